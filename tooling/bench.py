@@ -1,0 +1,537 @@
+"""Measure what `docs/performance.md` promises: `python tooling/bench.py WHAT [--json]`.
+
+Medians, and ratios against something run side by side: the bare interpreter, a bare loop that appends. Nothing here
+is a test; machines are noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+COGCLI = Path(sys.executable).parent / "cogcli"
+
+
+class Figure(NamedTuple):
+    """One measured figure beside its goal; `unit` says what both are."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float | None
+    note: str = ""
+
+    @property
+    def reached(self) -> bool | None:
+        return None if self.goal is None else self.value <= self.goal
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=sorted(BENCHES))
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="cogcli-bench-") as folder:
+        figures = list(BENCHES[arguments.what](Path(folder)))
+    if arguments.json:
+        print(json.dumps([figure._asdict() for figure in figures], indent=2))
+    else:
+        _print(figures)
+    return 0
+
+
+def _print(figures: list[Figure]) -> None:
+    width = max(len(figure.name) for figure in figures)
+    for figure in figures:
+        goal = "" if figure.goal is None else f"  goal {figure.goal:g} {figure.unit}"
+        verdict = {True: "reached", False: "MISSED", None: ""}[figure.reached]
+        print(
+            f"{figure.name:<{width}}  {figure.value:9.2f} {figure.unit:<4}{goal:<18} {verdict:<8} {figure.note}"
+        )
+
+
+# -- start-up ---------------------------------------------------------------------------------------------------------
+
+
+def startup(folder: Path) -> Iterator[Figure]:
+    """CPU time of whole commands, as multiples of a bare interpreter measured in turn with them."""
+    home = {
+        "HOME": str(folder),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "PATH": os.environ["PATH"],
+    }
+    project = folder / "project"
+    write_registry(project, files=400)
+    skill = ("run", "bench.two", "-p", "n:=1", "-q")
+
+    def command(*arguments: str) -> Callable[[], float]:
+        return lambda: cpu_ms([str(COGCLI), *arguments], project, home)
+
+    def cold() -> float:
+        for file in (folder / "cache").rglob("*"):
+            if file.is_file():
+                file.unlink()
+        return command(*skill)()
+
+    command(*skill)()
+    for name, run, goal in (
+        ("--version", command("--version"), 3),
+        ("--help", command("--help"), 3),
+        ("ls", command("ls"), 6),
+        ("state show @last", command("state", "show", "@last"), 6),
+        ("trace @last", command("trace", "@last"), 6),
+        ("run, warm cache", command(*skill), 10),
+        ("run, cold cache", cold, 25),
+    ):
+        mine, bare = in_turn(run, lambda: cpu_ms([sys.executable, "-c", "pass"], project, home), rounds=11)
+        yield Figure(name, mine / bare, "x", goal, f"{mine:.1f} ms beside {bare:.1f} ms")
+
+
+def cpu_ms(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """User and system time of a command and its children, in milliseconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
+def wall_ms(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Wall time of a command, in milliseconds."""
+    started = time.perf_counter()
+    subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+    )
+    return 1000 * (time.perf_counter() - started)
+
+
+def in_turn(a: Callable[[], float], b: Callable[[], float], *, rounds: int) -> tuple[float, float]:
+    """The medians of two measurements taken alternately, so that both see the same machine."""
+    pairs = [(a(), b()) for _ in range(rounds)]
+    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+
+def steps(folder: Path) -> Iterator[Figure]:
+    """Cost per step of whole runs, log on, linear and fan-out, beside a loop that appends two lines a step."""
+    bare = statistics.median(bare_append_us(folder / f"bare-{n}.jsonl", 1000) for n in range(5))
+    yield Figure("bare loop: encode and append two 400-byte lines", bare, "us", None)
+    costs: dict[tuple[str, int], float] = {}
+    for shape in ("linear", "fan-out"):
+        for count in (10, 100, 1000, 10_000):
+            rounds = 5 if count <= 1000 else 3
+            cost = statistics.median(
+                run_us(folder / f"{shape}-{count}-{n}", count, shape) for n in range(rounds)
+            )
+            costs[shape, count] = cost
+            goal = {("linear", 1000): 100.0, ("fan-out", 1000): 150.0}.get((shape, count))
+            yield Figure(f"{shape}, {count} steps, per step", cost, "us", goal)
+    yield Figure("linear 1000 over the bare loop", costs["linear", 1000] / bare, "x", 5)
+    yield Figure(
+        "fan-out 10000 over 1000, whole run", costs["fan-out", 10_000] * 10 / costs["fan-out", 1000], "x", 12
+    )
+
+
+def bare_append_us(path: Path, count: int) -> float:
+    """Microseconds a step of a loop that builds, encodes and appends two events of about 400 bytes."""
+    import orjson
+
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    started = time.perf_counter()
+    for number in range(count * 2):
+        event = {
+            "seq": number,
+            "timestamp": "2026-01-01T00:00:00.000000Z",
+            "event_type": "step.completed",
+            "payload": {
+                "step_id": f"s{number}",
+                "step_status": "done",
+                "output": {"n": number},
+                "note": "x" * 230,
+            },
+            "prev": "sha256:" + "0" * 64,
+        }
+        os.write(descriptor, orjson.dumps(event) + b"\n")
+    took = time.perf_counter() - started
+    os.close(descriptor)
+    return took / count * 1e6
+
+
+def run_us(runs: Path, count: int, shape: str) -> float:
+    """Microseconds a step of one run, from first event to last, sealing left out."""
+    from cogcli.core.calls import Answer, Attempt, Chain, Member
+    from cogcli.core.redact import Redactor
+    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.engine.context import Engine, RunOptions
+    from cogcli.engine.run import Request, execute
+    from cogcli.episode.store import Store
+    from cogcli.specs.capability import capability_from
+    from cogcli.specs.skill import skill_from
+
+    class Constant:
+        def chain(self, capability_id: str) -> Chain:
+            return Chain((Member("bench", "bench", "pythoncall", 30.0),), {})
+
+        def attempt(self, attempt: Attempt) -> Answer:
+            return Answer({"n": attempt.input["n"]})
+
+        def close(self, grace: float) -> None:
+            return
+
+    number = {"type": "integer", "required": True}
+    capability = capability_from(
+        {"id": "bench.number.same", "version": "1.0.0", "description": "x", "inputs": {"n": number},
+         "outputs": {"n": number}, "properties": {"side_effects": False}}
+    )  # fmt: skip
+    skill = skill_from(bench_skill(count, shape))
+    clock, ids = SystemClock(), SystemIds()
+    journal = Store(str(runs)).create(
+        f"ep_{ids.ulid()}",
+        trace_id=ids.trace_id(),
+        clock=clock,
+        ids=ids,
+        redactor=Redactor(()),
+        durability="process",
+    )
+    engine = Engine(
+        sink=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions(),
+        capabilities={capability.id: capability}, skills={skill.id: skill},
+    )  # fmt: skip
+    request = Request("bench", {"n": 1}, {}, 0, {}, {})
+    plan = engine.plan_of(skill.id)
+    started = time.perf_counter()
+    finished = execute(engine, plan, request, ids.run_id())
+    took = time.perf_counter() - started
+    journal.close()
+    if finished.outcome.status != "ok":
+        raise SystemExit(f"the run ended {finished.outcome.status}: {finished.outcome.error}")
+    return took / count * 1e6
+
+
+def bench_skill(count: int, shape: str) -> dict[str, Any]:
+    config = {"depends_on": []} if shape == "fan-out" else {}
+    return {
+        "id": "bench.many",
+        "version": "1.0.0",
+        "name": "Bench",
+        "description": "Many equal steps.",
+        "inputs": {"n": {"type": "integer", "required": True}},
+        "outputs": {},
+        "steps": [
+            {"id": f"s{n}", "uses": "bench.number.same", "input": {"n": "inputs.n"},
+             "output": {"n": f"vars.n{n}"}, "config": config}
+            for n in range(count)
+        ],
+    }  # fmt: skip
+
+
+# -- validate ---------------------------------------------------------------------------------------------------------
+
+
+def validate(folder: Path) -> Iterator[Figure]:
+    """Wall time of `validate` over a project of 500 spec files, start-up included."""
+    project = folder / "project"
+    write_registry(project, files=500)
+    environment = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "PATH": os.environ["PATH"]}
+    command = [str(COGCLI), "validate", "-q"]
+    took = statistics.median(wall_ms(command, project, environment) for _ in range(5))
+    yield Figure("validate 500 files", took, "ms", 1000)
+
+
+def write_registry(project: Path, *, files: int) -> None:
+    """A project of about `files` spec files, among them the skill `bench.two` of two shipped pythoncall steps."""
+    shipped = ROOT / "capabilities" / "text.content.normalize.yaml"
+    if not shipped.is_file():
+        raise SystemExit("the shipped registry is not beside this script")
+    _write(
+        project / "skills/local/bench/two/skill.yaml",
+        """
+        id: bench.two
+        version: "1.0.0"
+        name: Two steps
+        description: Two trivial steps.
+        inputs:
+          n: {type: integer, required: true}
+        outputs:
+          text: {type: string, required: true}
+        steps:
+          - id: first
+            uses: text.content.normalize
+            input: {text: {$literal: "One  two."}}
+            output: {text: vars.text}
+          - id: second
+            uses: text.content.normalize
+            input: {text: vars.text}
+            output: {text: outputs.text}
+        """,
+    )
+    for n in range((files - 1) // 3):
+        _write_filler(project, f"bench.filler.n{n}")
+
+
+def _write_filler(project: Path, capability: str) -> None:
+    slug = capability.rpartition(".")[2]
+    _write(
+        project / f"capabilities/{capability}.yaml",
+        f"""
+        id: {capability}
+        version: "1.0.0"
+        description: A filler that nothing uses but its own skill.
+        inputs:
+          text: {{type: string, required: true, description: Any text.}}
+        outputs:
+          text: {{type: string, required: true, description: The same text.}}
+        properties: {{deterministic: true, side_effects: false, idempotent: true}}
+        """,
+    )
+    _write(
+        project / f"bindings/local/{capability}/{slug}.yaml",
+        f"""
+        id: {slug}_binding
+        capability: {capability}
+        service: official_text
+        protocol: pythoncall
+        operation: normalize
+        request: {{text: input.text}}
+        response: {{text: response.text}}
+        """,
+    )
+    _write(
+        project / f"skills/local/filler/{slug}/skill.yaml",
+        f"""
+        id: filler.{slug}
+        version: "1.0.0"
+        name: Filler
+        description: One step.
+        inputs:
+          text: {{type: string, required: true}}
+        outputs:
+          text: {{type: string, required: true}}
+        steps:
+          - id: only
+            uses: {capability}
+            input: {{text: inputs.text}}
+            output: {{text: outputs.text}}
+        """,
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    import textwrap
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
+
+
+# -- events -----------------------------------------------------------------------------------------------------------
+
+
+def events(folder: Path) -> Iterator[Figure]:
+    """`state show --project` and `verify` over a log of 100,000 events; memory beyond that of a small one."""
+    small, large = write_log(folder / "small", 1_000), write_log(folder / "large", 100_000)
+    environment = {"HOME": str(folder), "PATH": os.environ["PATH"]}
+    for name, command in (("project", ("state", "show", "--project")), ("verify", ("verify",))):
+        costs = {}
+        for episode in (small, large):
+            took = [measured([str(COGCLI), *command, str(episode)], folder, environment) for _ in range(3)]
+            costs[episode] = (statistics.median(t[0] for t in took), statistics.median(t[1] for t in took))
+        yield Figure(f"{name} 100,000 events", costs[large][0], "ms", 2000)
+        note = f"state.json has {(large / 'state.json').stat().st_size / 1e6:.1f} MB"
+        yield Figure(
+            f"{name}, memory beyond 1,000 events", (costs[large][1] - costs[small][1]) / 1e6, "MB", None, note
+        )
+
+
+def write_log(runs: Path, count: int) -> Path:
+    """A sealed episode of about `count` events: one step that goes through rounds, as the engine writes them."""
+    from cogcli.core.redact import Redactor
+    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.episode.seal import seal
+    from cogcli.episode.store import Store
+    from cogcli.events import build
+
+    clock, ids = SystemClock(), SystemIds()
+    journal = Store(runs).create(
+        f"ep_{ids.ulid()}", trace_id=ids.trace_id(), clock=clock, ids=ids, redactor=Redactor(()), durability="none"
+    )  # fmt: skip
+    run = ids.run_id()
+    skill = {"id": "bench.rounds", "version": "1.0.0"}
+    journal.append(
+        build.run_started(run, task="bench", skill=skill, inputs={}, frame={}, options={}, seed=0, tags={},
+                          pins={"specs": {}, "policy": None, "cogcli": "0", "python": "3"}, selection={})
+    )  # fmt: skip
+    record = {
+        "id": "s",
+        "kind": "act",
+        "description": "s",
+        "status": "pending",
+        "depends_on": [],
+        "inputs": {},
+    }
+    journal.append(build.plan_created(run, rationale="bench", step_records=[record], steps=["act:s"]))
+    for number in range((count - 4) // 2):
+        _write_round(journal, run, f"s#{number}")
+    done = {"uses": "bench.number.same", "writes": [], "reads": [], "latency_ms": 1, "result_artifacts": []}
+    journal.append(build.step_finished(run, "s", ending="done", speaker="system", payload=done, metrics=None))
+    journal.append(
+        build.run_terminated(run, status="ok", status_reason=None, outputs={}, error=None, required_missing=[],
+                             metrics=None)
+    )  # fmt: skip
+    seal(journal)
+    journal.close()
+    return journal.directory
+
+
+def _write_round(journal: Any, run: str, step: str) -> None:
+    from cogcli.events import build
+
+    begun = journal.append(
+        build.step_started(run, step, speaker="bench", payload={
+            "uses": "bench.number.same", "capability": "bench.number.same", "binding": "bench", "service": "bench",
+            "input": {"n": 1}, "reads": ["inputs.n"], "attempt": 1, "idempotency_key": f"{run}:{step}",
+            "side_effects": "none", "decision": {"verdict": "allow", "policy": "builtin.default"},
+        })
+    )  # fmt: skip
+    journal.append(
+        build.step_finished(run, step, ending="done", speaker="bench", caused_by=begun.id, metrics=None, payload={
+            "uses": "bench.number.same", "capability": "bench.number.same", "reads": ["inputs.n"], "output": {"n": 1},
+            "writes": [{"target": "vars.n", "strategy": "overwrite", "value": 1}], "latency_ms": 1,
+            "action_id": f"act_{begun.id[3:]}", "tool": "pythoncall:bench", "kind": "act",
+            "attempts": [{"binding_id": "bench", "service_id": "bench", "status": "success"}], "result_artifacts": [],
+        })
+    )  # fmt: skip
+
+
+def measured(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[float, float]:
+    """Wall time in milliseconds and peak memory in bytes of a command."""
+    with open(os.devnull, "wb") as null:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=null, stderr=null)
+        _, status, usage = os.wait4(process.pid, 0)
+        took = time.perf_counter() - started
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"{' '.join(command)} ended {os.waitstatus_to_exitcode(status)}")
+    process.returncode = 0
+    return 1000 * took, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+# -- index ------------------------------------------------------------------------------------------------------------
+
+
+def index(folder: Path) -> Iterator[Figure]:
+    """Wall time of finding one episode among 100,000, start-up included, with a warm index and beside few."""
+    environment = {"HOME": str(folder), "PATH": os.environ["PATH"]}
+    write_registry(folder / "project", files=6)
+    runs = folder / "runs"
+    command = [str(COGCLI), "--runs-dir", str(runs), "run", "bench.two", "-p", "n:=1", "-q"]
+    subprocess.run(command, cwd=folder / "project", env=environment, stdout=subprocess.DEVNULL, check=True)
+    (template,) = runs.glob("ep_*")
+
+    def finding(*arguments: str, rounds: int = 5) -> float:
+        words = [str(COGCLI), *arguments, "--runs-dir", str(runs)]
+        return statistics.median(measured(words, folder, environment)[0] for _ in range(rounds))
+
+    asked = (("ls",), ("trace", "--trace-id", "needle-01"), ("trace", "@last"), ("trace", "ep_01M7Y0MN"))
+    copy_episode(template, "ep_01M7Y0MN000000000000000000", "needle-01")
+    few = {words: finding(*words) for words in asked[:3]}
+    for number in range(100_000):
+        copy_episode(template, f"ep_01HF7YAT{number:018d}", f"{number:032x}")
+    yield Figure("building it: trace --trace-id, once", finding(*asked[1], rounds=1), "ms", None)
+    time.sleep(2.1)
+    finding("ls", rounds=1)
+    for words in asked:
+        note = f"{few[words]:.0f} ms among two" if words in few else ""
+        yield Figure(f"{' '.join(words)}, warm", finding(*words), "ms", 200, note)
+    yield Figure(
+        "ls --outcome error --skill a.b, warm",
+        finding("ls", "--outcome", "error", "--skill", "a.b"),
+        "ms",
+        200,
+    )
+    changed = []
+    for number in range(5):
+        copy_episode(template, f"ep_01HF7YAV{number:018d}", "later")
+        changed.append(finding("ls", rounds=1))
+    yield Figure("ls after one more episode", statistics.median(changed), "ms", 200)
+
+
+def copy_episode(template: Path, episode_id: str, trace_id: str) -> None:
+    """A sealed episode like the template under other ids: what lists and look-ups read of it."""
+    import re
+
+    target = template.parent / episode_id
+    target.mkdir(mode=0o700)
+    for name in ("events.jsonl", "summary.json", "manifest.json"):
+        text = (template / name).read_text(encoding="utf-8").replace(template.name, episode_id)
+        text = re.sub(r'("trace_id": ?)"[^"]*"', rf'\1"{trace_id}"', text)
+        (target / name).write_text(text, encoding="utf-8")
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def memory(folder: Path) -> Iterator[Figure]:
+    """Peak memory of a small run, beside a bare interpreter; and what 300,000 events more add to a run."""
+    environment = {"HOME": str(folder), "PATH": os.environ["PATH"]}
+    project = folder / "project"
+    write_registry(project, files=400)
+    command = [str(COGCLI), "run", "bench.two", "-p", "n:=1", "-q"]
+    measured(command, project, environment)
+    bare = statistics.median(
+        measured([sys.executable, "-c", "pass"], project, environment)[1] for _ in range(3)
+    )
+    small = statistics.median(measured(command, project, environment)[1] for _ in range(3))
+    yield Figure("a small run", small / 1e6, "MB", 60, f"bare interpreter {bare / 1e6:.1f} MB")
+    peaks = {}
+    for count in (1_000, 300_000):
+        script = f"import sys; sys.path.insert(0, {str(ROOT / 'tooling')!r}); import bench; bench.write_events({count})"
+        peaks[count] = measured([sys.executable, "-c", script], folder, environment)[1]
+    yield Figure(
+        "300,000 events more in a log being written", (peaks[300_000] - peaks[1_000]) / 1e6, "MB", 10
+    )
+
+
+def write_events(count: int) -> None:
+    """Append so many events to a log, the last projection aside."""
+    from cogcli.core.redact import Redactor
+    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.episode.store import Store
+
+    clock, ids = SystemClock(), SystemIds()
+    with tempfile.TemporaryDirectory(prefix="cogcli-bench-") as runs:
+        journal = Store(runs).create(
+            f"ep_{ids.ulid()}", trace_id=ids.trace_id(), clock=clock, ids=ids, redactor=Redactor(()),
+            durability="none",
+        )  # fmt: skip
+        for number in range(count // 2):
+            _write_round(journal, "run_0000000000000000", f"s#{number}")
+        journal.close()
+
+
+BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
+    "startup": startup,
+    "steps": steps,
+    "validate": validate,
+    "events": events,
+    "index": index,
+    "memory": memory,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
