@@ -1,0 +1,89 @@
+"""Text from anywhere, made safe and measurable for a terminal (cli.md 1).
+
+Control, bidi and invisible characters are shown as `\\x1b` or `\\u202e`; nothing else changes.
+"""
+
+from __future__ import annotations
+
+_HIDDEN = (
+    *range(0x20), *range(0x7F, 0xA0), 0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
+)  # fmt: skip
+_NAMED = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return _NAMED.get(code, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    rest = code - 0x10000
+    return f"\\u{0xD800 + (rest >> 10):04x}\\u{0xDC00 + (rest & 0x3FF):04x}"
+
+
+_LINE = {code: _escape(code) for code in _HIDDEN}
+_BLOCK = {code: text for code, text in _LINE.items() if code not in (0x09, 0x0A)}
+_JSON = {code: _json_escape(code) for code in _HIDDEN if code >= 0x7F}
+
+
+def visible(text: str) -> str:
+    """One line of text: line ends and tabs are escaped as well."""
+    return text if text.isascii() and text.isprintable() else _whole(text.translate(_LINE))
+
+
+def visible_block(text: str) -> str:
+    """Text of several lines: line ends and tabs are kept."""
+    return _whole(text.translate(_BLOCK))
+
+
+def visible_json(text: str) -> str:
+    """JSON text that reads the same to a program and hides nothing from a person."""
+    return text if text.isascii() else text.translate(_JSON)
+
+
+def _whole(text: str) -> str:
+    """Lone surrogates, as undecodable bytes of file names become, are escaped too."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def cells(text: str) -> int:
+    """How many columns a terminal gives to a text without control characters."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text's beginning in at most `width` columns; an ellipsis tells that there was more."""
+    return text if cells(text) <= width else f"{_head(text, width - 1)}…" if width > 0 else ""
+
+
+def shortened(text: str, width: int) -> str:
+    """The text in at most `width` columns, its middle left out: names differ at both ends."""
+    if cells(text) <= width:
+        return text
+    if width < 4:
+        return cut(text, width)
+    head = _head(text, (width - 1) // 2)
+    tail = _head(text[::-1], width - 1 - cells(head))[::-1]
+    return f"{head}…{tail}"
+
+
+def _head(text: str, width: int) -> str:
+    taken = 0
+    for position, char in enumerate(text):
+        taken += cells(char)
+        if taken > width:
+            return text[:position]
+    return text
+
+
+def padded(text: str, width: int) -> str:
+    """The text filled with spaces up to `width` columns."""
+    return text + " " * (width - cells(text))

@@ -1,0 +1,348 @@
+"""Every error a user can meet: its class, stable code and exit code. Imports nothing.
+
+`FAILURES` is the failure model as one table (execution.md 9, cli.md 3): an error is raised with one of the codes of
+its class, and exit code, `retryable` and `falls_back` follow from the code alone.
+"""
+
+from __future__ import annotations
+
+OK, NO, USAGE, ENVIRONMENT, VETOED, PENDING, TRANSIENT, BUG = 0, 1, 2, 3, 4, 5, 6, 70
+ABORTED = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143}
+
+
+class CogcliError(Exception):
+    """An error with a stable code, told to the user in five parts (cli.md 3).
+
+    `message` is one sentence without the code; `where`, `expected` and `found` may be empty; `next` holds commands
+    that can be pasted.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        next: tuple[str, ...] = (),
+        expected: str = "",
+        found: str = "",
+        file: str = "",
+        line: int = 0,
+        column: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.next = next
+        self.expected = expected
+        self.found = found
+        self.file = file
+        self.line = line
+        self.column = column
+
+    @property
+    def exit_code(self) -> int:
+        """The process exit code of this error's code."""
+        return exit_code(self.code)
+
+
+class UsageError(CogcliError):
+    """The command was asked wrongly: nothing ran, nothing was written."""
+
+
+class EnvironmentRefusal(CogcliError):
+    """The machine, the project or an episode is not fit for what was asked."""
+
+
+class PathAbsent(CogcliError):
+    """A path asked for does not exist in the document (exit 1, stdout empty)."""
+
+
+class RuntimeErrorBase(CogcliError):
+    """What can go wrong in a run [seed]. Identifiers are filled in where they become known.
+
+    `left` tells whether a first byte of the request may have gone out, `None` where no request was made.
+    """
+
+    def __init__(self, code: str, message: str, *, hint: str = "", left: bool | None = None) -> None:
+        super().__init__(code, message, hint=hint)
+        self.left = left
+        self.skill_id: str | None = None
+        self.run_id: str | None = None
+        self.step_id: str | None = None
+        self.capability_id: str | None = None
+        self.binding_id: str | None = None
+        self.service_id: str | None = None
+        self.effect: str | None = None
+        """`unknown` where a call gave no answer and nobody said whether it has effects."""
+        self.attempts: list[dict[str, object]] = []
+        self.place: tuple[str | int, ...] = ()
+        """Keys and indices in the binding's file, where that says what could not be had."""
+        self.lacking = ""
+        """The part of `expected` that is not there."""
+        self.present: tuple[str, ...] = ()
+        """What stands where it was looked for."""
+
+    @property
+    def retryable(self) -> bool:
+        """Whether `config.retry` may repeat the call after this error."""
+        return FAILURE_OF[self.code].retryable if self.code in FAILURE_OF else False
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether the next binding of the chain may be tried after this error."""
+        return FAILURE_OF[self.code].falls_back if self.code in FAILURE_OF else False
+
+
+class SkillNotFoundError(RuntimeErrorBase):
+    """No layer holds a skill of this id."""
+
+
+class InputValidationError(RuntimeErrorBase):
+    """The caller's input or frame does not fit the skill."""
+
+
+class InvalidSkillSpecError(RuntimeErrorBase):
+    """The skill's file has errors."""
+
+
+class InvalidCapabilitySpecError(RuntimeErrorBase):
+    """A capability's file has errors."""
+
+
+class CapabilityNotFoundError(RuntimeErrorBase):
+    """No layer holds a capability of this id."""
+
+
+class MaxSkillDepthExceededError(RuntimeErrorBase):
+    """Nested skills go deeper than the limit."""
+
+
+class InputMappingError(RuntimeErrorBase):
+    """A step's input cannot be built from the state."""
+
+
+class ReferenceResolutionError(RuntimeErrorBase):
+    """A reference leads nowhere; names the failing segment and the keys present."""
+
+
+class ExpressionError(RuntimeErrorBase):
+    """An expression cannot be evaluated."""
+
+
+class StepExecutionError(RuntimeErrorBase):
+    """A failed step; code and exit are those of the error inside (`__cause__`)."""
+
+
+class BindingResolutionError(RuntimeErrorBase):
+    """No binding can be chosen for a capability."""
+
+
+class ServiceResolutionError(RuntimeErrorBase):
+    """A binding's service is missing or cannot be used here."""
+
+
+class RequestMappingError(RuntimeErrorBase):
+    """The binding's request template cannot be filled."""
+
+
+class ResponseMappingError(RuntimeErrorBase):
+    """The service answered, but not with what the binding reads."""
+
+
+class ProtocolRoutingError(RuntimeErrorBase):
+    """No invoker speaks the binding's protocol."""
+
+
+class TransportError(RuntimeErrorBase):
+    """The service could not be reached."""
+
+
+class CallTimeoutError(RuntimeErrorBase):
+    """One attempt gave no answer in time."""
+
+
+class StepTimeoutError(RuntimeErrorBase):
+    """A step took longer than its limit."""
+
+
+class RunTimeoutError(RuntimeErrorBase):
+    """The run took longer than its limit."""
+
+
+class OverloadedError(RuntimeErrorBase):
+    """The service says it is overloaded."""
+
+
+class ServerFaultError(RuntimeErrorBase):
+    """The service failed."""
+
+
+class RejectedError(RuntimeErrorBase):
+    """The service refused the request."""
+
+
+class EffectInDoubtError(RuntimeErrorBase):
+    """An effect may have happened and no answer says so."""
+
+
+class OutputMappingError(RuntimeErrorBase):
+    """What a step produced cannot be written to its targets."""
+
+
+class FinalOutputValidationError(RuntimeErrorBase):
+    """The skill's declared outputs are missing or of another type."""
+
+
+class SafetyTrustLevelError(RuntimeErrorBase):
+    """The run's trust level is below the capability's [seed]."""
+
+
+class SafetyGateFailedError(RuntimeErrorBase):
+    """A mandatory gate refused, or gave no clear answer [seed]."""
+
+
+class SafetyScopeError(RuntimeErrorBase):
+    """A target or address is outside what the capability or service allows."""
+
+
+class SafetyConfirmationRequiredError(RuntimeErrorBase):
+    """A human has to confirm first [seed]."""
+
+
+class PolicyApprovalError(RuntimeErrorBase):
+    """An approval does not hold for what is about to be done."""
+
+
+class InternalError(RuntimeErrorBase):
+    """A bug of ours."""
+
+
+class Failure:
+    """One row of the failure model: what a code means for exit, retry and fallback."""
+
+    __slots__ = ("category", "cls", "codes", "exit", "falls_back", "retryable")
+
+    def __init__(
+        self,
+        category: str,
+        cls: type[CogcliError],
+        codes: str,
+        exit: int,
+        *,
+        retryable: bool = False,
+        falls_back: bool = False,
+    ) -> None:
+        self.category = category
+        self.cls = cls
+        self.codes = tuple(codes.split())
+        self.exit = exit
+        self.retryable = retryable
+        self.falls_back = falls_back
+
+
+FAILURES: tuple[Failure, ...] = (
+    Failure("usage", SkillNotFoundError, "skill.not-found", USAGE),
+    Failure(
+        "usage",
+        InputValidationError,
+        "input.unknown input.missing input.type input.enum input.schema frame.field",
+        USAGE,
+    ),
+    # Of these any code of the static checks: `exit_code` answers for all that stand in no row.
+    Failure("specs", InvalidSkillSpecError, "", ENVIRONMENT),
+    Failure("specs", InvalidCapabilitySpecError, "", ENVIRONMENT),
+    Failure("specs", CapabilityNotFoundError, "capability.not-found", ENVIRONMENT),
+    Failure("specs", MaxSkillDepthExceededError, "skill.depth", ENVIRONMENT),
+    Failure("input mapping", InputMappingError, "input.reference input.contract", NO),
+    Failure(
+        "control",
+        ExpressionError,
+        "expr.missing expr.type router.no-case foreach.items foreach.limit scatter.failed",
+        NO,
+    ),
+    Failure(
+        "binding resolution",
+        BindingResolutionError,
+        "binding.none binding.ambiguous binding.ineligible",
+        ENVIRONMENT,
+    ),
+    Failure(
+        "service resolution",
+        ServiceResolutionError,
+        "service.unknown service.module service.untrusted service.forbidden env.missing env.extra",
+        ENVIRONMENT,
+    ),
+    Failure("request mapping", RequestMappingError, "request.missing request.value request.size", NO),
+    Failure(
+        "response mapping",
+        ResponseMappingError,
+        "response.missing response.type response.not-json response.size",
+        NO,
+        falls_back=True,
+    ),
+    Failure("protocol routing", ProtocolRoutingError, "protocol.unsupported", ENVIRONMENT),
+    Failure(
+        "invocation: unreachable",
+        TransportError,
+        "call.transport call.circuit-open",
+        TRANSIENT,
+        retryable=True,
+        falls_back=True,
+    ),
+    Failure("invocation: late", CallTimeoutError, "call.timeout", TRANSIENT, retryable=True, falls_back=True),
+    Failure("invocation: late", StepTimeoutError, "step.timeout", TRANSIENT, retryable=True),
+    Failure("invocation: late", RunTimeoutError, "run.timeout", TRANSIENT),
+    Failure(
+        "invocation: overloaded",
+        OverloadedError,
+        "call.overloaded",
+        TRANSIENT,
+        retryable=True,
+        falls_back=True,
+    ),
+    Failure(
+        "invocation: server fault", ServerFaultError, "call.server-error", NO, retryable=True, falls_back=True
+    ),
+    Failure("invocation: rejected", RejectedError, "call.rejected", NO),
+    Failure("invocation: effect unknown", EffectInDoubtError, "effect.in-doubt", PENDING),
+    Failure(
+        "output mapping",
+        OutputMappingError,
+        "output.missing output.path output.slot-type output.merge",
+        NO,
+    ),
+    Failure("final outputs", FinalOutputValidationError, "outputs.missing outputs.type", NO),
+    Failure("safety", SafetyTrustLevelError, "safety.trust", VETOED),
+    Failure("safety", SafetyGateFailedError, "safety.gate safety.gate-error safety.rejected", VETOED),
+    Failure("safety", SafetyScopeError, "safety.scope", VETOED),
+    Failure("safety", SafetyConfirmationRequiredError, "safety.confirmation", PENDING),
+    Failure("approval", PolicyApprovalError, "policy.approval", PENDING),
+    Failure("else", InternalError, "internal", BUG),
+    Failure(
+        "command line",
+        UsageError,
+        "usage.flag usage.value usage.command input.file input.json input.size input.empty input.encoding"
+        " episode.unknown episode.unknown-approval episode.ambiguous episode.sealed step.unknown output.exists"
+        " registry.missing",
+        USAGE,
+    ),
+    Failure("command line", PathAbsent, "path.absent", NO),
+    Failure("command line", CogcliError, "replay.differs", NO),
+    Failure(
+        "environment",
+        EnvironmentRefusal,
+        "episode.unreadable episode.busy resume.changed-specs resume.masked env.runs-dir env.disk signing.key"
+        " project.none config.key specs.invalid",
+        ENVIRONMENT,
+    ),
+)
+
+FAILURE_OF: dict[str, Failure] = {code: row for row in FAILURES for code in row.codes}
+
+
+def exit_code(code: str) -> int:
+    """The exit code of an error code; codes of specs (formats.md) are all environment errors."""
+    row = FAILURE_OF.get(code)
+    return row.exit if row else ENVIRONMENT

@@ -1,0 +1,372 @@
+"""The expression language (execution.md 3): part of Python's syntax, read by its own parser, never by eval.
+
+1. Only what `_COMPILE` lists is in the language; everything else is refused when the expression is read.
+2. Values are compared without coercion: `1 == 1.0`, but `true` is not 1 and `"10"` is not 10.
+3. A path that leads nowhere is an error, but counts as null as an operand of `is null`, `is not null`, `== null` and
+   `!= null`, and as an operand of `or` that is not the last.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import ExpressionError
+from cogcli.core.jsonvalue import MAX_INTEGER, kind_of, same
+from cogcli.core.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
+
+MAX_LENGTH: Final = 2000
+MAX_DEPTH: Final = 50
+Lookup = Callable[[Reference], Any]
+"""The value a reference leads to, or MISSING."""
+Evaluate = Callable[[Lookup], Any]
+
+
+class ExpressionFault(ValueError):
+    """A text outside the language. `column` is 1-based in the text; `name` is set where something is no path."""
+
+    def __init__(self, message: str, column: int = 1, name: str = "") -> None:
+        super().__init__(message)
+        self.column = column
+        self.name = name
+
+
+class Mention(NamedTuple):
+    """A reference with its 0-based place in the text. `lenient`: leading nowhere counts as null there."""
+
+    reference: Reference
+    offset: int
+    lenient: bool
+
+
+class Expression(NamedTuple):
+    """A read expression: what evaluates it, and the references in it, in order and without repeats."""
+
+    text: str
+    evaluate: Evaluate
+    references: tuple[Reference, ...]
+    path: Reference | None
+    """The reference, where the whole expression is one."""
+    mentions: tuple[Mention, ...]
+    """Every place where a reference stands."""
+
+
+def evaluated(expression: Expression, lookup: Lookup, *, missing_is_null: bool = False) -> Any:
+    """The value of an expression. Raises ExpressionError `expr.missing` or `expr.type`."""
+    if missing_is_null and expression.path is not None:
+        value = lookup(expression.path)
+        return None if value is MISSING else value
+    return expression.evaluate(lookup)
+
+
+@lru_cache(maxsize=1024)
+def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expression:
+    """The expression a text is. Raises ExpressionFault."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionFault(f"longer than {MAX_LENGTH} characters")
+    source = _Source(text)
+    tree = _parsed(source)
+    reader = _Reader(loop_names, source)
+    evaluate = reader.compiled(tree, 1)
+    path = reader.path(tree) if isinstance(tree, ast.Attribute | ast.Subscript | ast.Name) else None
+    references = dict.fromkeys(mention.reference for mention in reader.mentions)
+    return Expression(text, evaluate, tuple(references), path, tuple(reader.mentions))
+
+
+def _parsed(source: _Source) -> ast.expr:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source.python, mode="eval").body
+    except SyntaxError as error:
+        column = source.offset(error.lineno or 1, (error.offset or 1) - 1) + 1
+        raise ExpressionFault(f"not an expression: {error.msg}", column) from None
+    except (ValueError, MemoryError, RecursionError):
+        raise ExpressionFault("not an expression") from None
+
+
+_TOKEN: Final = re.compile(
+    r"""(?P<text>\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
+    r"""|(?P<number>\d[\w.]*)|(?P<word>[A-Za-z_]\w*)|(?P<index>\.(?P<digits>\d+)(?![\w]))|(?P<space>\s+)"""
+    r"""|(?P<other>.)""",
+    re.DOTALL,
+)
+
+
+_OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
+"""Words that a number may follow, as in `x or .5`."""
+
+
+class _Source:
+    """A text and what Python reads in its place: `a.0` is written as `a[0]`."""
+
+    def __init__(self, text: str) -> None:
+        # To Python a carriage return ends a line, which would make columns differ.
+        stripped = text.replace("\r", " ").strip()
+        self._indent = len(text) - len(text.lstrip()) if stripped else 0
+        self._length = len(stripped)
+        self._added: list[int] = []
+        self.python = "".join(self._pieces(stripped))
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        after_path, length = False, 0
+        for token in _TOKEN.finditer(text):
+            kind, piece = token.lastgroup, token[0]
+            if token["digits"] is not None and after_path:
+                piece = f"[{token['digits']}]"
+                self._added.append(length + len(piece) - 1)
+            else:
+                path = (kind == "word" and piece not in _OPERATORS) or piece == "]"
+                after_path = path or (kind == "space" and after_path)
+            length += len(piece)
+            yield piece
+
+    def offset(self, line: int, column: int) -> int:
+        """Where in the text a 1-based line and 0-based column of what Python reads stands."""
+        lines = self.python.split("\n")
+        place = sum(len(before) + 1 for before in lines[: line - 1]) + max(column, 0)
+        place -= sum(added < place for added in self._added)
+        return self._indent + min(place, max(self._length - 1, 0))
+
+    def start(self, node: ast.expr) -> int:
+        """Where in the text a node starts; Python counts bytes."""
+        line = self.python.split("\n")[node.lineno - 1]
+        return self.offset(node.lineno, len(line.encode()[: node.col_offset].decode(errors="ignore")))
+
+
+_NAMES: Final = {"true": True, "false": False, "null": None, "none": None}
+
+
+class _Reader:
+    """Compiles a tree of the language to closures, collecting references."""
+
+    def __init__(self, loop_names: frozenset[str], source: _Source) -> None:
+        self._loop_names = loop_names
+        self._source = source
+        self.mentions: list[Mention] = []
+
+    def fault(self, message: str, node: ast.expr, *, name: str = "") -> ExpressionFault:
+        """A fault at a node."""
+        return ExpressionFault(message, self._source.start(node) + 1, name)
+
+    def mention(self, reference: Reference, node: ast.expr, *, lenient: bool = False) -> None:
+        """Remember a reference and where it stands."""
+        self.mentions.append(Mention(reference, self._source.start(node), lenient))
+
+    def compiled(self, node: ast.expr, depth: int) -> Evaluate:
+        """What evaluates a node. Raises ExpressionFault."""
+        if depth > MAX_DEPTH:
+            raise ExpressionFault(f"nested deeper than {MAX_DEPTH}")
+        compile_node = _COMPILE.get(type(node))
+        if compile_node is None:
+            word = type(node).__name__.lower()
+            raise self.fault(f"`{_shown(node)}` ({word}) is not in the language", node)
+        return compile_node(self, node, depth)
+
+    def constant(self, node: ast.Constant, depth: int) -> Evaluate:
+        value = node.value
+        if isinstance(value, bool | None) or (isinstance(value, str) and _is_unicode(value)):
+            return lambda lookup: value
+        if isinstance(value, int) and value <= MAX_INTEGER:
+            return lambda lookup: value
+        if isinstance(value, float) and value - value == 0.0:
+            return lambda lookup: value
+        raise self.fault(f"`{_shown(node)}` is no value of the language", node)
+
+    def listed(self, node: ast.List, depth: int) -> Evaluate:
+        items = [self.compiled(item, depth + 1) for item in node.elts]
+        return lambda lookup: [item(lookup) for item in items]
+
+    def unary(self, node: ast.UnaryOp, depth: int) -> Evaluate:
+        operand = self.compiled(node.operand, depth + 1)
+        if isinstance(node.op, ast.Not):
+            return lambda lookup: not operand(lookup)
+        inner = node.operand
+        if (
+            isinstance(node.op, ast.USub)
+            and isinstance(inner, ast.Constant)
+            and type(inner.value) in (int, float)
+        ):
+            number = -operand(_nothing)
+            return lambda lookup: number
+        raise self.fault(f"`{_shown(node)}` is not in the language", node)
+
+    def boolean(self, node: ast.BoolOp, depth: int) -> Evaluate:
+        if isinstance(node.op, ast.And):
+            terms = [self.compiled(value, depth + 1) for value in node.values]
+            return lambda lookup: _all(terms, lookup)
+        *first, last = node.values
+        lenient = [self.lenient(value, depth + 1) for value in first]
+        terms = [*lenient, self.compiled(last, depth + 1)]
+        return lambda lookup: _any(terms, lookup)
+
+    def lenient(self, node: ast.expr, depth: int) -> Evaluate:
+        """Like `compiled`, but a path that leads nowhere is null."""
+        if not _is_path(node):
+            return self.compiled(node, depth)
+        reference = self.path(node)
+        if reference is None:
+            return self.compiled(node, depth)
+        self.mention(reference, node, lenient=True)
+        return lambda lookup: None if (value := lookup(reference)) is MISSING else value
+
+    def comparison(self, node: ast.Compare, depth: int) -> Evaluate:
+        operands = [node.left, *node.comparators]
+        links = []
+        for left, operator, right in zip(operands, node.ops, operands[1:], strict=False):
+            links.append(self.link(left, operator, right, depth + 1))
+        return lambda lookup: all(link(lookup) for link in links)
+
+    def link(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int) -> Evaluate:
+        """One comparison of a chain."""
+        if isinstance(operator, ast.Is | ast.IsNot):
+            if not _is_null(right):
+                raise self.fault("only `null` may stand behind `is`", right)
+            value, negated = self.lenient(left, depth), isinstance(operator, ast.IsNot)
+            return lambda lookup: (value(lookup) is None) is not negated
+        null = _is_null(left) or _is_null(right)
+        compiled = self.lenient if null and isinstance(operator, ast.Eq | ast.NotEq) else self.compiled
+        a, b, compare = compiled(left, depth), compiled(right, depth), _COMPARE[type(operator)]
+        return lambda lookup: compare(a(lookup), b(lookup))
+
+    def reference(self, node: ast.expr, depth: int) -> Evaluate:
+        if isinstance(node, ast.Name) and node.id in _NAMES and node.id not in self._loop_names:
+            value = _NAMES[node.id]
+            return lambda lookup: value
+        reference = self.path(node)
+        if reference is None:
+            text = _shown(node, 60)
+            raise self.fault(f"`{text}` is no path", node, name=text)
+        self.mention(reference, node)
+        return lambda lookup: _found(lookup, reference)
+
+    def path(self, node: ast.expr) -> Reference | None:
+        """The reference that names, attributes and constant subscripts spell, or None."""
+        segments: list[str] = []
+        while not isinstance(node, ast.Name):
+            segment = _segment(node)
+            if segment is None:
+                return None
+            segments.append(segment)
+            node = node.value  # type: ignore[attr-defined]
+        segments.reverse()
+        known = (node.id in READABLE and segments) or node.id in self._loop_names
+        if not known or len(segments) > MAX_SEGMENTS:
+            return None
+        return Reference(".".join([node.id, *segments]), node.id, tuple(segments))
+
+
+def _shown(node: ast.expr, limit: int = 40) -> str:
+    """An expression as one short line of text."""
+    try:
+        text = ast.unparse(node)
+    except (RecursionError, ValueError):
+        return "…"
+    return text.encode("utf-8", "backslashreplace").decode()[:limit]
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written down: lone surrogates cannot."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _segment(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        key = node.slice.value
+        if isinstance(key, str):
+            return key
+        if type(key) is int and key >= 0:
+            return str(key)
+    return None
+
+
+def _is_path(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute | ast.Subscript | ast.Name)
+
+
+def _is_null(node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in ("null", "none")
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _nothing(reference: Reference) -> Any:
+    return MISSING
+
+
+def _found(lookup: Lookup, reference: Reference) -> Any:
+    value = lookup(reference)
+    if value is MISSING:
+        raise ExpressionError(
+            "expr.missing", f"`{reference.text}` leads nowhere", hint="compare with `is null` first"
+        )
+    return value
+
+
+def _all(terms: list[Evaluate], lookup: Lookup) -> Any:
+    value: Any = True
+    for term in terms:
+        value = term(lookup)
+        if not value:
+            break
+    return value
+
+
+def _any(terms: list[Evaluate], lookup: Lookup) -> Any:
+    value: Any = False
+    for term in terms:
+        value = term(lookup)
+        if value:
+            break
+    return value
+
+
+def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def ordered(a: Any, b: Any) -> bool:
+        if kind_of(a) == kind_of(b) and kind_of(a) in ("number", "text"):
+            return compare(a, b)
+        raise ExpressionError(
+            "expr.type", f"`{symbol}` compares two numbers or two texts, found {kind_of(a)} and {kind_of(b)}"
+        )
+
+    return ordered
+
+
+def _contains(a: Any, b: Any) -> bool:
+    kind = kind_of(b)
+    if kind == "list":
+        return any(same(a, item) for item in b)
+    if kind in ("object", "text") and kind_of(a) == "text":
+        return a in b
+    raise ExpressionError(
+        "expr.type", f"`in` looks into a list, an object or a text, found {kind_of(a)} in {kind}"
+    )
+
+
+_COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    ast.Eq: same,
+    ast.NotEq: lambda a, b: not same(a, b),
+    ast.Lt: _ordered("<", lambda a, b: bool(a < b)),
+    ast.LtE: _ordered("<=", lambda a, b: bool(a <= b)),
+    ast.Gt: _ordered(">", lambda a, b: bool(a > b)),
+    ast.GtE: _ordered(">=", lambda a, b: bool(a >= b)),
+    ast.In: _contains,
+    ast.NotIn: lambda a, b: not _contains(a, b),
+}
+
+_COMPILE: Final[dict[type[ast.expr], Callable[[_Reader, Any, int], Evaluate]]] = {
+    ast.Constant: _Reader.constant,
+    ast.List: _Reader.listed,
+    ast.UnaryOp: _Reader.unary,
+    ast.BoolOp: _Reader.boolean,
+    ast.Compare: _Reader.comparison,
+    ast.Name: _Reader.reference,
+    ast.Attribute: _Reader.reference,
+    ast.Subscript: _Reader.reference,
+}

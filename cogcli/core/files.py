@@ -1,0 +1,146 @@
+"""Reading a regular file within a limit, and replacing a whole file at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+# On the way of every command: importing `typing` would take longer than all the rest of this file.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Reason = Literal["missing", "not-regular", "too-large", "unreadable"]
+
+# Absent flags are those of systems without them; there the checks after opening still hold.
+_READ = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # opening a FIFO returns at once
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_CHUNK = 1 << 20
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+_NOT_REGULAR = (errno.ENXIO, errno.ENODEV, errno.EISDIR)  # sockets, devices without a driver
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class FileRefused(Exception):
+    """A file that was not read: `path`, a `reason` for programs and a `message` for people."""
+
+    def __init__(self, path: str, reason: Reason, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+        self.reason: Reason = reason
+        self.message = message
+
+
+def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
+    """All bytes of the regular file at `path` (symbolic links are followed), at most `limit` of them.
+
+    Anything else is a `FileRefused`, at once: no open waits for a writer, no device is read, and the size
+    is judged before the first byte. A file that grows past the limit while it is read is refused as well.
+    """
+    name = os.fspath(path)
+    try:
+        handle = os.open(name, _READ)
+    except (OSError, ValueError) as error:
+        raise _refused(name, error) from error
+    try:
+        _require_regular(name, os.fstat(handle), limit)
+        return _read_bounded(name, handle, limit)
+    except OSError as error:
+        raise _refused(name, error) from error
+    finally:
+        os.close(handle)
+
+
+def _refused(name: str, error: OSError | ValueError) -> FileRefused:
+    if isinstance(error, ValueError):
+        return FileRefused(name, "missing", "no file has such a name")
+    if error.errno in _MISSING:
+        return FileRefused(name, "missing", "does not exist")
+    if error.errno in _NOT_REGULAR:
+        return FileRefused(name, "not-regular", "is not a regular file")
+    return FileRefused(name, "unreadable", f"cannot be read: {error.strerror or error}")
+
+
+def _require_regular(name: str, found: os.stat_result, limit: int) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise FileRefused(name, "not-regular", f"is {kind}, not a regular file")
+    if found.st_size > limit:
+        raise FileRefused(name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed")
+
+
+def _read_bounded(name: str, handle: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left = limit
+    while part := os.read(handle, min(_CHUNK, left + 1)):
+        parts.append(part)
+        left -= len(part)
+        if left < 0:
+            raise FileRefused(name, "too-large", f"has more than {limit:,} bytes")
+    return b"".join(parts)
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600) -> None:
+    """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
+
+    A reader sees the old file or the new one, never a part; a symbolic link at `path` is replaced, not
+    followed. On an `OSError` the old file is in place and no temporary file is left, unless the very last
+    sync, of the directory, failed: then the new file is in place but may not survive a power cut.
+    """
+    name = os.fspath(path)
+    folder = os.path.dirname(name) or os.curdir
+    # The dot keeps a file left by a power cut out of every listing of specs.
+    temporary = os.path.join(folder, f".tmp-{os.urandom(8).hex()}")
+    handle = os.open(temporary, _CREATE, 0o600)
+    try:
+        try:
+            _fill(handle, data, mode)
+        finally:
+            os.close(handle)
+        os.replace(temporary, name)
+    except BaseException:
+        _discard(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _discard(temporary: str) -> None:
+    try:
+        os.unlink(temporary)
+    except OSError:
+        return  # what went wrong before is what is told
+
+
+def _fill(handle: int, data: bytes, mode: int) -> None:
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+    rest = memoryview(data)
+    while rest:
+        written = os.write(handle, rest)
+        if not written:
+            raise OSError(errno.EIO, "the disk took no bytes")
+        rest = rest[written:]
+    os.fsync(handle)
+
+
+def _sync_folder(folder: str) -> None:
+    if not hasattr(os, "O_DIRECTORY"):  # a directory cannot be opened there, nor needs to be
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

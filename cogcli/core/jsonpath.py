@@ -1,0 +1,80 @@
+"""Paths into JSON documents: `outcomes.actions.0.tool` = `.outcomes.actions[0].tool`, `vars["a.b"]` (cli.md 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class BadPath(ValueError):
+    """Text that is no path; `position` is the 0-based place where it stops being one."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+
+
+class Absent(KeyError):
+    """A path that leads nowhere: the segment not found, the path before it, and what is there instead."""
+
+    def __init__(self, segment: str, before: str, known: list[str], kind: str) -> None:
+        super().__init__(segment)
+        self.segment = segment
+        self.before = before
+        self.known = known
+        self.kind = kind
+
+
+def parse(path: str) -> list[str]:
+    """The segments of a path. Raises BadPath."""
+    segments: list[str] = []
+    at = 1 if path.startswith(".") else 0
+    while at < len(path):
+        if path[at] == "[":
+            segment, at = _bracket(path, at)
+        else:
+            end = min((n for n in (path.find(".", at), path.find("[", at)) if n >= 0), default=len(path))
+            if end == at:
+                raise BadPath(at, "a name is missing")
+            segment, at = path[at:end], end
+        segments.append(segment)
+        if at < len(path) and path[at] == ".":
+            at += 1
+            if at == len(path):
+                raise BadPath(at, "a name is missing")
+        elif at < len(path) and path[at] != "[":
+            raise BadPath(at, "`.` or `[` expected")
+    if not segments and path not in ("", "."):
+        raise BadPath(0, "a name is missing")
+    return segments
+
+
+def _bracket(path: str, at: int) -> tuple[str, int]:
+    quote = path[at + 1 : at + 2]
+    if quote and quote in "\"'":
+        end = path.find(f"{quote}]", at + 2)
+        if end < 0:
+            raise BadPath(at, f"`{quote}]` is missing")
+        return path[at + 2 : end], end + 2
+    end = path.find("]", at)
+    if end < 0 or not path[at + 1 : end].isdigit():
+        raise BadPath(at, 'a number in brackets, or ["name"], is expected')
+    return path[at + 1 : end], end + 1
+
+
+def look_up(document: Any, segments: list[str]) -> Any:
+    """The value at a path. Raises Absent."""
+    value = document
+    for position, segment in enumerate(segments):
+        before = ".".join(segments[:position])
+        if isinstance(value, dict):
+            if segment not in value:
+                raise Absent(segment, before, list(value), "object")
+            value = value[segment]
+        elif isinstance(value, list):
+            if not (segment.isascii() and segment.isdigit()) or int(segment) >= len(value):
+                raise Absent(segment, before, [], f"list of {len(value)}")
+            value = value[int(segment)]
+        else:
+            raise Absent(segment, before, [], "null" if value is None else "scalar")
+    return value

@@ -1,0 +1,106 @@
+"""JSON values: copying them, and admitting foreign Python values as such."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+MAX_DEPTH: Final = 100
+MAX_INTEGER: Final = 2**53 - 1
+_LONGEST_PLACE: Final = 80
+_SCALARS = (str, int, float, bool, type(None))
+
+
+class NotJson(ValueError):
+    """A Python value that JSON cannot hold; `place` is its dotted path, empty for the root."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        shown = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}…"
+        super().__init__(f"{reason} at `{shown}`" if place else reason)
+        self.place = place
+        self.reason = reason
+
+
+def copied(value: Any) -> Any:
+    """A copy that shares no list or dict with `value`; a tuple becomes a list."""
+    if type(value) is dict:
+        return {k: v if type(v) in _SCALARS else copied(v) for k, v in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return [v if type(v) in _SCALARS else copied(v) for v in value]
+    return value
+
+
+def admitted(value: Any, place: str = "", depth: int = 0) -> Any:
+    """`value` as plain JSON, sharing nothing with it: tuples become lists. Raises NotJson naming the place."""
+    kind = type(value)
+    if kind is str:
+        return _text(value, place)
+    if kind is bool or value is None:
+        return value
+    if kind is int:
+        if -MAX_INTEGER <= value <= MAX_INTEGER:
+            return value
+        raise NotJson(place, "integer beyond 2^53-1")
+    if kind is float:
+        if value - value == 0.0:
+            return value
+        raise NotJson(place, "number that is not finite")
+    if depth >= MAX_DEPTH:
+        raise NotJson(place, f"nesting deeper than {MAX_DEPTH}")
+    if kind is dict:
+        return _object(value, place, depth)
+    if kind is list or kind is tuple:
+        prefix = f"{place}." if place else ""
+        return [admitted(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(value)]
+    raise NotJson(place, f"`{kind.__name__}`, no JSON value,")
+
+
+def _object(value: dict[Any, Any], place: str, depth: int) -> dict[str, Any]:
+    prefix = f"{place}." if place else ""
+    result = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise NotJson(place, f"key of type {type(key).__name__}")
+        result[_text(key, place)] = admitted(item, prefix + key, depth + 1)
+    return result
+
+
+def _text(value: str, place: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotJson(place, "text with a lone surrogate") from None
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """The word users see for a value's type: text, number, boolean, list, object or null."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return _WORDS.get(type(value), type(value).__name__)
+
+
+_WORDS: Final = {str: "text", int: "number", float: "number", list: "list", tuple: "list", dict: "object"}
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """A value as one short line: its type word, and the value itself where it is a scalar."""
+    if isinstance(value, str):
+        text = value if len(value) <= limit else f"{value[: limit - 1]}…"
+        return f'text "{text}"'
+    if value is None or isinstance(value, list | dict):
+        return kind_of(value)
+    return f"{kind_of(value)} {str(value).lower() if isinstance(value, bool) else value}"[:limit]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Deep equality without coercion: `1 == 1.0`, but `true` is not `1`."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)

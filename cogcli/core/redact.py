@@ -1,0 +1,304 @@
+"""Masking secrets before anything is written (quality.md, hostile input 13).
+
+1. A value known to be secret is masked wherever it stands, in keys too, plain or encoded: base64 at any offset,
+   URL-quoted, hex, JSON-escaped, HTML-escaped. Values shorter than 8 characters are not: they would hit plain words.
+2. A member whose key names a secret is masked whole, unless it is null, a boolean or empty. Keys are judged by their
+   words: `api_key`, `apiKey` and `X-Api-Key` are secret; `monkey`, `tokens_used` and `token_count` are not.
+3. So is the `value` of an object whose `target`, `key` or `name` does, by its last word after a dot.
+4. A string that is JSON itself, whole or cut off, is masked by the keys inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+MASK: Final = "[masked]"
+MIN_LENGTH: Final = 8
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_WORDS: Final = frozenset(
+    [
+        "password",
+        "passwords",
+        "passwd",
+        "passphrase",
+        "passphrases",
+        "pwd",
+        "secret",
+        "secrets",
+        "token",
+        "credential",
+        "credentials",
+        "authorization",
+        "cookie",
+        "cookies",
+        "jwt",
+        "otp",
+        "apikey",
+        "apikeys",
+        "apitoken",
+        "accesskey",
+        "accesstoken",
+        "authtoken",
+        "refreshtoken",
+        "privatekey",
+        "secretkey",
+        "clientsecret",
+        "sessiontoken",
+    ]
+)
+_KEYED: Final = "api private access secret signing encryption master ssh session auth".split()
+_SECRET_PAIRS: Final = frozenset(
+    [(first, last) for first in _KEYED
+     for last in ("key", "keys")]
+    + [(first, "tokens") for first in ["api", "access", "refresh", "auth", "bearer", "session"]]
+    + [("pass", "word"), ("pass", "phrase"), ("auth", "header"), ("connection", "string")]
+)  # fmt: skip
+_ABOUT: Final = frozenset(
+    [
+        "count",
+        "counts",
+        "used",
+        "usage",
+        "limit",
+        "limits",
+        "budget",
+        "max",
+        "min",
+        "total",
+        "length",
+        "size",
+        "type",
+        "types",
+        "kind",
+        "name",
+        "names",
+        "id",
+        "ids",
+        "index",
+        "policy",
+        "policies",
+        "expires",
+        "expiry",
+        "expiration",
+        "ttl",
+        "required",
+        "hint",
+        "format",
+        "estimate",
+        "rate",
+        "cost",
+        "price",
+        "remaining",
+        "left",
+        "per",
+        "issuer",
+        "url",
+        "uri",
+        "endpoint",
+        "scope",
+        "scopes",
+        "algorithm",
+        "alg",
+        "status",
+        "state",
+        "strategy",
+        "enabled",
+        "present",
+    ]
+)
+"""After a secret word these make the key tell something about the secret instead of being it."""
+_COUNTING: Final = frozenset(
+    ["max", "min", "num", "n", "per", "avg", "mean", "total", "eos", "bos", "pad", "unk", "stop", "special"]
+)
+"""Before `token` these make it a unit of text."""
+_PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
+"""Verdicts on a key: an ordinary one, one that names a secret, one that contains a known value, `value` itself."""
+_NAMING: Final = ("target", "key", "name")
+_CACHED_KEYS: Final = 10_000
+_INNER_KEY = re.compile(r'"([^"\\]{1,64})"\s*:\s*')
+_INNER_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
+
+
+class Redactor:
+    """Masks what it knows to be secret. Values may be added while a run goes on, from any thread."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._values: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+        self._numbers: frozenset[str] = frozenset()
+        self._verdicts: dict[str, int] = {}
+        self.add(*secrets)
+
+    def add(self, *secrets: str) -> None:
+        """Know more secret values; ones too short to be told from plain words are passed over."""
+        stripped = {secret.strip() for secret in secrets}
+        values = self._values | {value for value in stripped if len(value) >= MIN_LENGTH}
+        if values == self._values:
+            return
+        forms = {form for value in values for form in _forms(value) if len(form) >= MIN_LENGTH}
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self._values = values
+        self._numbers = frozenset(value for value in values if value.isdecimal())
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+        self._verdicts = {}
+
+    def mask(self, value: Any) -> Any:
+        """`value` without secrets, by value and by key name: the same object when there were none."""
+        return self._masked(value, True)
+
+    def mask_known(self, value: Any) -> Any:
+        """`value` without the secret values known: the same object when there were none."""
+        return value if self._pattern is None else self._masked(value, False)
+
+    def mask_text(self, text: str) -> str:
+        """A text without the secret values known."""
+        return text if self._pattern is None else self._pattern.sub(MASK, text)
+
+    def _masked(self, value: Any, named: bool) -> Any:
+        if not self._hit(value, named):
+            return value
+        rebuilt = self._rebuilt(value, named=named)
+        return value if rebuilt == value else rebuilt
+
+    def _hit(self, value: Any, named: bool) -> bool:
+        """Whether anything in `value` has to be masked. The hot path: it builds nothing."""
+        kind = type(value)
+        if kind is dict:
+            return self._hit_object(value, named)
+        if kind is list or kind is tuple:
+            return any(self._hit(item, named) for item in value) if value else False
+        if kind is str:
+            return len(value) >= MIN_LENGTH and self._hit_text(value, named)
+        return kind is int and bool(self._numbers) and str(value) in self._numbers
+
+    def _hit_object(self, value: dict[str, Any], named: bool) -> bool:
+        verdicts = self._verdicts
+        for key, item in value.items():
+            verdict = verdicts.get(key) or self._judged(key)
+            if verdict != _PLAIN and (verdict == _HOLDS or (named and _betrayed(verdict, value, item))):
+                return True
+            kind = type(item)
+            if kind is str:
+                if len(item) >= MIN_LENGTH and self._hit_text(item, named):
+                    return True
+            elif item and kind is not bool and self._hit(item, named):
+                return True
+        return False
+
+    def _hit_text(self, text: str, named: bool) -> bool:
+        if self._pattern is not None and self._pattern.search(text) is not None:
+            return True
+        return named and text[0] in "{[" and any(map(self._names, _INNER_KEY.findall(text)))
+
+    def _names(self, key: str) -> bool:
+        return self._verdict(key) == _NAMED
+
+    def _verdict(self, key: str) -> int:
+        return self._verdicts.get(key) or self._judged(key)
+
+    def _judged(self, key: str) -> int:
+        verdict = _PLAIN
+        if self._pattern is not None and self._pattern.search(key):
+            verdict = _HOLDS
+        elif names_secret(key):
+            verdict = _NAMED
+        elif key == "value":
+            verdict = _VALUE
+        if len(self._verdicts) >= _CACHED_KEYS:
+            self._verdicts = {}
+        self._verdicts[key] = verdict
+        return verdict
+
+    def _rebuilt(self, value: Any, *, named: bool) -> Any:
+        kind = type(value)
+        if kind is str:
+            text = self.mask_text(value)
+            return _inside_masked(text) if named and text[:1] in ("{", "[") else text
+        if kind is dict:
+            return {
+                self.mask_text(key): MASK
+                if named and _betrayed(self._verdict(key), value, item)
+                else self._rebuilt(item, named=named)
+                for key, item in value.items()
+            }
+        if kind is list or kind is tuple:
+            return [self._rebuilt(item, named=named) for item in value]
+        if kind is int and str(value) in self._numbers:
+            return MASK
+        return value
+
+
+def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
+    """Whether a member is a secret by its key, or by the name that the object around it gives."""
+    if not _maskable(value):
+        return False
+    if verdict == _NAMED:
+        return True
+    if verdict != _VALUE:
+        return False
+    names = (around.get(key) for key in _NAMING)
+    return any(type(name) is str and names_secret(name.rpartition(".")[2]) for name in names)
+
+
+def _maskable(value: Any) -> bool:
+    return value is not None and type(value) is not bool and value not in (MASK, "", [], {})
+
+
+def _inside_masked(text: str) -> str:
+    """JSON text with the values of secret keys masked; one that is no scalar takes the rest of the text along."""
+    parts, done = [], 0
+    for match in _INNER_KEY.finditer(text):
+        if match.start() < done or not names_secret(match[1]):
+            continue
+        value = _INNER_VALUE.match(text, match.end())
+        if value and value[0].strip() not in ("null", "true", "false", f'"{MASK}"', ""):
+            parts += [text[done : match.end()], f'"{MASK}"']
+            done = value.end()
+    return "".join(parts) + text[done:]
+
+
+def names_secret(key: str) -> bool:
+    """Whether a key's words say that its value is a secret."""
+    words = [word.lower() for word in _WORDS.findall(key)]
+    for n, word in enumerate(words):
+        pair = tuple(words[n - 1 : n + 1]) if n else ()
+        if word not in _SECRET_WORDS and pair not in _SECRET_PAIRS:
+            continue
+        counted = word == "token" and n > 0 and words[n - 1] in _COUNTING
+        if not counted and not _ABOUT.intersection(words[n + 1 :]):
+            return True
+    return False
+
+
+def _forms(value: str) -> Iterator[str]:
+    import html
+    import json
+    from urllib.parse import quote, quote_plus
+
+    raw = value.encode("utf-8", "surrogatepass")
+    yield value
+    yield from _base64_forms(raw)
+    for quoted in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield quoted
+        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), quoted)
+    yield raw.hex()
+    yield raw.hex().upper()
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    yield html.escape(value)
+
+
+def _base64_forms(raw: bytes) -> Iterator[str]:
+    """The whole encoding, and the part that stays the same where the value stands inside a longer text."""
+    import base64
+
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(raw).decode()
+        for shift in range(3):
+            text = encode(b"\0" * shift + raw).decode().rstrip("=")
+            first = (shift * 8 + 5) // 6
+            last = (shift + len(raw)) * 8 // 6
+            yield text[first:last]

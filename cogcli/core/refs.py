@@ -1,0 +1,79 @@
+"""The grammar of references, shared by the static checks and the mapping (execution.md 3)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+MAX_SEGMENTS: Final = 16
+"""Segments after the namespace."""
+READABLE: Final = ("inputs", "vars", "outputs", "frame", "working", "output", "extensions")
+WRITABLE: Final = ("vars", "outputs", "working", "output", "extensions")
+READ_ONLY: Final = ("inputs", "frame", "trace")
+WORKING_SLOTS: Final = (
+    "artifacts", "entities", "options", "criteria", "evidence", "risks",
+    "hypotheses", "uncertainties", "intermediate_decisions", "messages",
+)  # fmt: skip
+OUTPUT_FIELDS: Final = ("result", "result_type", "summary", "status_reason")
+FRAME_FIELDS: Final = ("goal", "context", "constraints", "success_criteria", "assumptions", "priority")
+
+MISSING: Final = object()
+"""What a look-up gives where there is nothing. A present null is a value."""
+
+_SEGMENT: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
+_PATH = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
+_REFERENCE = re.compile(rf"(?:{'|'.join(READABLE)})(?:\.{_SEGMENT}){{1,{MAX_SEGMENTS}}}")
+
+
+class Reference(NamedTuple):
+    """A parsed reference: `inputs.items.0` is namespace `inputs`, segments `("items", "0")`."""
+
+    text: str
+    namespace: str
+    segments: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Reference | None:
+    """The reference a whole string is, or None: then the string is literal."""
+    if not _REFERENCE.fullmatch(text):
+        return None
+    namespace, *segments = text.split(".")
+    return Reference(text, namespace, tuple(segments))
+
+
+def parse_loop(text: str, names: frozenset[str]) -> Reference | None:
+    """A loop name, bare or with a path, as a reference whose namespace is that name."""
+    head, *segments = text.split(".")
+    if head not in names or len(segments) > MAX_SEGMENTS or not _PATH.fullmatch(text):
+        return None
+    return Reference(text, head, tuple(segments))
+
+
+class Target(NamedTuple):
+    """A parsed target. For vars and outputs the rest is one flat key, elsewhere a path."""
+
+    text: str
+    namespace: str
+    path: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def parse_target(text: str) -> Target | None:
+    """The target a right side names, or None when it cannot be written at all."""
+    namespace, dot, rest = text.partition(".")
+    if namespace not in WRITABLE or not dot or not _PATH.fullmatch(rest):
+        return None
+    segments = tuple(rest.split("."))
+    if len(segments) > MAX_SEGMENTS:
+        return None
+    return Target(text, namespace, (rest,) if namespace in ("vars", "outputs") else segments)
+
+
+def overlap(a: Target, b: Target) -> bool:
+    """Whether two targets are the same place, or one lies inside the other."""
+    if a.namespace != b.namespace:
+        return False
+    shorter = min(len(a.path), len(b.path))
+    return a.path[:shorter] == b.path[:shorter]

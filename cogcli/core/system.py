@@ -1,0 +1,103 @@
+"""The real clock and the real source of identifiers."""
+
+from __future__ import annotations
+
+import os
+import time
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
+
+
+def rfc3339(seconds: int, microseconds: int) -> str:
+    """A Unix time as RFC 3339 in UTC with microseconds and `Z`."""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{microseconds:06d}Z"
+
+
+class SystemClock:
+    """Time as the machine tells it. The text of the current second is formatted once."""
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = ""
+
+    def now(self) -> str:
+        seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+        if seconds != self._second:
+            self._text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds))
+            self._second = seconds
+        return f"{self._text}{nanoseconds // 1000:06d}Z"
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def encode_ulid(milliseconds: int, entropy: int) -> str:
+    """A ULID of 48 bits of time and 80 bits of entropy."""
+    value = ((milliseconds & (1 << 48) - 1) << 80) | (entropy & (1 << 80) - 1)
+    return "".join([_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+class SystemIds:
+    """Random identifiers; ULIDs of one source grow even within a millisecond."""
+
+    def __init__(self) -> None:
+        self._millisecond = -1
+        self._entropy = 0
+
+    def ulid(self) -> str:
+        now = time.time_ns() // 1_000_000
+        if now > self._millisecond:
+            self._millisecond = now
+            # The top bit stays free, so counting up within a millisecond cannot overflow.
+            self._entropy = int.from_bytes(os.urandom(10), "big") >> 1
+        else:
+            self._entropy += 1
+        return encode_ulid(self._millisecond, self._entropy)
+
+    def run_id(self) -> str:
+        return f"run_{os.urandom(8).hex()}"
+
+    def trace_id(self) -> str:
+        return os.urandom(16).hex()
+
+
+class FakeClock:
+    """A clock for tests and goldens: every reading is one millisecond after the one before.
+
+    `start` is a Unix time in whole seconds.
+    """
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._readings = 0
+        self._ticks = 0
+
+    def now(self) -> str:
+        self._readings += 1
+        seconds, milliseconds = divmod(self._readings, 1000)
+        return rfc3339(self._start + seconds, milliseconds * 1000)
+
+    def monotonic(self) -> float:
+        self._ticks += 1
+        return self._ticks / 1000
+
+
+class FakeIds:
+    """Identifiers that count up from a seed, for tests and goldens."""
+
+    def __init__(self, seed: int) -> None:
+        self._next = seed
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
+
+    def ulid(self) -> str:
+        return encode_ulid(1_700_000_000_000, self._number())
+
+    def run_id(self) -> str:
+        return f"run_{self._number():016x}"
+
+    def trace_id(self) -> str:
+        return f"{self._number():032x}"

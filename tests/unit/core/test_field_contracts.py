@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogcli.specs.fields import FieldSpec, fields_from, fit
+
+
+def kinds(spec: dict[str, Any], values: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(v.kind, v.place) for v in fit(fields_from(spec), values)[1]]
+
+
+def kept(spec: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    result, violations = fit(fields_from(spec), values)
+    assert not violations
+    return result
+
+
+GOOD: list[tuple[str, Any]] = [
+    ("string", ""), ("number", 1), ("number", 1.5), ("integer", 3), ("integer", -0.0), ("boolean", False),
+    ("array", []), ("object", {}), ("any", 1), ("any", None),
+]  # fmt: skip
+BAD: list[tuple[str, Any]] = [
+    ("string", 1), ("number", True), ("number", "1"), ("integer", True), ("integer", 3.5), ("integer", 1e300),
+    ("integer", float("inf")), ("integer", float("nan")), ("integer", 2**53), ("boolean", 1), ("boolean", "true"),
+    ("array", {}), ("object", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "value"), GOOD)
+def test_values_of_the_type_are_kept(kind: str, value: Any) -> None:
+    assert kept({"a": {"type": kind, "required": True}}, {"a": value}) == {"a": value}
+
+
+@pytest.mark.parametrize(("kind", "value"), BAD)
+def test_nothing_is_coerced_to_the_type(kind: str, value: Any) -> None:
+    assert kinds({"a": {"type": kind}}, {"a": value}) == [("type", "a")]
+
+
+def test_whole_floats_become_integers() -> None:
+    value = kept(
+        {"a": {"type": "integer"}, "l": {"type": "array", "items": {"type": "integer"}}},
+        {"a": 3.0, "l": [2.0]},
+    )
+    assert [type(value["a"]), type(value["l"][0])] == [int, int]
+
+
+def test_absent_and_null_give_the_default_and_each_its_own_copy() -> None:
+    fields = {"a": FieldSpec("array", default=[1]), "b": FieldSpec("string")}
+    for values in ({}, {"a": None, "b": None}):
+        first, _ = fit(fields, values)
+        assert first == {"a": [1]}
+        first["a"].append(2)
+    assert fit(fields, {})[0] == {"a": [1]}
+
+
+def test_required_without_value_is_missing_unless_there_is_a_default() -> None:
+    assert kinds({"a": {"type": "string", "required": True}}, {"a": None}) == [("missing", "a")]
+    assert kept({"a": {"type": "string", "required": True, "default": "d"}}, {}) == {"a": "d"}
+
+
+def test_for_any_null_is_a_value_but_absence_is_not() -> None:
+    assert kept({"a": {"type": "any", "required": True}}, {"a": None}) == {"a": None}
+    assert kinds({"a": {"type": "any", "required": True}}, {}) == [("missing", "a")]
+
+
+def test_undeclared_names_are_dropped() -> None:
+    assert kept({"a": {"type": "any"}}, {"a": 1, "b": 2}) == {"a": 1}
+
+
+def test_every_violation_is_told_with_its_place() -> None:
+    spec = {
+        "l": {
+            "type": "array",
+            "items": {"type": "object", "schema": {"properties": {"q": {"type": "integer"}}}},
+        },
+        "e": {"type": "string", "enum": ["a", "b"]},
+    }
+    assert kinds(spec, {"l": [{}, "x", {"q": "x"}], "e": "c"}) == [
+        ("type", "l/1"),
+        ("schema", "l/2/q"),
+        ("enum", "e"),
+    ]
+
+
+def test_enum_compares_without_coercion() -> None:
+    assert kinds({"a": {"type": "any", "enum": [1, "x"]}}, {"a": True}) == [("enum", "a")]
+    assert kept({"a": {"type": "number", "enum": [1]}}, {"a": 1.0}) == {"a": 1.0}
