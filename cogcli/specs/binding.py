@@ -1,0 +1,57 @@
+"""Bindings: how a service fulfils a capability (formats.md 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+PROTOCOLS: Final = ("pythoncall", "openapi", "openrpc", "mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A binding as its file declares it. `channel` follows from its place, `layer` from its root."""
+
+    id: str
+    capability: str
+    service: str
+    protocol: str
+    operation: str
+    request: dict[str, Any]
+    response: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    channel: str = "local"
+    layer: str = ""
+    file: str = ""
+    trusted: bool = False
+    """Whether its layer may read the environment (protocols.md 2)."""
+
+    @property
+    def conformance(self) -> str:
+        """The conformance profile this binding promises."""
+        return str(self.metadata.get("conformance_profile") or "standard")
+
+    @property
+    def fallback(self) -> str | None:
+        """The binding to try next, if one is named."""
+        return self.metadata.get("fallback_binding_id")
+
+
+def binding_from(
+    raw: dict[str, Any], file: str = "", *, channel: str = "local", layer: str = "", trusted: bool = False
+) -> Binding:
+    """A binding from its checked mapping."""
+    return Binding(
+        id=raw["id"],
+        capability=raw["capability"],
+        service=raw["service"],
+        protocol=raw["protocol"],
+        operation=raw["operation"],
+        request=raw["request"] or {},
+        response=raw["response"] or {},
+        metadata=raw.get("metadata") or {},
+        channel=channel,
+        layer=layer,
+        file=file,
+        trusted=trusted,
+    )

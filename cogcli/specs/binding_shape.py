@@ -1,0 +1,120 @@
+"""The table and the rules of bindings (formats.md 6)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.specs.binding import PROTOCOLS
+from cogcli.specs.common_shape import (
+    CAPABILITY_REF,
+    CONFORMANCE,
+    FREE,
+    HEADERS,
+    PLAIN_REF,
+    TIMEOUT,
+    check_headers,
+)
+from cogcli.specs.shape import Data, MapOf, Number, Record, Text, ignored, may, need
+from cogcli.specs.template import TemplateFault, mixed_literals, parse_template, texts
+
+if TYPE_CHECKING:
+    from cogcli.specs.report import Report
+
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+RESPONSE_MODES: Final = ("json", "text", "raw")
+MAX_BYTES: Final = 64 * 1024 * 1024
+RESPONSE_PATH: Final = re.compile(r"response(?:\.[^.\s]+){0,16}")
+_FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_RPC_METHOD: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+
+_METADATA: Final = Record(
+    {
+        "method": may(Text(choices=METHODS)),
+        "timeout_seconds": may(TIMEOUT),
+        "headers": may(HEADERS),
+        "response_mode": may(Text(choices=RESPONSE_MODES)),
+        "retry_count": may(Number(least=0, most=10, whole=True)),
+        "retry_backoff_base": may(Number(least=0, most=3600)),
+        "retry_backoff_factor": may(Number(least=1, most=10)),
+        "max_request_bytes": may(Number(least=1, most=MAX_BYTES, whole=True)),
+        "max_response_bytes": may(Number(least=1, most=MAX_BYTES, whole=True)),
+        "fallback_binding_id": may(Text(empty=False)),
+        "conformance_profile": may(CONFORMANCE),
+        "description": may(Text()),
+        "status": may(Text()),
+    }
+)
+BINDING: Final = Record(
+    {
+        "id": need(PLAIN_REF),
+        "capability": need(CAPABILITY_REF),
+        "service": need(PLAIN_REF),
+        "protocol": need(Text(choices=PROTOCOLS)),
+        "operation": need(Text(empty=False)),
+        "request": need(FREE, nullable=True),
+        "response": need(MapOf(Data()), nullable=True),
+        "metadata": may(_METADATA),
+    }
+)
+
+
+def check_binding(raw: dict[str, Any], report: Report, subject: str) -> None:
+    """What the table cannot say about a binding standing alone."""
+    _check_operation(raw, report, subject)
+    _check_request(raw.get("request"), report, subject)
+    _check_response(raw.get("response"), report, subject)
+    metadata = raw.get("metadata")
+    if isinstance(metadata, dict):
+        check_headers(metadata.get("headers"), ("metadata", "headers"), report, subject)
+        _check_unused(raw.get("protocol"), metadata, report, subject)
+
+
+def _check_operation(raw: dict[str, Any], report: Report, subject: str) -> None:
+    operation = raw.get("operation")
+    wanted = ""
+    if not isinstance(operation, str) or not operation.strip():
+        return
+    if raw.get("protocol") == "pythoncall" and not _FUNCTION.fullmatch(operation):
+        wanted = "the name of a function, not beginning with `_`"
+    elif raw.get("protocol") == "openrpc" and (
+        not _RPC_METHOD.fullmatch(operation) or operation.startswith("rpc.")
+    ):
+        wanted = "a method name, not beginning with `rpc.`"
+    if wanted:
+        message = f"{subject}: operation `{operation}`, expected {wanted}"
+        report.error("binding.operation", ("operation",), message)
+
+
+def _check_request(request: Any, report: Report, subject: str) -> None:
+    for path in mixed_literals(request, ("request",)):
+        message = f"{subject}: `$literal` stands beside other keys"
+        report.error("request.template", path, message, hint="let it stand alone", key=True)
+    for path, text in texts(request, ("request",)):
+        try:
+            parse_template(text)
+        except TemplateFault as fault:
+            hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
+            report.error("request.template", path, f"{subject}: `{_dotted(path)}`: {fault}", hint=hint)
+
+
+def _check_response(response: Any, report: Report, subject: str) -> None:
+    for name, value in response.items() if isinstance(response, dict) else ():
+        if not ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
+            message = f"{subject}: `response.{name}` is a literal, not read from the reply"
+            report.warn(
+                "response.literal", ("response", name), message, hint="write response.PATH to read it"
+            )
+
+
+def _check_unused(protocol: Any, metadata: dict[str, Any], report: Report, subject: str) -> None:
+    """`binding.unused`: keys that the protocol has no use for (protocols.md 4)."""
+    unused = {"method": protocol != "openapi", "response_mode": protocol in ("pythoncall", "openrpc")}
+    for key, useless in unused.items():
+        if useless and metadata.get(key) is not None and protocol in PROTOCOLS:
+            message = f"{subject}: `metadata.{key}` has no meaning for {protocol}"
+            report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
+
+
+def _dotted(path: tuple[Any, ...]) -> str:
+    return ".".join(map(str, path))

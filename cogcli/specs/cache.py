@@ -1,0 +1,164 @@
+"""The compiled cache: checked mappings of spec files in SQLite, by the digest of their bytes.
+
+Nothing here may fail a command: a cache that is damaged is rebuilt, one that cannot be used is done without.
+Rows are JSON behind a checksum of their own, never pickled objects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from cogcli import __version__
+
+if TYPE_CHECKING:
+    import sqlite3
+
+MAX_ROWS: Final = 20_000
+"""Beyond this the cache is emptied: old contents of edited files have no other end."""
+_SUM: Final = 16
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+
+
+class Compiled(NamedTuple):
+    """What is kept of a file without errors: its mapping and its warnings, each `[code, severity, line, ...]`."""
+
+    raw: dict[str, Any]
+    warnings: list[list[Any]]
+
+
+class CompiledCache:
+    """Reads and keeps compiled files in the SQLite database at `file`, which may not exist yet.
+
+    What is kept is written at `flush`, in one transaction. One instance belongs to one thread.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._stamp = f"{__version__}/{_age_of_rules()}"
+        self._database: sqlite3.Connection | None = None
+        self._usable = True
+        self._kept: dict[str, bytes] = {}
+
+    def get(self, kind: str, digest: str) -> Compiled | None:
+        """The compiled file of a kind and digest, or None."""
+        database = self._open()
+        if database is None:
+            return None
+        try:
+            row = database.execute(
+                "SELECT value FROM spec WHERE key = ?", (self._key(kind, digest),)
+            ).fetchone()
+        except Exception:  # an unreadable cache is no reason to stop
+            self._rebuild()
+            return None
+        return _decoded(row[0]) if row else None
+
+    def keep(self, kind: str, digest: str, compiled: Compiled) -> None:
+        """Remember a compiled file until `flush`."""
+        value = orjson.dumps([*compiled])
+        self._kept[self._key(kind, digest)] = _checksum(value) + value
+
+    def flush(self) -> None:
+        """Write what was kept, if the cache can be written."""
+        if not self._kept:
+            return
+        database = self._open(create=True)
+        if database is not None:
+            try:
+                self._write(database)
+            except Exception:  # a full disk or another writer: next time
+                with contextlib.suppress(Exception):
+                    database.rollback()
+        self._kept.clear()
+
+    def close(self) -> None:
+        """Flush and let the file go."""
+        self.flush()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _write(self, database: sqlite3.Connection) -> None:
+        database.execute("BEGIN IMMEDIATE")
+        database.execute(_TABLE)
+        if database.execute("SELECT COUNT(*) FROM spec").fetchone()[0] > MAX_ROWS:
+            database.execute("DELETE FROM spec")
+        database.executemany("INSERT OR REPLACE INTO spec VALUES (?, ?)", self._kept.items())
+        database.commit()
+
+    def _key(self, kind: str, digest: str) -> str:
+        return f"{kind}:{digest}:{self._stamp}"
+
+    def _open(self, *, create: bool = False) -> sqlite3.Connection | None:
+        if self._database is None and self._usable and (create or os.path.exists(self._file)):
+            try:
+                self._database = _connected(self._file)
+            except Exception:  # no database, no permission, no folder
+                self._rebuild()
+        return self._database
+
+    def _rebuild(self) -> None:
+        """Start over with an empty file; a cache that is merely locked is left alone."""
+        if self._database is not None:
+            with contextlib.suppress(Exception):
+                self._database.close()
+        self._database = None
+        self._usable = False
+        with contextlib.suppress(Exception):
+            if _damaged(self._file):
+                os.unlink(self._file)
+                self._usable = True
+
+
+def _connected(file: str) -> sqlite3.Connection:
+    import sqlite3
+
+    folder = os.path.dirname(file)
+    if folder:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+    database = sqlite3.connect(file, timeout=0.05, isolation_level=None)
+    # Losing the cache in a power cut is fine, waiting for the disk is not.
+    database.execute("PRAGMA synchronous=OFF")
+    return database
+
+
+def _damaged(file: str) -> bool:
+    """Whether a file is no cache of ours; being locked or unreadable is no damage."""
+    import sqlite3
+
+    if not os.path.isfile(file):
+        return False
+    probe = sqlite3.connect(file, timeout=0.05)
+    try:
+        sound = probe.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        probe.execute("SELECT key, value FROM spec LIMIT 1")
+    except sqlite3.OperationalError as error:
+        return "no such" in str(error)
+    except sqlite3.DatabaseError:
+        return True
+    finally:
+        probe.close()
+    return not sound
+
+
+def _checksum(value: bytes) -> bytes:
+    return blake2b(value, digest_size=_SUM).digest()
+
+
+def _decoded(stored: object) -> Compiled | None:
+    if not isinstance(stored, bytes) or _checksum(stored[_SUM:]) != stored[:_SUM]:
+        return None
+    raw, warnings = orjson.loads(stored[_SUM:])
+    return Compiled(raw, warnings)
+
+
+def _age_of_rules() -> int:
+    """The newest modification among the modules of this room: edited rules make old entries unreachable."""
+    with os.scandir(os.path.dirname(os.path.abspath(__file__))) as entries:
+        return max((e.stat().st_mtime_ns for e in entries if e.name.endswith(".py")), default=0)

@@ -1,0 +1,150 @@
+"""Capabilities: contracts with typed inputs, typed outputs and safety (formats.md 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from cogcli.specs.fields import Fields, fields_from
+
+TRUST_RANKS: Final = {"sandbox": 0, "standard": 1, "elevated": 2, "privileged": 3}
+CONFORMANCE_RANKS: Final = {"experimental": 0, "standard": 1, "strict": 2}
+ON_FAIL: Final = ("block", "warn", "degrade", "require_human")
+ROLES: Final = ("perceive", "analyze", "evaluate", "decide", "synthesize", "act", "reflect")
+
+EffectClass = Literal["none", "idempotent", "effect", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A capability asked before or after a call. `input` None: equally named fields are passed."""
+
+    capability: str
+    on_fail: str = "block"
+    input: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """What must hold before and after a call."""
+
+    trust_level: str = "sandbox"
+    requires_confirmation: bool = False
+    mandatory_pre_gates: tuple[Gate, ...] = ()
+    mandatory_post_gates: tuple[Gate, ...] = ()
+    allowed_targets: tuple[str, ...] = ()
+    scope_constraints: tuple[str, ...] = ()
+    declared: dict[str, Any] = field(default_factory=dict)
+    """The block as written: what is recorded and shown to the person asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """Where a hinted output goes when a step has no `output` mapping."""
+
+    type: str
+    target: str | None = None
+    merge: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """A capability with everything it extends folded in. `file` is the path shown to users."""
+
+    id: str
+    version: str
+    description: str
+    inputs: Fields
+    outputs: Fields
+    properties: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
+    produces: dict[str, Production] = field(default_factory=dict)
+    safety: Safety | None = None
+    requires: tuple[str, ...] = ()
+    deprecated: bool = False
+    replacement: str | None = None
+    aliases: tuple[str, ...] = ()
+    name: str = ""
+    file: str = ""
+
+    @property
+    def effect(self) -> EffectClass:
+        """The effect class (formats.md 5): what may happen outside when this is called."""
+        declared = self.properties.get("side_effects")
+        if declared is False:
+            return "none"
+        if declared is True:
+            return "idempotent" if self.properties.get("idempotent") else "effect"
+        return "effect" if self.safety else "unknown"
+
+    @property
+    def conformance(self) -> str | None:
+        """The conformance profile this capability demands of bindings, if any."""
+        key = "required_conformance_profile"
+        return self.metadata.get(key) or self.properties.get(key)
+
+    @property
+    def step_kind(self) -> str:
+        """The kind of a step calling this (episode.md): by first role, else by side effects."""
+        if self.roles:
+            return _KIND_OF_ROLE[self.roles[0]]
+        return "act" if self.properties.get("side_effects") else "analyze"
+
+
+_KIND_OF_ROLE: Final = {
+    "perceive": "detect",
+    "analyze": "analyze",
+    "evaluate": "analyze",
+    "synthesize": "analyze",
+    "decide": "plan",
+    "act": "act",
+    "reflect": "review",
+}
+
+
+def capability_from(raw: dict[str, Any], file: str = "") -> Capability:
+    """A capability from its checked mapping, bases already folded in."""
+    hints = raw.get("cognitive_hints") or {}
+    roles = hints.get("role") or ()
+    return Capability(
+        id=raw["id"],
+        version=raw["version"],
+        description=raw["description"],
+        inputs=fields_from(raw.get("inputs")),
+        outputs=fields_from(raw.get("outputs")),
+        properties=raw.get("properties") or {},
+        metadata=raw.get("metadata") or {},
+        roles=(roles,) if isinstance(roles, str) else tuple(roles),
+        produces={
+            name: Production(entry["type"], entry.get("target"), entry.get("merge"))
+            for name, entry in (hints.get("produces") or {}).items()
+        },
+        safety=_safety_from(raw.get("safety")),
+        requires=tuple(raw.get("requires") or ()),
+        deprecated=bool(raw.get("deprecated")),
+        replacement=raw.get("replacement"),
+        aliases=tuple(raw.get("aliases") or ()),
+        name=raw.get("name") or "",
+        file=file,
+    )
+
+
+def _safety_from(raw: dict[str, Any] | None) -> Safety | None:
+    if raw is None:
+        return None
+    return Safety(
+        trust_level=raw.get("trust_level") or "sandbox",
+        requires_confirmation=raw.get("requires_confirmation") is True,
+        mandatory_pre_gates=tuple(map(_gate_from, raw.get("mandatory_pre_gates") or ())),
+        mandatory_post_gates=tuple(map(_gate_from, raw.get("mandatory_post_gates") or ())),
+        allowed_targets=tuple(raw.get("allowed_targets") or ()),
+        scope_constraints=tuple(raw.get("scope_constraints") or ()),
+        declared=raw,
+    )
+
+
+def _gate_from(raw: str | dict[str, Any]) -> Gate:
+    if isinstance(raw, str):
+        return Gate(raw)
+    return Gate(raw["capability"], raw.get("on_fail") or "block", raw.get("input"))

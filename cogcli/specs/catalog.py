@@ -1,0 +1,66 @@
+"""The catalog: frozen maps from id to spec, as much of the registry as was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cogcli.specs.policy import Defaults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.problems import Problem
+    from cogcli.specs.service import Service
+    from cogcli.specs.skill import Skill
+    from cogcli.specs.yaml_io import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """A spec that a later layer replaced."""
+
+    kind: str
+    id: str
+    layer: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Specs by id. `bindings` holds all bindings, `bindings_of` their ids by capability.
+
+    `aliases` maps an alias to the capability it stands for. `places` maps a shown file to the positions of its
+    keys and values (empty for files that came out of the compiled cache: `specs.loading.places` reads them again).
+    `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file with errors.
+    """
+
+    skills: dict[str, Skill] = field(default_factory=dict)
+    capabilities: dict[str, Capability] = field(default_factory=dict)
+    bindings: dict[str, Binding] = field(default_factory=dict)
+    bindings_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)
+    defaults: Defaults = field(default_factory=Defaults)
+    aliases: dict[str, str] = field(default_factory=dict)
+    shadows: tuple[Shadow, ...] = ()
+    places: dict[str, Places] = field(default_factory=dict)
+    pins: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The checked mapping of each spec by `kind:id`, a capability's bases folded in."""
+    broken: dict[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    """What reading and shape checks found, before any cross-reference check."""
+    replaced: dict[str, tuple[Capability, ...]] = field(default_factory=dict)
+    """Capabilities that a later layer's capability of the same id replaced, earliest first."""
+    partial: bool = False
+    """Whether this is only what one skill can reach: then what is absent here may still exist."""
+    only: frozenset[str] | None = None
+    """The shown files whose problems were asked for; None means all."""
+    known: Callable[[str], list[str]] | None = None
+    """All ids of a kind in the registry, told by paths alone: for did-you-mean."""
+
+    def capability(self, id: str) -> Capability | None:
+        """The capability of an id or alias."""
+        return self.capabilities.get(self.aliases.get(id, id))

@@ -1,0 +1,44 @@
+"""The static checks of a catalog (formats.md 1 and 10): every problem, before anything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.specs.checks.bindings import check_binding
+from cogcli.specs.checks.capabilities import check_capability
+from cogcli.specs.checks.choices import check_choices, needed_files
+from cogcli.specs.checks.context import Context
+from cogcli.specs.checks.nesting import check_nesting
+from cogcli.specs.checks.policies import check_defaults
+from cogcli.specs.checks.services import check_function, check_service
+from cogcli.specs.checks.skills import check_skill
+from cogcli.specs.eligibility import SelectionOptions
+from cogcli.specs.problems import in_order
+
+if TYPE_CHECKING:
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.problems import Problem
+
+
+def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[Problem]:
+    """All problems of a catalog in order, those of reading included.
+
+    Of what one skill can reach only what it needs is told: of bindings and services the chosen ones and their
+    fallbacks. Of files asked for by name only theirs.
+    """
+    context = Context(catalog, options or SelectionOptions())
+    for skill in catalog.skills.values():
+        check_skill(context, skill)
+    check_nesting(context)
+    for capability in catalog.capabilities.values():
+        check_capability(context, capability)
+    for binding in catalog.bindings.values():
+        check_binding(context, binding)
+        check_function(context, binding)
+    for service in catalog.services.values():
+        check_service(context, service)
+    check_defaults(context)
+    check_choices(context)
+    problems = [*catalog.problems, *context.problems()]
+    wanted = needed_files(context) if catalog.partial else catalog.only
+    return in_order(p for p in problems if wanted is None or p.file in wanted)

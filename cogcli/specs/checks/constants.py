@@ -1,0 +1,29 @@
+"""Conditions that need no state: `false`, `1 > 2`, `false and inputs.x`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cogcli.core.refs import Reference
+
+
+class _Unknown(Exception):
+    """The value of a reference is asked for."""
+
+
+def constant(condition: Any) -> bool | None:
+    """Whether a condition is true or false whatever the state holds, else None."""
+    if not isinstance(condition, str):
+        return None if condition is None else bool(condition)
+    from cogcli.core.errors import ExpressionError
+    from cogcli.core.expressions import ExpressionFault, read_expression
+
+    try:
+        return bool(read_expression(condition, frozenset()).evaluate(_unknown))
+    except (ExpressionFault, ExpressionError, _Unknown):
+        return None
+
+
+def _unknown(reference: Reference) -> Any:
+    raise _Unknown

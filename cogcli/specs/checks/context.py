@@ -1,0 +1,63 @@
+"""What every check is given: the catalog, the options of the run, and where to put problems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.core.errors import BindingResolutionError
+from cogcli.specs.file_places import FilePlaces
+from cogcli.specs.problems import suggestion
+from cogcli.specs.report import Report
+from cogcli.specs.selection import Selection, select
+
+if TYPE_CHECKING:
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.eligibility import SelectionOptions
+    from cogcli.specs.problems import Problem
+
+
+class Context:
+    """A catalog under examination. Selections are made once for each capability."""
+
+    def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
+        self.catalog = catalog
+        self.options = options
+        self._reports: dict[str, Report] = {}
+        self._selections: dict[str, Selection | BindingResolutionError] = {}
+
+    def report(self, file: str) -> Report:
+        """Where the problems of a file go."""
+        report = self._reports.get(file)
+        if report is None:
+            places = self.catalog.places
+            report = Report(file, places if isinstance(places, FilePlaces) else places.get(file))
+            self._reports[file] = report
+        return report
+
+    def problems(self) -> list[Problem]:
+        """All that was reported; the positions found on the way are remembered."""
+        if isinstance(self.catalog.places, FilePlaces):
+            self.catalog.places.flush()
+        return [problem for report in self._reports.values() for problem in report.problems]
+
+    def selection(self, capability: str) -> Selection | BindingResolutionError:
+        """The bindings of a capability, or why there are none."""
+        found = self._selections.get(capability)
+        if found is None:
+            try:
+                found = select(self.catalog, capability, self.options)
+            except BindingResolutionError as error:
+                found = error
+            self._selections[capability] = found
+        return found
+
+    def absent(self, kind: str, id: str) -> tuple[str, str]:
+        """What to say about a spec that is needed and not in the catalog, and a hint."""
+        file = self.catalog.broken.get(f"{kind}:{id}")
+        if file:
+            return f"{kind} `{id}`: its file {file} has errors", ""
+        return f"unknown {kind} `{id}`", self.near(kind, id)
+
+    def near(self, kind: str, id: str) -> str:
+        """A hint naming ids that look like a word."""
+        return suggestion(id, self.catalog.known(kind) if self.catalog.known else ())

@@ -1,0 +1,36 @@
+"""Checks of the default selection (formats.md 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.specs.problems import suggestion
+from cogcli.specs.selection import CANDIDATE
+
+if TYPE_CHECKING:
+    from cogcli.specs.checks.context import Context
+
+
+def check_defaults(context: Context) -> None:
+    """Every default: its capability and binding exist, belong together, and the binding is no candidate."""
+    catalog = context.catalog
+    for capability, name in catalog.defaults.bindings.items():
+        path = ("defaults", capability)
+        report = context.report(catalog.defaults.files[capability])
+        if capability not in catalog.capabilities:
+            if not catalog.partial:
+                said, hint = context.absent("capability", capability)
+                report.error("policy.capability", path, said, hint=hint, key=True)
+            continue
+        binding = catalog.bindings.get(name)
+        if binding is None:
+            file = catalog.broken.get(f"binding:{name}")
+            said = f"binding `{name}`: its file {file} has errors" if file else f"unknown binding `{name}`"
+            hint = suggestion(name, catalog.bindings_of.get(capability, ()))
+            report.error("policy.binding", path, f"`{capability}`: {said}", hint=hint)
+        elif binding.capability != capability:
+            message = f"`{capability}`: binding `{name}` binds `{binding.capability}`"
+            report.error("policy.binding", path, message)
+        elif binding.channel == CANDIDATE:
+            message = f"`{capability}`: binding `{name}` is a candidate"
+            report.error("policy.binding", path, message, hint="move it to channel official or local")

@@ -1,0 +1,78 @@
+"""Checks of services: variables, isolation, and whether the Python behind them is there (protocols.md 2 and 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cogcli.specs.eligibility import variables_of
+from cogcli.specs.modules import has_function, module_file
+from cogcli.specs.problems import suggestion
+from cogcli.specs.service import is_shipped
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.checks.context import Context
+    from cogcli.specs.report import Path, Report
+    from cogcli.specs.service import Service
+
+SERVERS: Final = ("official_text_tools", "official_data_tools", "official_web_tools")
+"""The tool servers that come with the package (protocols.md 6)."""
+
+
+def check_service(context: Context, service: Service) -> None:
+    """One service by itself, as far as it depends on where it is."""
+    report = context.report(service.file)
+    subject = f"service `{service.id}`"
+    if service.kind == "pythoncall" and service.module:
+        if service.isolation == "thread" and not is_shipped(service.module):
+            message = f"{subject}: module `{service.module}` is not ours and runs inside this process"
+            report.warn("service.isolation", ("isolation",), message, hint="write isolation: process")
+        if _may_import(service) and module_file(service.module, service.root) is None:
+            message = f"{subject}: module `{service.module}` is not found"
+            report.need(
+                "service.module", ("module",), message, hint="install it, or put it below the registry root"
+            )
+    server = service.settings.get("server")
+    if server is not None and server not in SERVERS:
+        hint = suggestion(server, SERVERS)
+        report.need("service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint)
+    if not context.catalog.partial:
+        _check_variables(context, service, report, subject)
+
+
+def _check_variables(context: Context, service: Service, report: Report, subject: str) -> None:
+    for name in variables_of(None, service):
+        if not context.options.environ.get(name):
+            message = f"{subject}: environment variable `{name}` is not set"
+            report.need("env.missing", _place_of(service, name), message, hint=f"export {name}=...")
+
+
+def _place_of(service: Service, name: str) -> Path:
+    """Where a variable is named."""
+    for path, values in (
+        (("metadata", "headers"), service.metadata.get("headers") or {}),
+        (("env",), service.settings.get("env") or {}),
+    ):
+        for key, text in values.items():
+            if f"${{{name}}}" in text:
+                return (*path, key)
+    return ("auth_ref",)
+
+
+def check_function(context: Context, binding: Binding) -> None:
+    """Whether the function that a pythoncall binding names is there; the module's absence is the service's."""
+    service = context.catalog.services.get(binding.service)
+    if service is None or service.kind != "pythoncall" or binding.protocol != "pythoncall":
+        return
+    if service.module is None or not _may_import(service):
+        return
+    file = module_file(service.module, service.root)
+    if file is not None and not has_function(file, binding.operation, quickly=context.catalog.partial):
+        message = f"binding `{binding.id}`: module `{service.module}` has no function `{binding.operation}`"
+        hint = "name a top-level `def` of that module"
+        context.report(binding.file).need("service.module", ("operation",), message, hint=hint)
+
+
+def _may_import(service: Service) -> bool:
+    """Whether looking for the module makes sense: an untrusted layer may name shipped ones only."""
+    return service.trusted or is_shipped(service.module or "")

@@ -1,0 +1,123 @@
+"""Expressions of a step: what is wrong with each by itself, and the references in it (formats.md 10, expr.*).
+
+1. `condition`, `while.condition` and `foreach.items` see no loop names, `router.on` does.
+2. A path that the expression itself asks for, `vars.x is not null and vars.x > 5`, needs no certain writer.
+3. The condition of `while` is asked after a round: it may read what the step itself writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogcli.core.expressions import ExpressionFault, read_expression
+from cogcli.core.refs import READABLE
+from cogcli.specs.checks import reads
+from cogcli.specs.checks.step_facts import Read
+from cogcli.specs.checks.step_inputs import note_reference
+from cogcli.specs.fields import FieldSpec
+from cogcli.specs.problems import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.core.expressions import Expression
+    from cogcli.specs.checks.step_facts import Subject
+    from cogcli.specs.report import Path
+    from cogcli.specs.skill import Step, StepConfig
+
+_NO_NAMES: frozenset[str] = frozenset()
+_LIST = FieldSpec("array", required=True)
+_LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in` and `is null`; nothing is called"
+
+
+class Place(NamedTuple):
+    """One expression of a step: its text, its place below the step, and what is special about it."""
+
+    text: str
+    below: Path
+    loops: bool = False
+    own: bool = False
+    nulls: bool = False
+    """Whether the whole expression may lead nowhere."""
+    wanted: FieldSpec | None = None
+
+
+def check_expressions(at: Subject) -> None:
+    """Every expression of the step; its references are noted as read."""
+    for place in _places(at.step.config):
+        path = (*at.path, *place.below)
+        try:
+            expression = read_expression(place.text, at.loops if place.loops else _NO_NAMES)
+        except ExpressionFault as fault:
+            _tell(at, place, path, fault)
+            continue
+        _note(at, place, path, expression)
+
+
+def _places(config: StepConfig) -> Iterator[Place]:
+    if isinstance(config.condition, str):
+        yield Place(config.condition, ("config", "condition"))
+    if config.while_ and isinstance(config.while_.condition, str):
+        yield Place(config.while_.condition, ("config", "while", "condition"), own=True)
+    if config.foreach and isinstance(config.foreach.items, str):
+        yield Place(config.foreach.items, ("config", "foreach", "items"), wanted=_LIST)
+    if config.router:
+        nulls = config.router.default is not None
+        yield Place(config.router.on, ("config", "router", "on"), loops=True, nulls=nulls)
+
+
+def _note(at: Subject, place: Place, path: Path, expression: Expression) -> None:
+    whole = expression.path
+    asked = {mention.reference for mention in expression.mentions if mention.lenient}
+    for mention in expression.mentions:
+        read = Read(
+            mention.reference,
+            path,
+            ".".join(map(str, place.below[1:])),
+            place.wanted if whole == mention.reference else None,
+            text=place.text,
+            offset=mention.offset,
+            lenient=mention.reference in asked or (place.nulls and whole == mention.reference),
+            own=place.own,
+        )
+        note_reference(at, read)
+    if place.below == ("config", "condition"):
+        at.facts.guards = expression.mentions
+
+
+def _tell(at: Subject, place: Place, path: Path, fault: ExpressionFault) -> None:
+    """`expr.name` for what looks like a name of a value, else `expr.syntax`."""
+    named = fault.name.partition(".")[0].partition("[")[0]
+    code = "expr.name" if named.isidentifier() and named not in READABLE else "expr.syntax"
+    message, hint = str(fault), _LANGUAGE
+    if code == "expr.name":
+        message, hint = f"`{fault.name}` is no value", _meant(at, fault.name, named)
+        if named in at.loops:
+            message = f"loop name `{named}` is known only in `input` and `router` of its step"
+            hint = "read what the loop goes over"
+    message = f"{at.subject}: `{'.'.join(map(str, place.below[1:]))}`: {message}"
+    within = (place.text, fault.column - 1)
+    at.report.error(code, path, message, hint=hint, within=within)
+
+
+def _meant(at: Subject, name: str, head: str) -> str:
+    """What a bare name may stand for: a value of the same name, a misspelt namespace, or text without quotes."""
+    near = reads.near_miss(name, _NO_NAMES)
+    if near and near.code == "ref.namespace":
+        return near.hint.partition("?")[0] + "?"
+    known = {text.partition(".")[2]: text for text in _known(at)}
+    found = [name] if name in known else [head] if head in known else did_you_mean(name, known)
+    text = f"text stands in quotes: '{name}'" if name.isidentifier() else ""
+    hint = f"did you mean {' or '.join(f'`{known[word]}`' for word in found)}?" if found else ""
+    return f"{hint} {text}".strip()
+
+
+def _known(at: Subject) -> Iterator[str]:
+    """Everything the skill can read by name, the nearest last."""
+    steps: tuple[Step, ...] = at.skill.steps
+    for step in steps:
+        for target in (step.output or {}).values():
+            if target.partition(".")[0] in ("vars", "outputs", "working"):
+                yield target
+    for name in at.skill.inputs:
+        yield f"inputs.{name}"

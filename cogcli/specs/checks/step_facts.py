@@ -1,0 +1,90 @@
+"""What is known of a step when all that does not depend on the other steps has been looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogcli.core.refs import Reference, Target
+from cogcli.specs.checks.interfaces import Interface
+from cogcli.specs.fields import FieldSpec
+
+if TYPE_CHECKING:
+    from cogcli.core.expressions import Mention
+    from cogcli.specs.checks.context import Context
+    from cogcli.specs.report import Path, Report
+    from cogcli.specs.skill import Skill, Step
+
+
+class Read(NamedTuple):
+    """A reference with its place. `wanted` is the field it is the whole value of, if it is one.
+
+    In an expression `text` is all of it and `offset` the place in it. `lenient`: leading nowhere counts as null;
+    `own`: what the step itself writes is there to be read.
+    """
+
+    reference: Reference
+    path: Path
+    name: str = ""
+    wanted: FieldSpec | None = None
+    text: str = ""
+    offset: int = 0
+    lenient: bool = False
+    own: bool = False
+
+    @property
+    def within(self) -> tuple[str, int] | None:
+        """The text of the value at `path` and the place in it, where the value is more than the reference."""
+        return (self.text, self.offset) if self.text else None
+
+
+class Write(NamedTuple):
+    """A target with its place. `field` is what is declared about the value; `maybe`: it may stay unwritten."""
+
+    target: Target
+    path: Path
+    strategy: str
+    field: FieldSpec
+    maybe: bool
+    wraps: bool = False
+    """Whether any value is made to fit a list slot."""
+
+
+class Facts:
+    """What the order-dependent checks need to know of a step. `holds`: its condition, where that is constant."""
+
+    __slots__ = ("guards", "holds", "interface", "reads", "step", "writes")
+
+    def __init__(self, step: Step, interface: Interface, *, holds: bool | None = None) -> None:
+        self.step = step
+        self.interface = interface
+        self.holds = holds
+        self.reads: list[Read] = []
+        self.writes: list[Write] = []
+        self.guards: tuple[Mention, ...] = ()
+        """The references in its condition."""
+
+    @property
+    def never(self) -> bool:
+        """Whether its condition is constantly false."""
+        return self.holds is False
+
+
+class Subject:
+    """A step under examination: its skill, its place in the file, and where its facts and problems go."""
+
+    def __init__(self, context: Context, skill: Skill, facts: Facts, path: Path, report: Report) -> None:
+        self.context = context
+        self.skill = skill
+        self.facts = facts
+        self.step = facts.step
+        self.path = path
+        self.report = report
+        self.subject = f"step `{self.step.id}`"
+        foreach = self.step.config.foreach
+        names = (foreach.as_name, foreach.index_name) if foreach else ()
+        self.loops = frozenset(name for name in names if name)
+
+    def called(self) -> str:
+        """What the step calls, in words."""
+        names = [f"`{called.name}`" for called in self.facts.interface.called]
+        return names[0] if len(names) == 1 else f"any of {', '.join(names[:5])}"

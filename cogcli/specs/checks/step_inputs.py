@@ -1,0 +1,89 @@
+"""What a step reads: its input and `otherwise` against the contract, and the references in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.specs.checks import reads
+from cogcli.specs.checks.step_facts import Read
+from cogcli.specs.checks.types import literal_misfit
+from cogcli.specs.problems import suggestion
+from cogcli.specs.template import mixed_literals, texts
+
+if TYPE_CHECKING:
+    from cogcli.specs.checks.step_facts import Subject
+    from cogcli.specs.fields import FieldSpec
+    from cogcli.specs.report import Path
+
+
+def check_input(at: Subject) -> None:
+    """The values of a step's input against what it calls, and what is missing."""
+    inputs, complete = at.facts.interface.inputs, at.facts.interface.complete
+    for name, value in at.step.input.items():
+        path = (*at.path, "input", name)
+        wanted = inputs.get(name)
+        if wanted is None and complete:
+            message = f"{at.subject}: `{name}` is no input of {at.called()}, so not passed on"
+            at.report.warn("step.input-undeclared", path, message, hint=suggestion(name, inputs), key=True)
+        _check_value(at, name, value, path, wanted)
+    for name, wanted in inputs.items():
+        if wanted.required and wanted.default is None and name not in at.step.input:
+            message = f"{at.subject}: required input `{name}` of {at.called()} is not mapped"
+            place = at.report.first((*at.path, "input"), (*at.path, "uses"))
+            at.report.error("step.input-missing", place, message, hint=f"add {name}: ...", key=True)
+
+
+def check_otherwise(at: Subject) -> None:
+    """The values that stand in for the outputs of a skipped step."""
+    outputs = at.facts.interface.outputs
+    for name, value in (at.step.config.otherwise or {}).items():
+        path = (*at.path, "config", "otherwise", name)
+        if name not in outputs and at.facts.interface.complete:
+            message = f"{at.subject}: otherwise: `{name}` is no output of {at.called()}"
+            at.report.error("step.output-unknown", path, message, hint=suggestion(name, outputs), key=True)
+        _check_value(at, name, value, path, outputs.get(name))
+
+
+def _check_value(at: Subject, name: str, value: Any, path: Path, wanted: FieldSpec | None) -> None:
+    """One value of an input or `otherwise`: its references, and whether a literal can fit."""
+    literal = True
+    for place, text in texts(value, path):
+        reference = reads.reference_of(text, at.loops)
+        if reference:
+            literal = False
+            whole = place == path
+            note_reference(at, Read(reference, place, name, wanted if whole else None))
+            continue
+        fault = reads.near_miss(text, at.loops)
+        if fault:
+            literal = False
+            at.report.error(fault.code, place, f"{at.subject}: {fault.message}", hint=fault.hint)
+    mixed = list(mixed_literals(value, path))
+    for place in mixed:
+        message = f"{at.subject}: `$literal` stands beside other keys"
+        at.report.error("ref.literal", place, message, hint="let it stand alone", key=True)
+    if wanted is not None and not mixed and (literal or not isinstance(value, str)):
+        said = literal_misfit(value, wanted, whole=literal)
+        if said:
+            at.report.error("flow.type", path, f"{at.subject}: `{name}`: {said}")
+
+
+def note_reference(at: Subject, read: Read, *, key: bool = False) -> None:
+    """One reference: what is wrong with it by itself, else noted as read."""
+    if read.reference.namespace in at.loops:
+        _check_loop(at, read)
+        return
+    judged = reads.fault_of(read.reference, at.skill.inputs, expression=bool(read.text))
+    if judged:
+        fault, tell = judged.fault, at.report.error if judged.error else at.report.warn
+        message = f"{at.subject}: {fault.message}"
+        tell(fault.code, read.path, message, hint=fault.hint, key=key, within=read.within)
+    if judged is None or not judged.error:
+        at.facts.reads.append(read)
+
+
+def _check_loop(at: Subject, read: Read) -> None:
+    foreach = at.step.config.foreach
+    if foreach and read.reference.namespace == foreach.index_name and read.reference.segments:
+        message = f"{at.subject}: `{read.reference.text}`: `{foreach.index_name}` is integer"
+        at.report.error("ref.walk", read.path, message, within=read.within)

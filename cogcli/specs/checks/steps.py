@@ -1,0 +1,57 @@
+"""A step by itself: what it calls, takes and gives (formats.md 10, step.*, target.*, ref.* without order)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.specs.capability import Capability
+from cogcli.specs.checks.constants import constant
+from cogcli.specs.checks.interfaces import interface_of
+from cogcli.specs.checks.step_facts import Facts, Subject
+from cogcli.specs.checks.step_inputs import check_input, check_otherwise
+from cogcli.specs.checks.step_outputs import check_output
+from cogcli.specs.targets import PREFIX
+
+if TYPE_CHECKING:
+    from cogcli.specs.checks.context import Context
+    from cogcli.specs.report import Path, Report
+    from cogcli.specs.skill import Skill, StepConfig
+
+
+def facts_of(context: Context, skill: Skill, index: int, report: Report) -> Facts:
+    """Everything about one step that does not depend on the others; defects are reported."""
+    step = skill.steps[index]
+    facts = Facts(step, interface_of(context.catalog, step), holds=constant(step.config.condition))
+    at = Subject(context, skill, facts, ("steps", index), report)
+    _check_uses(at)
+    check_input(at)
+    check_otherwise(at)
+    check_output(at)
+    if _has_expressions(at.step.config):
+        from cogcli.specs.checks.step_expressions import check_expressions
+
+        check_expressions(at)
+    return facts
+
+
+def _check_uses(at: Subject) -> None:
+    for called in at.facts.interface.called:
+        path = (*at.path, *called.path)
+        nested = called.name.startswith(PREFIX)
+        if called.spec is None:
+            kind = "skill" if nested else "capability"
+            said, hint = at.context.absent(kind, called.name.removeprefix(PREFIX))
+            at.report.error("step.uses", path, f"{at.subject}: {said}", hint=hint)
+        elif isinstance(called.spec, Capability):
+            _check_deprecated(at, called.spec, path)
+
+
+def _check_deprecated(at: Subject, capability: Capability, path: Path) -> None:
+    if capability.deprecated or capability.metadata.get("status") == "deprecated":
+        message = f"{at.subject}: capability `{capability.id}` is deprecated"
+        hint = f"use {capability.replacement}" if capability.replacement else ""
+        at.report.warn("capability.deprecated", path, message, hint=hint)
+
+
+def _has_expressions(config: StepConfig) -> bool:
+    return config.condition is not None or any((config.foreach, config.while_, config.router))

@@ -1,0 +1,72 @@
+"""Pieces that the tables of several kinds share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.specs.capability import CONFORMANCE_RANKS
+from cogcli.specs.names import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
+from cogcli.specs.shape import Data, MapOf, Number, Text
+
+if TYPE_CHECKING:
+    from cogcli.specs.report import Path, Report
+
+FREE: Final = MapOf(Data(), foreign=True)
+TIMEOUT: Final = Number(above=0, most=3600)
+VERSION: Final = Text(empty=False, longest=64, expected="text of 1 to 64 characters")
+CONFORMANCE: Final = Text(choices=tuple(CONFORMANCE_RANKS))
+CAPABILITY_REF: Final = Text(
+    pattern=CAPABILITY_ID,
+    longest=LONGEST_ID,
+    code="id.format",
+    expected="2 to 5 lower-case segments joined by dots",
+)
+PLAIN_REF: Final = Text(
+    pattern=PLAIN_ID, code="id.format", expected="a letter or digit, then at most 127 of A-Z a-z 0-9 _ . -"
+)
+TARGETS: Final = ("internal_only", "approved_connectors", "same_tenant")
+HEADERS: Final = MapOf(Text(), foreign=True)
+
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_FORBIDDEN: Final = frozenset(
+    ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "cookie")
+)
+CREDENTIAL_HEADERS: Final = frozenset(
+    ("authorization", "proxy-authorization", "x-api-key", "api-key", "x-auth-token", "x-access-token")
+)
+
+
+def check_version(raw: dict[str, Any], report: Report, subject: str) -> None:
+    """`version.format`: a version that is not SemVer."""
+    version = raw.get("version")
+    if isinstance(version, str) and 0 < len(version) <= 64 and not SEMVER.fullmatch(version):
+        message = f'{subject}: version "{version}" is not SemVer'
+        report.warn("version.format", ("version",), message, hint='write MAJOR.MINOR.PATCH, as in "1.0.0"')
+
+
+def check_headers(headers: Any, path: Path, report: Report, subject: str) -> None:
+    """Header names and values of a service or binding (protocols.md 4)."""
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        if not name or not set(name) <= _TOKEN or _reserved(name.lower()):
+            message = f"{subject}: header `{name}` cannot be set"
+            report.error("header.name", (*path, name), message, key=True)
+        if not isinstance(value, str):
+            continue
+        if not all(32 <= ord(char) < 127 or char == "\t" for char in value):
+            report.error(
+                "value.range", (*path, name), f"{subject}: header `{name}`: expected visible ASCII characters"
+            )
+        check_placeholders(value, (*path, name), report, f"{subject}: header `{name}`")
+        if name.lower() in CREDENTIAL_HEADERS and "${" not in value:
+            message = f"{subject}: header `{name}` holds a secret as written text"
+            report.warn("secret.literal", (*path, name), message, hint="write ${NAME} and set the variable")
+
+
+def check_placeholders(value: str, path: Path, report: Report, said: str) -> None:
+    """Every `${` of a header or environment value opens a `${NAME}`."""
+    if value.count("${") != len(PLACEHOLDER.findall(value)):
+        report.error("value.range", path, f"{said}: expected `${{NAME}}` with A-Z, 0-9 and `_`")
+
+
+def _reserved(name: str) -> bool:
+    return name in _FORBIDDEN or name.startswith("proxy-")

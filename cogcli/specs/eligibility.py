@@ -1,0 +1,138 @@
+"""Whether a binding may be used here and now, and if not, why (execution.md 7, protocols.md 2 and 3)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.specs.capability import CONFORMANCE_RANKS
+from cogcli.specs.names import PLACEHOLDER
+from cogcli.specs.service import is_shipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.service import Service
+
+
+class SelectionOptions(NamedTuple):
+    """What a run brings to the choice: `--bind` by capability, the conformance asked for, the environment."""
+
+    binds: Mapping[str, str] = MappingProxyType({})
+    conformance: str | None = None
+    environ: Mapping[str, str] = MappingProxyType({})
+
+
+class Reason(NamedTuple):
+    """Why a binding is not eligible: a stable code and a few words."""
+
+    code: str
+    text: str
+
+
+def required_conformance(capability: Capability | None, options: SelectionOptions) -> str:
+    """The profile a binding must at least promise: the run's, else the capability's, else experimental."""
+    return options.conformance or (capability.conformance if capability else None) or "experimental"
+
+
+def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Reason]:
+    """Why a binding is not eligible, the first to be told first; empty if it is."""
+    service = catalog.services.get(binding.service)
+    if service is None:
+        return [_no_service(catalog, binding.service)]
+    capability = catalog.capabilities.get(binding.capability)
+    found = list(_environment(binding, service, options.environ))
+    if binding.protocol != service.kind:
+        said = f"speaks {binding.protocol}, service `{service.id}` is {service.kind}"
+        found.append(Reason("binding.protocol", said))
+    wanted = required_conformance(capability, options)
+    if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
+        found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
+    found += _trust(binding, service)
+    found += _isolation(service)
+    if capability and capability.safety:
+        found += _targets(service, capability.safety.allowed_targets)
+        found += _scope(binding, service, capability.safety.scope_constraints)
+    return found
+
+
+def _no_service(catalog: Catalog, id: str) -> Reason:
+    file = catalog.broken.get(f"service:{id}")
+    return Reason(
+        "service.unknown", f"service `{id}`: {f'its file {file} has errors' if file else 'unknown'}"
+    )
+
+
+def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
+    """The environment variables a call needs: in headers, MCP environment values and `auth_ref`; each once."""
+    texts = list((service.metadata.get("headers") or {}).values())
+    texts += (service.settings.get("env") or {}).values()
+    if binding:
+        texts += (binding.metadata.get("headers") or {}).values()
+    names = [name for text in texts for name in PLACEHOLDER.findall(text)]
+    auth = service.settings.get("auth_ref")
+    if auth and not auth.startswith(("file:", "keyring:")):
+        names.append(auth.removeprefix("env:"))
+    yield from dict.fromkeys(names)
+
+
+def _environment(binding: Binding, service: Service, environ: Mapping[str, str]) -> Iterator[Reason]:
+    for name in variables_of(binding, service):
+        if not environ.get(name):
+            yield Reason("env.missing", f"service `{service.id}`: environment variable `{name}` is not set")
+
+
+def _trust(binding: Binding, service: Service) -> Iterator[Reason]:
+    """What an untrusted layer asks for and does not get: code of its own, programs, variables, secrets."""
+    said = f"service `{service.id}`: its layer is not trusted, "
+    if not service.trusted:
+        if service.module and not is_shipped(service.module):
+            yield Reason("service.untrusted", f"{said}so module `{service.module}` is not imported")
+        if "command" in service.settings:
+            yield Reason("service.untrusted", f"{said}so `{service.settings['command']}` is not started")
+        if _secretive(None, service):
+            yield Reason("service.untrusted", f"{said}so it gets no variable and no secret")
+    if not binding.trusted and any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
+        yield Reason("service.untrusted", "its layer is not trusted, so its headers get no variable")
+
+
+def isolation_of(service: Service) -> str:
+    """Where a pythoncall service runs: as written, else in a thread if shipped, in a process if not."""
+    return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
+
+
+def _isolation(service: Service) -> Iterator[Reason]:
+    if service.kind == "pythoncall" and isolation_of(service) == "process":
+        said = f"service `{service.id}`: module `{service.module}` wants a process of its own"
+        yield Reason("service.isolation", f"{said}, and process isolation is not built yet")
+
+
+def _targets(service: Service, allowed: tuple[str, ...]) -> Iterator[Reason]:
+    listed = service.metadata.get("targets") or ()
+    missing = [target for target in allowed if target not in listed]
+    if missing and service.kind != "pythoncall":
+        said = f"service `{service.id}`: not listed as {' and '.join(missing)}"
+        yield Reason("safety.scope", f"{said}, which the capability demands")
+
+
+def _scope(binding: Binding, service: Service, constraints: tuple[str, ...]) -> Iterator[Reason]:
+    local = service.kind == "pythoncall" or service.network == "private"
+    sandboxed = service.kind == "pythoncall" and isolation_of(service) == "process"
+    broken = {
+        "no_external_network": not local and "reaches the public network",
+        "sandboxed_execution": not sandboxed and "does not run in a process of its own",
+        "no_credential_passthrough": _secretive(binding, service) and "is given credentials",
+    }
+    for constraint in constraints:
+        said = broken.get(constraint)
+        if said:
+            yield Reason("safety.scope", f"service `{service.id}`: {said}, {constraint} forbids it")
+
+
+def _secretive(binding: Binding | None, service: Service) -> bool:
+    """Whether a service (or the binding's headers) takes a variable or a secret."""
+    settings: dict[str, Any] = service.settings
+    return "auth_ref" in settings or any(True for _ in variables_of(binding, service))

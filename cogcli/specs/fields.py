@@ -1,0 +1,120 @@
+"""Field specifications: the types of inputs and outputs, and checking values against them (formats.md 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import MAX_INTEGER, copied, kind_of, same, shown
+
+TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "any")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One declared input or output. `default` None means there is none; `enum` and `items` may be None."""
+
+    type: str
+    required: bool = False
+    default: Any = None
+    description: str = ""
+    enum: list[Any] | None = None
+    items: FieldSpec | None = None
+    schema: Any = None
+
+
+Fields = dict[str, FieldSpec]
+
+
+class Violation(NamedTuple):
+    """One way in which a value breaks its declaration. `kind` is missing, unknown, type, enum or schema."""
+
+    kind: str
+    place: str
+    message: str
+
+
+def field_from(raw: dict[str, Any]) -> FieldSpec:
+    """A field from its checked mapping."""
+    items = raw.get("items")
+    return FieldSpec(
+        type=raw["type"],
+        required=bool(raw.get("required")),
+        default=raw.get("default"),
+        description=raw.get("description") or "",
+        enum=raw.get("enum"),
+        items=field_from(items) if items else None,
+        schema=raw.get("schema"),
+    )
+
+
+def fields_from(raw: dict[str, Any] | None) -> Fields:
+    """The fields of a checked mapping; null is no fields."""
+    return {name: field_from(spec) for name, spec in (raw or {}).items()}
+
+
+def fit(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
+    """Declared values with defaults applied and integers normalised, and every violation.
+
+    Undeclared names are neither kept nor reported. Null for an optional field counts as absent; for `any` it is
+    a value. The result shares lists and dicts with `values` where nothing had to be normalised.
+    """
+    kept: dict[str, Any] = {}
+    violations: list[Violation] = []
+    for name, field in fields.items():
+        value = values.get(name)
+        if value is None and not (field.type == "any" and name in values):
+            if field.default is not None:
+                kept[name] = copied(field.default)
+            elif field.required:
+                violations.append(Violation("missing", name, f"`{name}`: required, not given"))
+        else:
+            kept[name] = _fitted(field, value, name, violations)
+    return kept, violations
+
+
+def _fitted(field: FieldSpec, value: Any, place: str, violations: list[Violation]) -> Any:
+    """The value normalised; violations are appended."""
+    if not has_type(value, field.type):
+        message = f"`{place}`: expected {field.type}, found {shown(value)}"
+        violations.append(Violation("type", place, message))
+        return value
+    if field.type == "integer" and type(value) is float:
+        value = int(value)
+    if field.enum is not None and not any(same(value, option) for option in field.enum):
+        options = ", ".join(shown(option) for option in field.enum[:10])
+        violations.append(
+            Violation("enum", place, f"`{place}`: expected one of {options}, found {shown(value)}")
+        )
+    if field.items is not None and type(value) is list:
+        value = [_fitted(field.items, item, f"{place}/{n}", violations) for n, item in enumerate(value)]
+    if field.schema is not None:
+        _apply_schema(field.schema, value, place, violations)
+    return value
+
+
+def _apply_schema(schema: Any, value: Any, place: str, violations: list[Violation]) -> None:
+    from cogcli.specs.contracts import errors
+
+    for where, message in errors(schema, value):
+        full = f"{place}/{where}" if where else place
+        violations.append(Violation("schema", full, f"`{full}`: {message}"))
+
+
+def has_type(value: Any, wanted: str) -> bool:
+    """Whether a JSON value is of a declared type: a boolean is never a number, 3.0 is an integer, 1e300 is none."""
+    if wanted == "any":
+        return True
+    kind = kind_of(value)
+    if wanted == "integer":
+        return kind == "number" and -MAX_INTEGER <= value <= MAX_INTEGER and float(value).is_integer()
+    return kind == _KIND_OF_TYPE[wanted]
+
+
+_KIND_OF_TYPE: Final = {
+    "string": "text",
+    "number": "number",
+    "boolean": "boolean",
+    "array": "list",
+    "object": "object",
+}

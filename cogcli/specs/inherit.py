@@ -1,0 +1,95 @@
+"""`extends`: a capability with everything its bases say folded in (formats.md 5).
+
+Inherited are inputs, outputs, properties, safety, hints and requires: mappings by key, all else as a whole.
+What identifies a capability stays its own: id, version, name, description, metadata, aliases, status, deprecation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.specs.capability import ON_FAIL, TRUST_RANKS
+
+MAX_BASES: Final = 5
+_BY_KEY: Final = ("inputs", "outputs", "properties", "safety", "cognitive_hints")
+# From the weakest to the strictest answer to a gate that refuses.
+_STRICTNESS: Final = {name: n for n, name in enumerate(("warn", "degrade", "require_human", "block"))}
+assert _STRICTNESS.keys() == set(ON_FAIL)  # noqa: S101
+
+
+def folded(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    """A capability's checked mapping with its (already folded) base's added."""
+    result = dict(own)
+    if own.get("requires") is None and base.get("requires") is not None:
+        result["requires"] = base["requires"]
+    for key in _BY_KEY:
+        if base.get(key) is not None:
+            result[key] = {**base[key], **(own.get(key) or {})}
+    produces = [(mapping.get("cognitive_hints") or {}).get("produces") or {} for mapping in (base, own)]
+    if any(produces):
+        result["cognitive_hints"] = {**result["cognitive_hints"], "produces": {**produces[0], **produces[1]}}
+    return result
+
+
+def weakenings(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Where a mapping says less than its base, as (path of the key, what is weaker)."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    for side in ("inputs", "outputs"):
+        for name, field in (own.get(side) or {}).items():
+            inherited = (base.get(side) or {}).get(name)
+            if inherited is None:
+                continue
+            if field["type"] != inherited["type"]:
+                said = f"`{side}.{name}` is {field['type']}, in the base {inherited['type']}"
+                found.append(((side, name), said))
+            if inherited.get("required") and not field.get("required"):
+                found.append(((side, name), f"`{side}.{name}` is optional, in the base required"))
+    merged = {**(base.get("safety") or {}), **(own.get("safety") or {})}
+    if own.get("safety") is not None:
+        found += [(("safety", key), said) for key, said in weaker_safety(merged, base.get("safety") or {})]
+    return found
+
+
+def weaker_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
+    """The keys in which one safety block asks for less than another, with what is weaker."""
+    found = []
+    trust, before = (TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old))
+    if trust < before:
+        found.append(
+            (
+                "trust_level",
+                f"trust level {new.get('trust_level') or 'sandbox'} is below {old['trust_level']}",
+            )
+        )
+    if old.get("requires_confirmation") and not new.get("requires_confirmation"):
+        found.append(("requires_confirmation", "no confirmation is required any more"))
+    for key in ("mandatory_pre_gates", "mandatory_post_gates"):
+        found += _weaker_gates(key, _gates(new, key), _gates(old, key))
+    for key in ("allowed_targets", "scope_constraints"):
+        gone = [entry for entry in old.get(key) or () if entry not in (new.get(key) or ())]
+        found += [(key, f"`{entry}` is gone from {key}") for entry in gone]
+    return found
+
+
+def _weaker_gates(key: str, new: dict[str, str], old: dict[str, str]) -> list[tuple[str, str]]:
+    found = []
+    for gate, before in old.items():
+        now = new.get(gate)
+        if now is None:
+            found.append((key, f"gate `{gate}` is gone"))
+        elif _STRICTNESS[now] < _STRICTNESS[before]:
+            found.append((key, f"gate `{gate}`: on_fail {now} is weaker than {before}"))
+    return found
+
+
+def _gates(safety: dict[str, Any], key: str) -> dict[str, str]:
+    """The strictest `on_fail` by gate."""
+    gates: dict[str, str] = {}
+    for entry in safety.get(key) or ():
+        gate, on_fail = (
+            (entry, "block") if isinstance(entry, str) else (entry["capability"], entry.get("on_fail"))
+        )
+        on_fail = on_fail or "block"
+        if gate not in gates or _STRICTNESS[gates[gate]] < _STRICTNESS[on_fail]:
+            gates[gate] = on_fail
+    return gates

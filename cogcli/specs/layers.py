@@ -1,0 +1,42 @@
+"""Layers: the places a registry is made of, later ones winning (formats.md 9)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogcli.specs.builtin import builtin_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+BUILT_IN = "built-in"
+PROJECT = "project"
+
+
+class Layer(NamedTuple):
+    """One registry root. Services of a layer that is not trusted start no code of their own and read no secret."""
+
+    name: str
+    root: str
+    trusted: bool
+
+
+def layers_for(
+    *, project: str | None = None, project_trusted: bool = False, registries: Sequence[str] = ()
+) -> list[Layer]:
+    """The layers of a command in order: built-in, project, then each extra root, which is trusted and named by
+    its path. A directory standing twice counts once, as the earlier."""
+    layers = [Layer(BUILT_IN, builtin_root(), True)]
+    if project is not None:
+        layers.append(Layer(PROJECT, project, project_trusted))
+    layers += [Layer(root, root, True) for root in registries]
+    return distinct(layers)
+
+
+def distinct(layers: Iterable[Layer]) -> list[Layer]:
+    """The layers whose directories differ, each directory as its earliest layer."""
+    first: dict[str, Layer] = {}
+    for layer in layers:
+        first.setdefault(os.path.realpath(layer.root), layer)
+    return list(first.values())

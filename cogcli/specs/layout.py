@@ -1,0 +1,195 @@
+"""Where specs lie below a layer's root, and what their path says about them (formats.md 2).
+
+Reads directories only, each at most once per instance; no file is opened here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cogcli.specs.names import CHANNEL, is_capability_id, is_plain_id, is_skill_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.specs.layers import Layer
+
+SKILL_FILE: Final = "skill.yaml"
+POLICY_FILE: Final = "official_default_selection.yaml"
+NO_CHANNEL: Final = "local"
+
+
+class Found(NamedTuple):
+    """A spec file by its path. `id` is what the path says the id is: empty for bindings, whose names are free."""
+
+    kind: str
+    id: str
+    path: str
+    layer: Layer
+    channel: str = ""
+    capability: str = ""
+
+
+class Stray(NamedTuple):
+    """A file in a spec folder that is not loaded: `code` and `hint` say why."""
+
+    code: str
+    path: str
+    hint: str
+
+
+class Layout:
+    """The directories of one layer."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self._names: dict[str, list[str]] = {}
+
+    def skill(self, id: str) -> list[Found]:
+        """The files of one skill, one for each channel that has it."""
+        if not is_skill_id(id):
+            return []
+        domain, slug = id.split(".")
+        root = self._path("skills")
+        places = [(name, f"{root}/{name}/{domain}/{slug}/{SKILL_FILE}") for name in self._channels(root)]
+        return [Found("skill", id, path, self.layer, channel) for channel, path in places if _exists(path)]
+
+    def capability(self, id: str) -> list[Found]:
+        """The file of one capability."""
+        path = f"{self._path('capabilities')}/{id}.yaml"
+        return [Found("capability", id, path, self.layer)] if is_capability_id(id) and _exists(path) else []
+
+    def bindings(self, capability: str) -> list[Found]:
+        """The files of all bindings of one capability."""
+        if not is_capability_id(capability):
+            return []
+        root = self._path("bindings")
+        found = self._bindings_in(f"{root}/{capability}", NO_CHANNEL, capability)
+        for channel in self._channels(root):
+            found += self._bindings_in(f"{root}/{channel}/{capability}", channel, capability)
+        return found
+
+    def service(self, id: str) -> list[Found]:
+        """The files of one service, one for each channel that has it."""
+        if not is_plain_id(id):
+            return []
+        root = self._path("services")
+        places = [(NO_CHANNEL, f"{root}/{id}.yaml")]
+        places += [(name, f"{root}/{name}/{id}.yaml") for name in self._channels(root)]
+        return [Found("service", id, path, self.layer, channel) for channel, path in places if _exists(path)]
+
+    def find(self, kind: str, id: str) -> list[Found]:
+        """The files of one skill, capability or service."""
+        if kind == "skill":
+            return self.skill(id)
+        return self.capability(id) if kind == "capability" else self.service(id)
+
+    def policies(self) -> list[Found]:
+        """The default selection, if there is one."""
+        path = f"{self._path('policies')}/{POLICY_FILE}"
+        return [Found("policy", "", path, self.layer)] if _exists(path) else []
+
+    def all(self, kind: str) -> list[Found]:
+        """Every spec file of a kind."""
+        if kind == "policy":
+            return self.policies()
+        root = self._path(_FOLDERS[kind])
+        return [found for parts in self._files(root, 3) if (found := self._classified(kind, root, parts))]
+
+    def strays(self) -> list[Stray]:
+        """Files that look like specs and are not loaded."""
+        found = []
+        for kind, folder in _FOLDERS.items():
+            root = self._path(folder)
+            for parts in self._files(root, 6):
+                stray = self._stray(kind, root, parts)
+                if stray:
+                    found.append(stray)
+        return found
+
+    def _classified(self, kind: str, root: str, parts: tuple[str, ...]) -> Found | None:
+        """What the file at `parts` below a kind's folder is, if its place is one of this kind."""
+        path, stem = "/".join((root, *parts)), parts[-1].removesuffix(".yaml")
+        if not parts[-1].endswith(".yaml"):
+            return None
+        depth, in_channel = len(parts), _is_channel(parts[0])
+        if kind == "skill" and depth == 4 and in_channel and parts[-1] == SKILL_FILE:
+            return Found(kind, f"{parts[1]}.{parts[2]}", path, self.layer, parts[0])
+        if kind == "capability" and depth == 1:
+            return Found(kind, stem, path, self.layer)
+        if kind == "service" and (depth == 1 or (depth == 2 and in_channel)):
+            return Found(kind, stem, path, self.layer, parts[0] if depth == 2 else NO_CHANNEL)
+        if kind == "binding" and depth == 3 and in_channel:
+            return Found(kind, "", path, self.layer, parts[0], parts[1])
+        if kind == "binding" and depth == 2 and "." in parts[0]:
+            return Found(kind, "", path, self.layer, NO_CHANNEL, parts[0])
+        return None
+
+    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
+        path = "/".join((root, *parts))
+        if parts[-1].endswith(".yml"):
+            renamed = (*parts[:-1], f"{parts[-1].removesuffix('.yml')}.yaml")
+            if self._classified(kind, root, renamed):
+                return Stray("layout.extension", path, "rename it to end in .yaml")
+        elif self._classified(kind, root, parts) is None:
+            if self._classified(kind, root, ("local", *parts[1:])):
+                return Stray("id.format", path, f"name the folder `{parts[0]}` as in [a-z][a-z0-9-]{{0,31}}")
+            if kind in _PLACES and (kind != "skill" or parts[-1] == SKILL_FILE):
+                return Stray("layout.depth", path, f"move it to {_PLACES[kind]}")
+        return None
+
+    def _bindings_in(self, folder: str, channel: str, capability: str) -> list[Found]:
+        return [
+            Found("binding", "", f"{folder}/{name}", self.layer, channel, capability)
+            for name in self._list(folder)
+            if name.endswith(".yaml")
+        ]
+
+    def _files(self, folder: str, deeper: int, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+        """The YAML files below a folder, as path parts; links to directories are followed `deeper` levels."""
+        for name in self._list(folder):
+            if name.endswith(_ENDINGS):
+                yield (*above, name)
+            elif deeper:
+                yield from self._files(f"{folder}/{name}", deeper - 1, (*above, name))
+
+    def _channels(self, folder: str) -> list[str]:
+        return [name for name in self._list(folder) if _is_channel(name)]
+
+    def _list(self, folder: str) -> list[str]:
+        """The sorted names in a folder but those beginning with `_` or `.`; none if it is no folder."""
+        names = self._names.get(folder)
+        if names is None:
+            try:
+                names = sorted(name for name in os.listdir(folder) if name[0] not in "_.")
+            except OSError:
+                names = []
+            self._names[folder] = names
+        return names
+
+    def _path(self, folder: str) -> str:
+        return f"{self.layer.root}/{folder}"
+
+
+_ENDINGS: Final = (".yaml", ".yml")
+_FOLDERS: Final = {
+    "skill": "skills",
+    "capability": "capabilities",
+    "binding": "bindings",
+    "service": "services",
+}
+_PLACES: Final = {
+    "skill": "skills/CHANNEL/DOMAIN/SLUG/skill.yaml",
+    "capability": "capabilities/ID.yaml",
+    "binding": "bindings/CHANNEL/CAPABILITY/NAME.yaml",
+}
+
+
+def _is_channel(name: str) -> bool:
+    return CHANNEL.fullmatch(name) is not None
+
+
+def _exists(path: str) -> bool:
+    """Whether anything is there; what it is, reading will tell."""
+    return os.path.lexists(path)

@@ -1,0 +1,64 @@
+"""Finding the Python behind a pythoncall service without importing it (protocols.md 3)."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+
+from cogcli.specs.service import is_shipped
+
+
+def module_file(module: str, root: str) -> str | None:
+    """The source file of a module: shipped, below a layer's root, or installed; None if there is none."""
+    parts = module.split(".")
+    if is_shipped(module):
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        return _below(package, parts[1:])
+    return (_below(root, parts) if root else None) or _installed(parts)
+
+
+def _below(folder: str, parts: list[str]) -> str | None:
+    place = os.path.join(folder, *parts)
+    return next((p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None)
+
+
+def _installed(parts: list[str]) -> str | None:
+    """Only the top-level package is looked up: finding a submodule would import its parents."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(parts[0])
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    if len(parts) == 1:
+        return spec.origin if spec.origin and spec.origin.endswith(".py") else None
+    found = (_below(folder, parts[1:]) for folder in spec.submodule_search_locations or ())
+    return next((file for file in found if file), None)
+
+
+def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
+    """Whether a source file has a top-level `def` of a name. `quickly` takes a line that begins so for one."""
+    try:
+        with open(file, "rb") as source:
+            text = source.read()
+    except OSError:
+        return False
+    if quickly and re.search(rb"^(?:async +)?def +" + re.escape(name.encode()) + rb"\b", text, re.MULTILINE):
+        return True
+    return name in _functions(text)
+
+
+@lru_cache(maxsize=64)
+def _functions(text: bytes) -> frozenset[str]:
+    import ast
+
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    return frozenset(
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )

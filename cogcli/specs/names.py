@@ -1,0 +1,39 @@
+"""The grammars of ids and names (formats.md 2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SEGMENT: Final = r"[a-z0-9]+(?:[_-][a-z0-9]+)*"
+LONGEST_ID: Final = 128
+
+SKILL_ID: Final = re.compile(rf"{_SEGMENT}\.{_SEGMENT}")
+CAPABILITY_ID: Final = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT}){{1,4}}")
+PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+"""Bindings and services."""
+STEP_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+CHANNEL: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+SEMVER: Final = re.compile(
+    r"(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)"
+    r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+PLACEHOLDER: Final = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+"""`${NAME}` in header and environment values of services and bindings."""
+
+
+def is_skill_id(text: str) -> bool:
+    """Whether a text may be a skill's id."""
+    return len(text) <= LONGEST_ID and SKILL_ID.fullmatch(text) is not None
+
+
+def is_capability_id(text: str) -> bool:
+    """Whether a text may be a capability's id or alias."""
+    return len(text) <= LONGEST_ID and CAPABILITY_ID.fullmatch(text) is not None
+
+
+def is_plain_id(text: str) -> bool:
+    """Whether a text may be the id of a binding or service."""
+    return PLAIN_ID.fullmatch(text) is not None

@@ -1,0 +1,70 @@
+"""Problems: what a static check found. Data, never an exception (formats.md 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from cogcli.core.errors import CogcliError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Severity = Literal["E", "W", "R"]
+"""E error, W warning, R warning in `validate` and error when a run needs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One defect: a stable code, its 1-based place, what was found, what to do.
+
+    `line` and `column` are 0 when the problem concerns a whole file or no file; `path` is a JSON pointer.
+    """
+
+    code: str
+    severity: Severity
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+    hint: str = ""
+
+    def as_dict(self) -> dict[str, str | int]:
+        """The problem as the JSON object that `--json` and `--format jsonl` print."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems sorted by file, line, column and code, each once."""
+    return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
+
+
+def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
+    """At most `limit` of the known words that look like `word`, nearest first."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, list(known), n=limit, cutoff=0.6)
+
+
+def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
+    """A hint sentence naming what may have been meant, or the empty string."""
+    near = did_you_mean(word, known)
+    return f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
+
+
+class ProblemsFound(CogcliError):
+    """Problems that keep a command from starting, all of them; told under the code of the first."""
+
+    def __init__(self, problems: Sequence[Problem], exit_code: int) -> None:
+        first = problems[0]
+        super().__init__(
+            first.code, first.message, hint=first.hint, file=first.file, line=first.line, column=first.column
+        )
+        self.problems = list(problems)
+        self._exit_code = exit_code
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of what was asked for, not of the code of the first problem."""
+        return self._exit_code

@@ -1,0 +1,199 @@
+"""Choosing the binding of a capability (execution.md 7).
+
+1. The first rule that names a binding decides: flag, policy, only. The environment never selects.
+2. The flag's binding must be eligible; those of the other rules may be passed over for their fallbacks.
+3. Nothing of channel `candidate` is used unless the flag names it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.errors import BindingResolutionError
+from cogcli.specs.eligibility import Reason, SelectionOptions, reasons, required_conformance
+from cogcli.specs.problems import suggestion
+
+if TYPE_CHECKING:
+    from cogcli.specs.catalog import Catalog
+
+__all__ = ["Considered", "Link", "Selection", "SelectionOptions", "named", "select"]
+
+CANDIDATE: Final = "candidate"
+
+
+class Considered(NamedTuple):
+    """A rule that was asked, the binding it names if any, and why it was chosen or not."""
+
+    rule: str
+    binding_id: str | None
+    chosen: bool
+    reason: str
+
+
+class Link(NamedTuple):
+    """A member of the fallback chain; `reasons` tell why it is not eligible."""
+
+    binding_id: str
+    service_id: str | None
+    conformance_profile: str | None
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may be called."""
+        return not self.reasons
+
+
+class Selection(NamedTuple):
+    """The chain chosen for a capability, and how."""
+
+    capability_id: str
+    selection_source: str
+    primary_binding_id: str
+    required_conformance_profile: str
+    considered: tuple[Considered, ...]
+    chain: tuple[Link, ...]
+
+    @property
+    def usable(self) -> tuple[str, ...]:
+        """The eligible bindings in the order of their turn; what `select` gave has at least one."""
+        return tuple(link.binding_id for link in self.chain if link.eligible)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The explanation as shown and recorded."""
+        return {
+            "capability_id": self.capability_id,
+            "selection_source": self.selection_source,
+            "primary_binding_id": self.primary_binding_id,
+            "required_conformance_profile": self.required_conformance_profile,
+            "considered": [
+                {"rule": c.rule, "binding_id": c.binding_id, "chosen": c.chosen, "reason": c.reason}
+                for c in self.considered
+            ],
+            "chain": [
+                {
+                    "binding_id": link.binding_id,
+                    "service_id": link.service_id,
+                    "conformance_profile": link.conformance_profile,
+                    "eligible": link.eligible,
+                    "reason": "; ".join(reason.text for reason in link.reasons),
+                }
+                for link in self.chain
+            ],
+        }
+
+
+def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
+    """The binding chain of a capability, given by id or alias.
+
+    Raises BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of
+    the one reason there is; its hint tells every reason.
+    """
+    selection = named(catalog, capability_id, options)
+    source, chain = selection.selection_source, selection.chain
+    if not any(link.eligible for link in (chain[:1] if source == "flag" else chain)):
+        raise _ineligible(selection.capability_id, source, selection.primary_binding_id, chain)
+    return selection
+
+
+def named(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
+    """What the rules name for a capability, given by id or alias, whether or not any of it may be used.
+
+    Raises BindingResolutionError `binding.none` or `binding.ambiguous`.
+    """
+    capability = catalog.capability(capability_id)
+    id = capability.id if capability else capability_id
+    source, primary, considered = _named(catalog, id, options)
+    chain = _chain(catalog, id, primary, options, explicit=source == "flag")
+    return Selection(
+        id, source, primary, required_conformance(capability, options), tuple(considered), tuple(chain)
+    )
+
+
+def _named(catalog: Catalog, id: str, options: SelectionOptions) -> tuple[str, str, list[Considered]]:
+    """The deciding rule, the binding it names, and all rules asked on the way."""
+    asked = [id, *(alias for alias, target in catalog.aliases.items() if target == id)]
+    flag = next((options.binds[name] for name in asked if name in options.binds), None)
+    if flag is not None:
+        return "flag", flag, [Considered("flag", flag, True, "named on the command line")]
+    considered = [Considered("flag", None, False, "not given")]
+    policy = catalog.defaults.bindings.get(id)
+    if policy is not None:
+        file = catalog.defaults.files.get(id, "")
+        return "policy", policy, [*considered, Considered("policy", policy, True, f"named in {file}")]
+    considered.append(Considered("policy", None, False, "names none"))
+    return _only(catalog, id, considered)
+
+
+def _only(catalog: Catalog, id: str, considered: list[Considered]) -> tuple[str, str, list[Considered]]:
+    all_ids = catalog.bindings_of.get(id, ())
+    ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
+    if not ids:
+        hint = "add one in bindings/CHANNEL/" + id
+        if all_ids:
+            hint = f"candidates are used only when named: --bind {id}={all_ids[0]}"
+        raise _error("binding.none", id, f"capability `{id}`: no binding", hint)
+    if len(ids) > 1:
+        message = f"capability `{id}`: {len(ids)} bindings and no rule names one: {', '.join(ids)}"
+        raise _error("binding.ambiguous", id, message, f"name one: --bind {id}={ids[0]}")
+    return "only", ids[0], [*considered, Considered("only", ids[0], True, "the only one")]
+
+
+def _chain(
+    catalog: Catalog, id: str, primary: str, options: SelectionOptions, *, explicit: bool
+) -> list[Link]:
+    """The primary and its fallbacks, each judged; a cycle ends where it began."""
+    chain: list[Link] = []
+    name: str | None = primary
+    while name is not None and all(link.binding_id != name for link in chain):
+        link = _link(catalog, id, name, options, named=explicit and not chain)
+        chain.append(link)
+        binding = catalog.bindings.get(name)
+        name = binding.fallback if binding and binding.capability == id else None
+    return chain
+
+
+def _link(catalog: Catalog, id: str, name: str, options: SelectionOptions, *, named: bool) -> Link:
+    binding = catalog.bindings.get(name)
+    if binding is None:
+        file = catalog.broken.get(f"binding:{name}")
+        said = f"its file {file} has errors" if file else "there is no such binding"
+        near = "" if file else suggestion(name, catalog.bindings_of.get(id, ()))
+        return Link(name, None, None, (Reason("binding.ineligible", f"{said}; {near}" if near else said),))
+    found = []
+    if binding.capability != id:
+        found.append(Reason("binding.ineligible", f"it binds `{binding.capability}`"))
+    if binding.channel == CANDIDATE and not named:
+        found.append(Reason("binding.ineligible", "it is a candidate, used only when named by --bind"))
+    found += reasons(catalog, binding, options)
+    return Link(name, binding.service, binding.conformance, tuple(found))
+
+
+def _ineligible(id: str, source: str, primary: str, chain: tuple[Link, ...]) -> BindingResolutionError:
+    tried = chain[:1] if source == "flag" else chain
+    told = [(link.binding_id, reason) for link in tried for reason in link.reasons]
+    codes = {reason.code for _, reason in told}
+    code = codes.pop() if len(told) == 1 else "binding.ineligible"
+    said = "; ".join(f"`{name}`: {reason.text}" for name, reason in told)
+    return _error(
+        code, id, f"capability `{id}`: no usable binding, {source} names `{primary}`: {said}", _cure(told)
+    )
+
+
+_CURES: Final = {
+    "env.missing": "set the variable",
+    "service.untrusted": "trust the project: cogcli config trust",
+    "service.isolation": "write `isolation: thread` in a service you trust to run in this process",
+    "safety.scope": "choose a binding that meets the capability's safety block",
+}
+
+
+def _cure(told: list[tuple[str, Reason]]) -> str:
+    cures = dict.fromkeys(_CURES[reason.code] for _, reason in told if reason.code in _CURES)
+    return "; ".join(cures)
+
+
+def _error(code: str, id: str, message: str, hint: str) -> BindingResolutionError:
+    error = BindingResolutionError(code, message, hint=hint)
+    error.capability_id = id
+    return error

@@ -1,0 +1,55 @@
+"""Services: who does the work (formats.md 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service as its file declares it.
+
+    `trusted` tells whether its layer may start code and read the environment (protocols.md 2); `root` is the
+    directory that holds the layer, where a pythoncall module may be found; both follow from its place.
+    """
+
+    id: str
+    kind: str
+    module: str | None = None
+    isolation: str | None = None
+    network: str = "public"
+    metadata: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The keys of the other protocols as written: base_url, url, spec_ref, auth_ref, command, args, env, cwd."""
+    layer: str = ""
+    root: str = ""
+    trusted: bool = False
+    file: str = ""
+
+
+def is_shipped(module: str) -> bool:
+    """Whether a module name belongs to the service modules in the package."""
+    return module.startswith("cogcli.official.")
+
+
+_OWN = ("id", "kind", "module", "isolation", "network", "metadata")
+
+
+def service_from(
+    raw: dict[str, Any], file: str = "", *, layer: str = "", root: str = "", trusted: bool = False
+) -> Service:
+    """A service from its checked mapping."""
+    return Service(
+        id=raw["id"],
+        kind=raw["kind"],
+        module=raw.get("module"),
+        isolation=raw.get("isolation"),
+        network=raw.get("network") or "public",
+        metadata=raw.get("metadata") or {},
+        settings={k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")},
+        layer=layer,
+        root=root,
+        trusted=trusted,
+        file=file,
+    )

@@ -1,0 +1,141 @@
+"""The table and the rules of services (formats.md 7)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.specs.binding import PROTOCOLS
+from cogcli.specs.common_shape import (
+    CREDENTIAL_HEADERS,
+    HEADERS,
+    PLAIN_REF,
+    TARGETS,
+    TIMEOUT,
+    check_headers,
+    check_placeholders,
+)
+from cogcli.specs.service import is_shipped
+from cogcli.specs.shape import ListOf, MapOf, Record, Text, may, need
+
+if TYPE_CHECKING:
+    from cogcli.specs.report import Report
+
+_COMMON: Final = frozenset(("id", "kind", "metadata", "network"))
+KEYS_OF_KIND: Final = {
+    "pythoncall": frozenset(("module", "isolation")),
+    "openapi": frozenset(("base_url", "spec_ref", "auth_ref")),
+    "openrpc": frozenset(("url", "base_url", "spec_ref", "auth_ref")),
+    "mcp": frozenset(("command", "args", "env", "cwd", "url", "server", "auth_ref")),
+}
+_ONE_OF: Final = {
+    "pythoncall": ("module",),
+    "openapi": ("base_url", "spec_ref"),
+    "openrpc": ("url", "base_url"),
+    "mcp": ("command", "url", "server"),
+}
+_MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+_AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
+_URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
+_SECRET_QUERY: Final = re.compile(
+    r"[?&](?:[^=&]*[_-])?(?:key|apikey|token|secret|password|sig|signature)=", re.IGNORECASE
+)
+_URL_TEXT: Final = Text(pattern=_URL, code="service.url", expected="an http or https URL without user info")
+
+SERVICE: Final = Record(
+    {
+        "id": need(PLAIN_REF),
+        "kind": need(Text(choices=PROTOCOLS)),
+        "network": may(Text(choices=("public", "private"))),
+        "metadata": may(
+            Record(
+                {
+                    "description": may(Text()),
+                    "maintained_by": may(Text()),
+                    "status": may(Text()),
+                    "purpose": may(Text()),
+                    "timeout_seconds": may(TIMEOUT),
+                    "headers": may(HEADERS),
+                    "targets": may(ListOf(Text(choices=TARGETS))),
+                }
+            )
+        ),
+        "module": may(Text(pattern=_MODULE, expected="a dotted module name")),
+        "isolation": may(Text(choices=("thread", "process"))),
+        "base_url": may(_URL_TEXT),
+        "url": may(_URL_TEXT),
+        "spec_ref": may(Text(empty=False)),
+        "auth_ref": may(
+            Text(pattern=_AUTH, expected="`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`")
+        ),
+        "command": may(Text(empty=False)),
+        "args": may(ListOf(Text())),
+        "env": may(MapOf(Text(), foreign=True)),
+        "cwd": may(Text(empty=False)),
+        "server": may(Text(empty=False)),
+    }
+)
+
+
+def check_service(raw: dict[str, Any], report: Report, subject: str) -> None:
+    """What the table cannot say about a service standing alone."""
+    kind = raw.get("kind")
+    if kind in PROTOCOLS:
+        _check_keys(kind, {key for key, value in raw.items() if value is not None}, report, subject)
+    _check_module(raw.get("module"), report, subject)
+    _check_secrets(raw, report, subject)
+    env = raw.get("env")
+    for name, value in env.items() if isinstance(env, dict) else ():
+        if isinstance(value, str):
+            check_placeholders(value, ("env", name), report, f"{subject}: `env.{name}`")
+
+
+def _check_keys(kind: str, given: set[str], report: Report, subject: str) -> None:
+    for key in sorted(given & SERVICE.keys.keys() - _COMMON - KEYS_OF_KIND[kind]):
+        message = f"{subject}: `{key}` is no key of kind {kind}"
+        report.error("service.kind-key", (key,), message, hint="remove it", key=True)
+    choices = [key for key in _ONE_OF[kind] if key in given]
+    if not choices:
+        wanted = " or ".join(f"`{key}`" for key in _ONE_OF[kind])
+        report.error("key.missing", (), f"{subject}: key {wanted} is missing")
+    if kind in ("mcp", "openrpc"):
+        for key in choices[1:]:
+            message = f"{subject}: `{choices[0]}` and `{key}` exclude each other"
+            report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
+    if kind == "mcp" and choices:
+        allowed = {"command": ("args", "env", "cwd"), "url": ("auth_ref",)}.get(choices[0], ())
+        for key in sorted(given & {"args", "env", "cwd", "auth_ref"} - {*allowed}):
+            message = f"{subject}: `{key}` has no meaning beside `{choices[0]}`"
+            report.error("service.kind-key", (key,), message, hint="remove it", key=True)
+
+
+def _check_module(module: Any, report: Report, subject: str) -> None:
+    """Of our own package only shipped service modules may be named, of the standard library none."""
+    if not isinstance(module, str):
+        return
+    top = module.partition(".")[0]
+    if (top == "cogcli" and not is_shipped(module)) or top in sys.stdlib_module_names:
+        message = f"{subject}: module `{module}` may not be called"
+        report.error("service.forbidden", ("module",), message, hint="name a module of your own")
+
+
+def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
+    metadata = raw.get("metadata")
+    headers = metadata.get("headers") if isinstance(metadata, dict) else None
+    check_headers(headers, ("metadata", "headers"), report, subject)
+    names = {name.lower(): name for name in headers} if isinstance(headers, dict) else {}
+    if raw.get("auth_ref") is not None and "authorization" in names:
+        message = f"{subject}: `auth_ref` stands beside an `Authorization` header"
+        report.error("service.auth", ("auth_ref",), message, hint="keep one of them", key=True)
+    for key in ("base_url", "url"):
+        url = raw.get(key)
+        if not isinstance(url, str) or not _URL.fullmatch(url):
+            continue
+        if _SECRET_QUERY.search(url):
+            message = f"{subject}: `{key}` holds a secret in its query"
+            report.error("service.url", (key,), message, hint="use auth_ref or a header with ${NAME}")
+        exposed = raw.get("auth_ref") is not None or not CREDENTIAL_HEADERS.isdisjoint(names)
+        if exposed and url.lower().startswith("http:") and raw.get("network") != "private":
+            message = f"{subject}: credentials are sent over plain http"
+            report.warn("service.plain-http", (key,), message, hint="use https")

@@ -1,0 +1,142 @@
+"""Shapes: what a parsed file may hold, as tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.jsonvalue import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text, one of `choices`, or matching `pattern` (`code` and `expected` tell what that means)."""
+
+    choices: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    code: str = "value.range"
+    expected: str = ""
+    empty: bool = True
+    longest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A finite number in a range; `above` excludes its bound."""
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """`true` or `false`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Any value: free-form blocks and literal data."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of one shape; `code` is the code of a wrong length, `hint` what to do about a lone value."""
+
+    item: Shape
+    least: int = 0
+    most: int = 0
+    code: str = "value.range"
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A mapping of free names to one shape. `foreign` names belong to somebody else: none of them is ignored."""
+
+    value: Shape
+    name: Text = Text()
+    foreign: bool = False
+    filled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a record."""
+
+    shape: Shape
+    required: bool = False
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A mapping of known keys. `thing` names it by its `id` in messages: ``step `sum` ``; `open` allows others."""
+
+    keys: Mapping[str, Key]
+    thing: str = ""
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """The first of several shapes whose kind fits."""
+
+    options: tuple[Shape, ...]
+
+
+Shape = Text | Number | Boolean | Data | ListOf | MapOf | Record | Either
+
+
+def need(shape: Shape, *, nullable: bool = False) -> Key:
+    """A required key."""
+    return Key(shape, required=True, nullable=nullable)
+
+
+def may(shape: Shape) -> Key:
+    """An optional key."""
+    return Key(shape)
+
+
+KIND: Final = {
+    Text: "text", Number: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", Record: "object",
+}  # fmt: skip
+"""The word for the kind of value each shape takes; `Data` takes any."""
+
+
+def ignored(name: str) -> bool:
+    """Whether a key is an author's own (`x-`) and of no concern to us."""
+    return name.startswith("x-")
+
+
+def cleaned(shape: Shape, value: Any) -> Any:
+    """A checked value without ignored keys and without nulls of optional keys, integers as `int`."""
+    if isinstance(shape, Either):
+        chosen = next((o for o in shape.options if kind_of(value) == KIND.get(type(o))), Data())
+        return cleaned(chosen, value)
+    if isinstance(shape, ListOf) and isinstance(value, list):
+        return [cleaned(shape.item, item) for item in value]
+    if isinstance(shape, Record) and isinstance(value, dict):
+        return _cleaned_record(shape, value)
+    if isinstance(shape, MapOf) and isinstance(value, dict):
+        return {n: cleaned(shape.value, v) for n, v in value.items() if shape.foreign or not ignored(n)}
+    if isinstance(shape, Number) and shape.whole and type(value) is float:
+        return int(value)
+    return value
+
+
+def _cleaned_record(shape: Record, value: dict[str, Any]) -> dict[str, Any]:
+    kept = {}
+    for name, item in value.items():
+        key = shape.keys.get(name)
+        if key is None:
+            if shape.open:
+                kept[name] = item
+        elif item is not None or key.required:
+            kept[name] = cleaned(key.shape, item)
+    return kept

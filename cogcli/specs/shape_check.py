@@ -1,0 +1,166 @@
+"""The walker that compares a parsed file with its shape (formats.md 1).
+
+1. `x-` keys are allowed in every record and every map of ours, and ignored; `Data` and foreign names are not touched.
+2. Null on an optional key means absent; on a required key only where the table says so.
+3. An unknown key is reported at the key, a wrong value at the value, a missing key at the mapping.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.jsonvalue import kind_of, shown
+from cogcli.specs.problems import Problem, suggestion
+from cogcli.specs.report import Path, Report
+from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, Number, Record, Shape, Text, ignored
+
+if TYPE_CHECKING:
+    from cogcli.specs.yaml_io import Places
+
+
+def check_shape(
+    shape: Shape, value: Any, places: Places | None, file: str, subject: str, *, at: Path = ()
+) -> list[Problem]:
+    """Every way in which a parsed value differs from its shape; `subject` opens each message."""
+    walk = _Walk(Report(file, places))
+    walk.check(shape, value, at, subject, len(at))
+    return walk.report.problems
+
+
+class _Walk:
+    """`named` is how much of the path the subject already says."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def check(self, shape: Shape, value: Any, path: Path, subject: str, named: int) -> None:
+        if isinstance(shape, Either):
+            chosen = next((o for o in shape.options if kind_of(value) == KIND[type(o)]), None)
+            if chosen is None:
+                self._wrong_type(shape, value, path, subject, named)
+            else:
+                self.check(chosen, value, path, subject, named)
+        elif isinstance(shape, Data):
+            return
+        elif kind_of(value) != KIND[type(shape)] or (
+            isinstance(shape, Number) and shape.whole and value != int(value)
+        ):
+            self._wrong_type(shape, value, path, subject, named)
+        elif isinstance(shape, Text):
+            self._text(shape, value, path, _said(subject, path, named))
+        elif isinstance(shape, Number):
+            self._number(shape, value, path, _said(subject, path, named))
+        elif isinstance(shape, ListOf):
+            self._list(shape, value, path, subject, named)
+        elif isinstance(shape, MapOf):
+            self._map(shape, value, path, subject, named)
+        elif isinstance(shape, Record):
+            self._record(shape, value, path, subject, named)
+
+    def _wrong_type(self, shape: Shape, value: Any, path: Path, subject: str, named: int) -> None:
+        hint = shape.hint if isinstance(shape, ListOf) else ""
+        if not hint and isinstance(shape, Text) and kind_of(value) in ("number", "boolean"):
+            hint = f'quote it: "{shown(value).split(" ", 1)[1]}"'
+        message = f"{_said(subject, path, named)}: found {shown(value)}, expected {_kinds(shape)}"
+        self.report.error("value.type", path, message, hint=hint)
+
+    def _text(self, shape: Text, value: str, path: Path, said: str) -> None:
+        if shape.choices and value not in shape.choices:
+            message = f"{said}: found {shown(value)}, expected {expected(shape)}"
+            self.report.error("value.choice", path, message, hint=suggestion(value, shape.choices))
+        elif (
+            (shape.pattern and not shape.pattern.fullmatch(value))
+            or (not shape.empty and not value.strip())
+            or (shape.longest and len(value) > shape.longest)
+        ):
+            self.report.error(shape.code, path, f"{said}: found {shown(value)}, expected {expected(shape)}")
+
+    def _number(self, shape: Number, value: float, path: Path, said: str) -> None:
+        low = shape.least is not None and value < shape.least
+        if low or (shape.most is not None and value > shape.most) or _at_or_below(shape.above, value):
+            self.report.error(
+                "value.range", path, f"{said}: found {shown(value)}, expected {expected(shape)}"
+            )
+
+    def _list(self, shape: ListOf, value: list[Any], path: Path, subject: str, named: int) -> None:
+        if len(value) < shape.least or (shape.most and len(value) > shape.most):
+            said = _said(subject, path, named)
+            message = f"{said}: found {len(value)} entries, expected {_bounds(shape.least, shape.most)}"
+            self.report.error(shape.code, path, message)
+        for index, item in enumerate(value):
+            self.check(shape.item, item, (*path, index), subject, named)
+
+    def _map(self, shape: MapOf, value: dict[str, Any], path: Path, subject: str, named: int) -> None:
+        if shape.filled and not any(shape.foreign or not ignored(name) for name in value):
+            self.report.error("value.range", path, f"{_said(subject, path, named)}: empty, expected an entry")
+        for name, item in value.items():
+            if not shape.foreign and ignored(name):
+                continue
+            if shape.name.pattern and not shape.name.pattern.fullmatch(name):
+                message = (
+                    f"{_said(subject, path, named)}: found name `{name}`, expected {shape.name.expected}"
+                )
+                self.report.error(shape.name.code, (*path, name), message, key=True)
+            self.check(shape.value, item, (*path, name), subject, named)
+
+    def _record(self, shape: Record, value: dict[str, Any], path: Path, subject: str, named: int) -> None:
+        if shape.thing:
+            own = value.get("id")
+            label = f"`{own}`" if isinstance(own, str) else str(path[-1] + 1 if path else "")
+            subject, named = f"{shape.thing} {label}".strip(), len(path)
+        prefix = "".join(f"{part}." for part in path[named:])
+        for name, item in value.items():
+            key = shape.keys.get(name)
+            if key is None:
+                if not shape.open and not ignored(name):
+                    message = f"{subject}: unknown key `{prefix}{name}`"
+                    hint = suggestion(name, shape.keys)
+                    self.report.error("key.unknown", (*path, name), message, hint=hint, key=True)
+            elif item is not None or (key.required and not key.nullable):
+                self.check(key.shape, item, (*path, name), subject, named)
+        for name, key in shape.keys.items():
+            if key.required and name not in value:
+                self.report.error("key.missing", path, f"{subject}: key `{prefix}{name}` is missing")
+
+
+def _said(subject: str, path: Path, named: int) -> str:
+    own = ".".join(map(str, path[named:]))
+    return f"{subject}: `{own}`" if own else subject
+
+
+def _at_or_below(bound: float | None, value: float) -> bool:
+    return bound is not None and value <= bound
+
+
+def _bounds(least: int, most: int) -> str:
+    if not most:
+        return f"at least {least}"
+    return f"{least} to {most}" if least else f"at most {most}"
+
+
+def _kinds(shape: Shape) -> str:
+    if isinstance(shape, Either):
+        return " or ".join(_kinds(option) for option in shape.options)
+    if isinstance(shape, Number) and shape.whole:
+        return "whole number"
+    return KIND.get(type(shape), "any value")
+
+
+def expected(shape: Shape) -> str:
+    """What a text or number has to be, in a few words."""
+    if isinstance(shape, Text):
+        if shape.choices:
+            return f"one of {', '.join(f'`{choice}`' for choice in shape.choices)}"
+        return shape.expected or ("text" if shape.empty else "text that is not empty")
+    if isinstance(shape, Number):
+        return _number_words(shape)
+    return _kinds(shape)
+
+
+def _number_words(shape: Number) -> str:
+    words = "a whole number" if shape.whole else "a number"
+    if shape.least is not None and shape.most is not None:
+        return f"{words} from {shape.least:g} to {shape.most:g}"
+    bounds = {"above": shape.above, "at least": shape.least, "at most": shape.most}
+    said = ", ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+    return f"{words} {said}".strip()

@@ -1,0 +1,56 @@
+"""The tables of all kinds, and checking one parsed file against its own (formats.md 3-8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.specs.binding_shape import BINDING, check_binding
+from cogcli.specs.capability_shape import CAPABILITY, check_capability
+from cogcli.specs.policy_shape import DEFAULTS
+from cogcli.specs.report import Report, has_errors
+from cogcli.specs.service_shape import SERVICE, check_service
+from cogcli.specs.shape import Record, cleaned
+from cogcli.specs.shape_check import check_shape
+from cogcli.specs.skill_shape import SKILL, check_skill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogcli.specs.problems import Problem
+    from cogcli.specs.yaml_io import Places
+
+KINDS: Final = ("skill", "capability", "binding", "service", "policy")
+SHAPES: Final[dict[str, Record]] = {
+    "skill": SKILL,
+    "capability": CAPABILITY,
+    "binding": BINDING,
+    "service": SERVICE,
+    "policy": DEFAULTS,
+}
+_RULES: Final[dict[str, Callable[[dict[str, Any], Report, str], None]]] = {
+    "skill": check_skill,
+    "capability": check_capability,
+    "binding": check_binding,
+    "service": check_service,
+}
+
+
+class Checked(NamedTuple):
+    """A file's mapping ready for its model, None where it has errors, and every problem of its content."""
+
+    raw: dict[str, Any] | None
+    problems: list[Problem]
+
+
+def check_file(kind: str, value: dict[str, Any], places: Places | None, file: str) -> Checked:
+    """One parsed file judged by itself: its shape and the rules of its kind."""
+    subject = f"{kind} `{value['id']}`" if isinstance(value.get("id"), str) else kind
+    problems = check_shape(SHAPES[kind], value, places, file, subject)
+    rules = _RULES.get(kind)
+    if rules:
+        report = Report(file, places)
+        rules(value, report, subject)
+        problems += report.problems
+    if has_errors(problems):
+        return Checked(None, problems)
+    return Checked(cleaned(SHAPES[kind], value), problems)

@@ -1,0 +1,216 @@
+"""The table and the rules of skills (formats.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.refs import READABLE
+from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
+from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
+from cogcli.specs.names import LONGEST_ID, SKILL_ID, STEP_ID
+from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, Number, Record, Text, may, need
+from cogcli.specs.skill import MERGE_STRATEGIES, STEP_KINDS
+
+if TYPE_CHECKING:
+    from cogcli.specs.report import Path, Report
+
+MAX_STEPS: Final = 10_000
+MERGES: Final = ("collect", "concat_lists", "first_success")
+_DEPENDS: Final = ListOf(Text(), hint="write [a]")
+_CONDITION: Final = Either((Text(), Boolean()))
+
+_CONFIG: Final = Record(
+    {
+        "depends_on": may(_DEPENDS),
+        "merge_strategy": may(Text(choices=MERGE_STRATEGIES)),
+        "timeout_seconds": may(TIMEOUT),
+        "condition": may(_CONDITION),
+        "otherwise": may(MapOf(Data())),
+        "kind": may(Text(choices=STEP_KINDS)),
+        "retry": may(
+            Record(
+                {
+                    "max_attempts": may(Number(least=1, most=100, whole=True)),
+                    "backoff_seconds": may(Number(least=0, most=3600)),
+                    "backoff_multiplier": may(Number(least=1, most=10)),
+                }
+            )
+        ),
+        "foreach": may(
+            Record(
+                {
+                    "items": need(Either((Text(), ListOf(Data())))),
+                    "as": may(FIELD_ID),
+                    "index_as": may(FIELD_ID),
+                    "max_parallel": may(Number(least=1, most=256, whole=True)),
+                    "max_items": may(Number(least=1, most=1_000_000, whole=True)),
+                }
+            )
+        ),
+        "while": may(
+            Record(
+                {
+                    "condition": need(_CONDITION),
+                    "max_iterations": may(Number(least=1, most=10_000, whole=True)),
+                }
+            )
+        ),
+        "router": may(
+            Record(
+                {
+                    "on": need(Text(empty=False)),
+                    "cases": need(MapOf(Text(empty=False), foreign=True, filled=True)),
+                    "default": may(Text(empty=False)),
+                }
+            )
+        ),
+        "scatter": may(
+            Record(
+                {
+                    "capabilities": need(
+                        ListOf(
+                            Either(
+                                (Text(empty=False), Record({"name": need(FIELD_ID), "uses": need(Text())}))
+                            ),
+                            least=2,
+                            most=100,
+                        )
+                    ),
+                    "merge": may(Text(choices=MERGES)),
+                    "max_parallel": may(Number(least=1, most=256, whole=True)),
+                }
+            )
+        ),
+    }
+)
+_STEP: Final = Record(
+    {
+        "id": need(Text(pattern=STEP_ID, code="id.format", expected="1 to 64 letters, digits, `_` or `-`")),
+        "uses": may(Text(empty=False)),
+        "input": may(MapOf(Data())),
+        "output": may(MapOf(Text())),
+        "config": may(_CONFIG),
+        "description": may(Text()),
+        "depends_on": may(_DEPENDS),
+        "timeout_seconds": may(TIMEOUT),
+    },
+    thing="step",
+)
+SKILL: Final = Record(
+    {
+        "id": need(
+            Text(
+                pattern=SKILL_ID, code="id.format", longest=LONGEST_ID, expected="`domain.slug` in lower case"
+            )
+        ),
+        "version": need(VERSION),
+        "name": need(Text(empty=False)),
+        "description": need(Text(empty=False)),
+        "inputs": need(FIELDS, nullable=True),
+        "outputs": need(FIELDS, nullable=True),
+        "steps": need(ListOf(_STEP, least=1, most=MAX_STEPS, code="skill.steps")),
+        "metadata": may(FREE),
+        "status": may(Text()),
+        "triggers": may(Data()),
+        "channel": may(Text()),
+        "domain": may(Text()),
+        "slug": may(Text()),
+    }
+)
+
+
+def check_skill(raw: dict[str, Any], report: Report, subject: str) -> None:
+    """What the table cannot say about a skill."""
+    check_version(raw, report, subject)
+    check_fields(raw.get("inputs"), ("inputs",), report, subject)
+    check_fields(raw.get("outputs"), ("outputs",), report, subject)
+    steps = raw.get("steps")
+    if not isinstance(steps, list):
+        return
+    seen: dict[str, int] = {}
+    for index, step in enumerate(steps):
+        if isinstance(step, dict):
+            _check_unique(step.get("id"), index, seen, report)
+            _check_step(step, ("steps", index), report)
+
+
+def _check_unique(id: Any, index: int, seen: dict[str, int], report: Report) -> None:
+    if isinstance(id, str) and seen.setdefault(id, index) != index:
+        first = seen[id] + 1
+        report.error(
+            "step.duplicate",
+            ("steps", index, "id"),
+            f"step `{id}`: this id is taken by the {_nth(first)} step",
+        )
+
+
+def _nth(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _check_step(step: dict[str, Any], path: Path, report: Report) -> None:
+    subject = f"step `{step.get('id')}`" if isinstance(step.get("id"), str) else f"step {path[-1] + 1}"
+    given = step.get("config")
+    config: dict[str, Any] = given if isinstance(given, dict) else {}
+    for key in ("depends_on", "timeout_seconds"):
+        if step.get(key) is not None and config.get(key) is not None:
+            message = f"{subject}: `{key}` given twice, in the step and in its config"
+            report.error("step.alias", (*path, key), message, hint="keep one of them", key=True)
+    blocks = {
+        name for name in ("foreach", "while", "router", "scatter", "retry") if config.get(name) is not None
+    }
+    _check_conflicts(blocks, (*path, "config"), report, subject)
+    chooses = next((name for name in ("router", "scatter") if name in blocks), "")
+    uses = step.get("uses")
+    if uses is None and not chooses:
+        report.error("key.missing", path, f"{subject}: key `uses` is missing")
+    elif chooses and isinstance(uses, str) and uses not in ("_router", "_scatter"):
+        message = f"{subject}: `uses` is not called, {chooses} decides"
+        report.warn("step.uses-unused", (*path, "uses"), message, hint="remove it")
+    _check_loop_names(config.get("foreach"), (*path, "config", "foreach"), report, subject)
+    _check_scatter_names(config.get("scatter"), (*path, "config", "scatter"), report, subject)
+
+
+_CONFLICTS: Final = (
+    ("foreach", "while"),
+    ("foreach", "scatter"),
+    ("while", "scatter"),
+    ("router", "scatter"),
+)
+
+
+def _check_conflicts(blocks: set[str], path: Path, report: Report, subject: str) -> None:
+    for first, second in _CONFLICTS:
+        if first in blocks and second in blocks:
+            message = f"{subject}: `{first}` and `{second}` exclude each other"
+            report.error("config.conflict", (*path, second), message, hint="make two steps of it", key=True)
+
+
+def _check_loop_names(foreach: Any, path: Path, report: Report, subject: str) -> None:
+    if not isinstance(foreach, dict):
+        return
+    names = {"as": foreach.get("as") or "item", "index_as": foreach.get("index_as")}
+    for key, name in names.items():
+        if name in READABLE:
+            message = f"{subject}: loop name `{name}` is a namespace"
+            report.error("id.format", (*path, key), message, hint="take another name")
+    if names["as"] == names["index_as"]:
+        message = f"{subject}: `as` and `index_as` are both `{names['as']}`"
+        report.error("config.conflict", (*path, "index_as"), message)
+
+
+def _check_scatter_names(scatter: Any, path: Path, report: Report, subject: str) -> None:
+    entries = scatter.get("capabilities") if isinstance(scatter, dict) else None
+    seen = set()
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        name = entry.get("name") if isinstance(entry, dict) else entry
+        if not isinstance(name, str):
+            continue
+        if isinstance(entry, str):
+            name = name.removeprefix("skill:").replace(".", "_")
+        if name in seen:
+            message = f"{subject}: two scatter targets are named `{name}`"
+            hint = "write {name: other, uses: id}"
+            report.error("config.conflict", (*path, "capabilities", index), message, hint=hint)
+        seen.add(name)

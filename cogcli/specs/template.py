@@ -1,0 +1,100 @@
+"""Request templates: `input.a`, `${input.a}`, `x ${input.a:-text} y`, `$${` (formats.md 6)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.specs.report import Path
+
+_PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_][A-Za-z0-9_-]*){0,15}"
+_WHOLE: Final = re.compile(rf"input\.({_PATH})|\$\{{input\.({_PATH})\}}")
+_INNER: Final = re.compile(rf"input\.({_PATH})(?::-(.*))?", re.DOTALL)
+_NEAR: Final = re.compile(r"inputs?\.\S*")
+LITERAL: Final = "$literal"
+
+
+class Slot(NamedTuple):
+    """A place to fill: the path below `input`, whether it is the whole value, and the text if missing."""
+
+    path: tuple[str, ...]
+    whole: bool
+    otherwise: str | None = None
+
+
+class TemplateFault(ValueError):
+    """A text that is no template; the message says why."""
+
+
+@lru_cache(maxsize=4096)
+def parse_template(text: str) -> tuple[str | Slot, ...]:
+    """The literal texts and slots of a template text. Raises TemplateFault."""
+    whole = _WHOLE.fullmatch(text)
+    if whole:
+        return (Slot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
+    if _NEAR.fullmatch(text):
+        raise TemplateFault(f"`{text}` is no path below `input`")
+    return tuple(_pieces(text)) if "${" in text else (text,)
+
+
+def _pieces(text: str) -> Iterator[str | Slot]:
+    position = 0
+    while position < len(text):
+        start = text.find("${", position)
+        if start < 0:
+            yield text[position:]
+            return
+        if start > position and text[start - 1] == "$":
+            yield text[position : start - 1] + "${"
+            position = start + 2
+            continue
+        if start > position:
+            yield text[position:start]
+        end = text.find("}", start)
+        yield _slot(text[start + 2 : end] if end >= 0 else None, text[start:])
+        position = end + 1
+
+
+def _slot(inner: str | None, rest: str) -> Slot:
+    if inner is None:
+        raise TemplateFault(f"`{rest[:40]}` is not closed")
+    if "${" in inner:
+        raise TemplateFault(f"`{rest[:40]}` nests one placeholder in another")
+    match = _INNER.fullmatch(inner)
+    if match is None:
+        raise TemplateFault(f"`${{{inner}}}` is no path below `input`")
+    return Slot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
+
+
+def texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Every text of a request that is a template, with its place; what stands under `$literal` is none."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from texts(item, (*path, index))
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name != LITERAL:
+                yield from texts(item, (*path, name))
+
+
+def is_literal(value: Any) -> bool:
+    """Whether a mapping is `{$literal: v}`."""
+    return isinstance(value, dict) and len(value) == 1 and LITERAL in value
+
+
+def mixed_literals(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The places of `$literal` keys that stand beside others."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from mixed_literals(item, (*path, index))
+    elif isinstance(value, dict) and not is_literal(value):
+        if LITERAL in value:
+            yield (*path, LITERAL)
+        for name, item in value.items():
+            yield from mixed_literals(item, (*path, name))

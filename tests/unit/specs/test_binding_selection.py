@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cogcli.core.errors import BindingResolutionError
+from cogcli.specs.binding import Binding, binding_from
+from cogcli.specs.capability import capability_from
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.policy import Defaults
+from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.service import Service, service_from
+
+NONE = SelectionOptions()
+
+
+def binding(
+    id: str, service: str = "py", protocol: str = "pythoncall", channel: str = "local", **meta: Any
+) -> Binding:
+    raw = {
+        "id": id,
+        "capability": "a.b",
+        "service": service,
+        "protocol": protocol,
+        "operation": "run",
+        "request": {},
+        "response": {},
+        "metadata": meta,
+    }
+    return binding_from(raw, f"{id}.yaml", channel=channel, trusted=True)
+
+
+def service(id: str, kind: str = "openapi", trusted: bool = True, **keys: Any) -> Service:
+    return service_from({"id": id, "kind": kind, **keys}, f"{id}.yaml", trusted=trusted)
+
+
+SHIPPED = service("py", "pythoncall", module="cogcli.official.text")
+
+
+def catalog(*specs: Binding | Service, defaults: str | None = None, **capability: Any) -> Catalog:
+    bindings = {spec.id: spec for spec in specs if isinstance(spec, Binding)}
+    raw = {"id": "a.b", "version": "1.0.0", "description": "d", "inputs": {}, "outputs": {}, **capability}
+    return Catalog(
+        capabilities={"a.b": capability_from(raw)},
+        bindings=bindings,
+        bindings_of={"a.b": tuple(sorted(bindings))},
+        services={"py": SHIPPED, **{spec.id: spec for spec in specs if isinstance(spec, Service)}},
+        defaults=Defaults({"a.b": defaults}, {"a.b": "policy.yaml"}) if defaults else Defaults(),
+        aliases={"old.name": "a.b"},
+    )
+
+
+def refused(found: Catalog, options: SelectionOptions = NONE) -> BindingResolutionError:
+    with pytest.raises(BindingResolutionError) as caught:
+        select(found, "a.b", options)
+    assert caught.value.capability_id == "a.b"
+    return caught.value
+
+
+def test_the_only_binding_outside_channel_candidate_is_chosen() -> None:
+    selection = select(catalog(binding("one"), binding("new", channel="candidate")), "a.b", NONE)
+    assert (selection.selection_source, selection.primary_binding_id) == ("only", "one")
+    assert selection.usable == ("one",)
+
+
+def test_policy_comes_before_the_only_and_the_flag_before_policy() -> None:
+    found = catalog(binding("one"), binding("two"), defaults="two")
+    assert select(found, "a.b", NONE).selection_source == "policy"
+    flagged = select(found, "a.b", SelectionOptions(binds={"a.b": "one"}))
+    assert (flagged.selection_source, flagged.primary_binding_id) == ("flag", "one")
+
+
+def test_an_alias_asks_for_the_same_choice() -> None:
+    found = catalog(binding("one"), binding("two"))
+    selection = select(found, "old.name", SelectionOptions(binds={"old.name": "two"}))
+    assert (selection.capability_id, selection.primary_binding_id) == ("a.b", "two")
+
+
+def test_no_binding_and_several_without_a_rule_are_errors() -> None:
+    assert refused(catalog()).code == "binding.none"
+    error = refused(catalog(binding("one"), binding("two")))
+    assert error.code == "binding.ambiguous"
+    assert "one, two" in error.message
+    assert error.hint == "name one: --bind a.b=one"
+
+
+def test_candidates_are_used_only_when_the_flag_names_them() -> None:
+    found = catalog(binding("new", channel="candidate"))
+    assert refused(found).code == "binding.none"
+    assert refused(found).hint.endswith("--bind a.b=new")
+    assert select(found, "a.b", SelectionOptions(binds={"a.b": "new"})).usable == ("new",)
+    assert refused(replace(found, defaults=Defaults({"a.b": "new"}, {}))).code == "binding.ineligible"
+
+
+def test_ineligible_members_of_the_chain_are_passed_over() -> None:
+    needy = service("needy", base_url="https://a.example", auth_ref="TOKEN")
+    found = catalog(
+        needy,
+        binding("first", "needy", "openapi", fallback_binding_id="second"),
+        binding("second"),
+        defaults="first",
+    )
+    selection = select(found, "a.b", NONE)
+    assert selection.primary_binding_id == "first"
+    assert [(link.binding_id, link.eligible) for link in selection.chain] == [
+        ("first", False),
+        ("second", True),
+    ]
+    assert selection.usable == ("second",)
+    assert select(found, "a.b", SelectionOptions(environ={"TOKEN": "secret-token"})).usable == (
+        "first",
+        "second",
+    )
+
+
+def test_the_binding_named_by_the_flag_must_itself_be_eligible() -> None:
+    needy = service("needy", base_url="https://a.example", auth_ref="TOKEN")
+    found = catalog(
+        needy, binding("first", "needy", "openapi", fallback_binding_id="second"), binding("second")
+    )
+    error = refused(found, SelectionOptions(binds={"a.b": "first"}))
+    assert (error.code, error.hint) == ("env.missing", "set the variable")
+    assert refused(found, SelectionOptions(binds={"a.b": "nobody"})).code == "binding.ineligible"
+
+
+def test_a_fallback_cycle_ends_where_it_began() -> None:
+    found = catalog(
+        binding("x", fallback_binding_id="y"), binding("y", fallback_binding_id="x"), defaults="x"
+    )
+    assert select(found, "a.b", NONE).usable == ("x", "y")
+
+
+def test_conformance_is_the_options_else_the_capabilitys_else_none() -> None:
+    found = catalog(
+        binding("one", conformance_profile="standard"), properties={"required_conformance_profile": "strict"}
+    )
+    assert refused(found).code == "binding.ineligible"
+    eased = select(found, "a.b", SelectionOptions(conformance="standard"))
+    assert eased.required_conformance_profile == "standard"
+    by_metadata = catalog(
+        binding("one"),
+        metadata={"required_conformance_profile": "experimental"},
+        properties={"required_conformance_profile": "strict"},
+    )
+    assert select(by_metadata, "a.b", NONE).required_conformance_profile == "experimental"
+    assert select(catalog(binding("one")), "a.b", NONE).required_conformance_profile == "experimental"
+
+
+WEB = service("web", base_url="https://a.example")
+PRIVATE = service("web", base_url="https://a.example", network="private")
+SECRET = service("web", base_url="https://a.example", network="private", auth_ref="env:TOKEN")
+TENANT = service("web", base_url="https://a.example", metadata={"targets": ["same_tenant", "internal_only"]})
+ENVIRON = SelectionOptions(environ={"TOKEN": "secret-token", "KEY": "secret-key"})
+
+
+@pytest.mark.parametrize(
+    ("safety", "used", "fits"),
+    [
+        ({"allowed_targets": ["same_tenant"]}, WEB, False),
+        ({"allowed_targets": ["same_tenant", "internal_only"]}, TENANT, True),
+        ({"allowed_targets": ["approved_connectors"]}, TENANT, False),
+        ({"scope_constraints": ["no_external_network"]}, WEB, False),
+        ({"scope_constraints": ["no_external_network"]}, PRIVATE, True),
+        ({"scope_constraints": ["no_credential_passthrough"]}, SECRET, False),
+        ({"scope_constraints": ["no_credential_passthrough"]}, PRIVATE, True),
+        ({"scope_constraints": ["sandboxed_execution"]}, WEB, False),
+        ({"scope_constraints": ["ephemeral_only"]}, WEB, True),
+    ],
+)
+def test_targets_and_constraints_filter_bindings(safety: dict[str, Any], used: Service, fits: bool) -> None:
+    found = catalog(used, binding("one", "web", "openapi"), safety=safety)
+    if fits:
+        assert select(found, "a.b", ENVIRON).usable == ("one",)
+    else:
+        assert refused(found, ENVIRON).code == "safety.scope"
+
+
+def test_pythoncall_satisfies_all_targets_and_is_local() -> None:
+    safety = {
+        "allowed_targets": ["same_tenant"],
+        "scope_constraints": ["no_external_network", "no_credential_passthrough"],
+    }
+    assert select(catalog(binding("one"), safety=safety), "a.b", NONE).usable == ("one",)
+
+
+def python(module: str, **keys: Any) -> Service:
+    return service("x", "pythoncall", module=module, **keys)
+
+
+def web(**keys: Any) -> Service:
+    return service("x", base_url="https://a.example", **keys)
+
+
+@pytest.mark.parametrize(
+    ("used", "protocol", "code"),
+    [
+        (python("mine", isolation="thread", trusted=False), "pythoncall", "service.untrusted"),
+        (python("cogcli.official.text", trusted=False), "pythoncall", None),
+        (service("x", "mcp", command="run", trusted=False), "mcp", "service.untrusted"),
+        (web(auth_ref="file:/secret", trusted=False), "openapi", "service.untrusted"),
+        (web(trusted=False), "openapi", None),
+        (python("mine"), "pythoncall", "service.isolation"),
+        (python("mine", isolation="thread"), "pythoncall", None),
+        (python("cogcli.official.text", isolation="process"), "pythoncall", "service.isolation"),
+        (web(), "mcp", "binding.protocol"),
+    ],
+)
+def test_a_service_that_may_not_be_used_makes_the_binding_ineligible(
+    used: Service, protocol: str, code: str | None
+) -> None:
+    found = catalog(used, binding("one", "x", protocol))
+    if code is None:
+        assert select(found, "a.b", NONE).usable == ("one",)
+    else:
+        assert refused(found).code == code
+
+
+def test_headers_of_an_untrusted_binding_get_no_variable() -> None:
+    lent = replace(binding("one", "web", "openapi", headers={"X": "${KEY}"}), trusted=False)
+    assert refused(catalog(WEB, lent), ENVIRON).code == "service.untrusted"
+    assert select(catalog(WEB, replace(lent, trusted=True)), "a.b", ENVIRON).usable == ("one",)
+
+
+def test_several_reasons_are_all_told_and_an_unset_variable_first() -> None:
+    used = service("x", base_url="https://a.example", auth_ref="TOKEN", trusted=False)
+    error = refused(catalog(used, binding("one", "x", "openapi")))
+    assert error.code == "binding.ineligible"
+    assert error.message.index("`TOKEN` is not set") < error.message.index("not trusted")
+
+
+def test_a_missing_or_broken_service_is_told() -> None:
+    assert refused(catalog(binding("one", "nobody"))).code == "service.unknown"
+    broken = replace(catalog(binding("one", "nobody")), broken={"service:nobody": "s.yaml"})
+    assert "its file s.yaml has errors" in refused(broken).message
+
+
+def test_the_environment_never_selects() -> None:
+    found = catalog(binding("one"), binding("two"))
+    assert refused(found, SelectionOptions(environ={"COGCLI_BIND": "a.b=one"})).code == "binding.ambiguous"
+
+
+def test_the_explanation_is_plain_data() -> None:
+    found = catalog(binding("one", fallback_binding_id="lost-since"), binding("two"), defaults="one")
+    assert select(found, "a.b", NONE).as_dict() == {
+        "capability_id": "a.b",
+        "selection_source": "policy",
+        "primary_binding_id": "one",
+        "required_conformance_profile": "experimental",
+        "considered": [
+            {"rule": "flag", "binding_id": None, "chosen": False, "reason": "not given"},
+            {"rule": "policy", "binding_id": "one", "chosen": True, "reason": "named in policy.yaml"},
+        ],
+        "chain": [
+            {
+                "binding_id": "one",
+                "service_id": "py",
+                "conformance_profile": "standard",
+                "eligible": True,
+                "reason": "",
+            },
+            {
+                "binding_id": "lost-since",
+                "service_id": None,
+                "conformance_profile": None,
+                "eligible": False,
+                "reason": "there is no such binding",
+            },
+        ],
+    }

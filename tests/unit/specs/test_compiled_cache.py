@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from small_registry import CAPABILITY, SKILL, Write
+
+from cogcli.specs.cache import Compiled, CompiledCache
+from cogcli.specs.checks import check
+from cogcli.specs.layers import Layer
+from cogcli.specs.loading import Registry
+
+ENTRY = Compiled({"id": "a.b"}, [["version.format", "W", 1, 2, "/version", "said", "hint"]])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(tmp_path / "deep" / "cache" / "specs.db")
+
+
+def filled(file: str) -> None:
+    cache = CompiledCache(file)
+    cache.keep("capability", "sha256:1", ENTRY)
+    cache.close()
+
+
+def test_what_was_kept_is_found_by_kind_and_digest(file: str) -> None:
+    filled(file)
+    cache = CompiledCache(file)
+    assert cache.get("capability", "sha256:1") == ENTRY
+    assert cache.get("skill", "sha256:1") is None
+    assert cache.get("capability", "sha256:2") is None
+
+
+def test_the_cache_is_for_its_owner_alone(file: str) -> None:
+    filled(file)
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(file)).st_mode) == 0o700
+
+
+def test_another_version_of_the_rules_does_not_see_old_entries(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(file)
+    monkeypatch.setattr("cogcli.specs.cache.__version__", "99.0.0")
+    assert CompiledCache(file).get("capability", "sha256:1") is None
+
+
+def test_a_damaged_file_is_rebuilt(file: str) -> None:
+    filled(file)
+    Path(file).write_bytes(b"this is no database" * 100)
+    cache = CompiledCache(file)
+    assert cache.get("capability", "sha256:1") is None
+    cache.keep("capability", "sha256:1", ENTRY)
+    cache.close()
+    assert CompiledCache(file).get("capability", "sha256:1") == ENTRY
+
+
+def test_a_changed_row_is_not_believed(file: str) -> None:
+    filled(file)
+    database = sqlite3.connect(file)
+    with database:
+        value = database.execute("SELECT value FROM spec").fetchone()[0]
+        database.execute("UPDATE spec SET value = ?", (value.replace(b"a.b", b"a.c"),))
+    database.close()
+    assert CompiledCache(file).get("capability", "sha256:1") is None
+
+
+@pytest.mark.parametrize("table", ["CREATE TABLE spec (key TEXT)", "CREATE TABLE other (x)"])
+def test_a_database_of_another_shape_is_rebuilt(file: str, table: str) -> None:
+    os.makedirs(os.path.dirname(file))
+    database = sqlite3.connect(file)
+    database.execute(table)
+    database.close()
+    cache = CompiledCache(file)
+    assert cache.get("capability", "sha256:1") is None
+    cache.keep("capability", "sha256:1", ENTRY)
+    cache.close()
+    assert CompiledCache(file).get("capability", "sha256:1") == ENTRY
+
+
+def test_a_locked_cache_is_done_without(file: str) -> None:
+    filled(file)
+    database = sqlite3.connect(file, isolation_level=None)
+    database.execute("BEGIN EXCLUSIVE")
+    cache = CompiledCache(file)
+    assert cache.get("capability", "sha256:1") is None
+    cache.keep("capability", "sha256:2", ENTRY)
+    cache.close()
+    database.execute("ROLLBACK")
+    database.close()
+    assert CompiledCache(file).get("capability", "sha256:1") == ENTRY
+
+
+def test_a_place_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    cache = CompiledCache(str(tmp_path / "file" / "specs.db"))
+    cache.keep("capability", "sha256:1", ENTRY)
+    cache.close()
+    assert cache.get("capability", "sha256:1") is None
+
+
+def test_warnings_come_out_of_the_cache_and_errors_never_enter_it(root: Write, file: str) -> None:
+    files = {
+        "capabilities/text.echo.yaml": CAPABILITY.replace('"1.0.0"', '"1.0"'),
+        "capabilities/bad.one.yaml": "id: bad.one\n",
+    }
+    layer = Layer("p", root(files=files), True)
+    found = []
+    for _ in range(2):
+        cache = CompiledCache(file)
+        found.append(check(Registry([layer], cache=cache, base=layer.root).everything()))
+        cache.close()
+    assert found[0] == found[1] == check(Registry([layer], base=layer.root).everything())
+    assert {(p.code, p.line, p.column) for p in found[1] if p.code == "version.format"} == {
+        ("version.format", 2, 10)
+    }
+
+
+def test_problems_of_cached_files_have_exact_positions(root: Write, file: str) -> None:
+    layer = Layer(
+        "p", root(files={"skills/local/t/s/skill.yaml": SKILL.replace("inputs.text", "vars.none")}), True
+    )
+    for _ in range(2):
+        cache = CompiledCache(file)
+        (problem,) = check(Registry([layer], cache=cache, base=layer.root).reach("t.s"))
+        assert (problem.code, problem.line, problem.column) == ("ref.unwritten", 12, 19)
+        cache.close()

@@ -1,0 +1,49 @@
+"""Every directory in tests/specs/invalid is a small registry with the problems it must give beside it, every file in
+tests/specs/valid a spec without any. Both stand on the registry in tests/specs/base."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cogcli.specs.checks import check
+from cogcli.specs.layers import Layer
+from cogcli.specs.loading import Registry
+from cogcli.specs.problems import Problem
+
+SPECS = Path(__file__).parents[2] / "specs"
+BASE = Layer("base", str(SPECS / "base"), True)
+CASES = sorted(path for path in (SPECS / "invalid").iterdir() if path.is_dir())
+VALID = sorted((SPECS / "valid").glob("*.yaml"))
+
+
+def problems_of(case: Path) -> list[Problem]:
+    layers = [BASE, Layer("case", str(case), True)]
+    if (case / "later").is_dir():
+        layers.append(Layer("later", str(case / "later"), True))
+    found = check(Registry(layers, base=str(case)).everything())
+    return [problem for problem in found if not problem.file.startswith("/")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_invalid_specs_give_exactly_the_expected_problems(case: Path) -> None:
+    lines = [f"{p.file}:{p.line}:{p.column} {p.severity} {p.code}" for p in problems_of(case)]
+    assert lines == (case / "expected.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_problem_names_its_subject_and_has_one_line(case: Path) -> None:
+    for problem in problems_of(case):
+        assert problem.message
+        assert "\n" not in problem.message + problem.hint
+
+
+def test_the_base_registry_has_no_problems() -> None:
+    assert check(Registry([BASE], base=BASE.root).everything()) == []
+
+
+@pytest.mark.parametrize("file", VALID, ids=lambda file: file.name)
+def test_valid_specs_give_no_problems(file: Path) -> None:
+    catalog = Registry([BASE], base=str(SPECS)).files([str(file)])
+    assert check(catalog) == []
