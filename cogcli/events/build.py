@@ -1,0 +1,185 @@
+"""Named constructors: the only place that decides phase, speaker and payload keys of an event we write.
+
+The frozen models beside it (`payloads`) say the same to `verify` and to the generated schemas; a test holds the two
+together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.events.envelope import Draft
+
+Payload = dict[str, Any]
+
+_FINISH: Final = {
+    "done": ("step.completed", "ok"),
+    "failed": ("step.failed", "error"),
+    "skipped": ("step.skipped", "skipped"),
+    "degraded": ("step.degraded", "skipped"),
+    "vetoed": ("step.vetoed", "vetoed"),
+}
+
+
+def run_started(
+    run_id: str,
+    *,
+    task: str,
+    skill: Payload,
+    inputs: Payload,
+    frame: Payload,
+    options: Payload,
+    seed: int,
+    tags: dict[str, str],
+    pins: Payload,
+    selection: Payload | None = None,
+    parent_run_id: str | None = None,
+    step_id: str | None = None,
+    using: str = "runner",
+) -> Draft:
+    """The first event of a run: everything it was asked."""
+    payload = {
+        "task": task,
+        "seed": seed,
+        "using": using,
+        "skill": skill,
+        "inputs": inputs,
+        "frame": frame,
+        "options": options,
+        "tags": tags,
+        "pins": pins,
+        "selection": selection or {},
+        "parent_run_id": parent_run_id,
+    }
+    return Draft("run.started", "start", run_id, payload, step_id, "system")
+
+
+def plan_created(run_id: str, *, rationale: str, step_records: list[Payload], steps: list[str]) -> Draft:
+    """The plan of the root run; `steps` are the labels of old readers, `kind:description`."""
+    payload = {
+        "source": "planner.skill",
+        "rationale": rationale,
+        "step_records": step_records,
+        "steps": steps,
+    }
+    return Draft("plan.created", "plan", run_id, payload, agent_id="planner.skill")
+
+
+def step_started(run_id: str, step_id: str, *, speaker: str, payload: Payload) -> Draft:
+    """The intent of a call. On disk before the call leaves."""
+    return Draft(
+        "step.started",
+        "act",
+        run_id,
+        {"step_id": step_id, "step_status": "running", **payload},
+        step_id,
+        speaker,
+    )
+
+
+def step_answered(run_id: str, step_id: str, *, output: Payload, speaker: str) -> Draft:
+    """A result that has to wait for plan order before its writes apply."""
+    return Draft("step.answered", "act", run_id, {"step_id": step_id, "output": output}, step_id, speaker)
+
+
+def step_finished(
+    run_id: str,
+    step_id: str,
+    *,
+    ending: str,
+    speaker: str,
+    payload: Payload,
+    metrics: Payload | None,
+    caused_by: str | None = None,
+) -> Draft:
+    """The end of a step. `ending` is done, failed, skipped, degraded or vetoed."""
+    event_type, result_status = _FINISH[ending]
+    status = "skipped" if ending == "degraded" else ending
+    return Draft(
+        event_type,
+        "act",
+        run_id,
+        {"step_id": step_id, "step_status": status, "result_status": result_status, **payload},
+        step_id,
+        speaker,
+        caused_by,
+        (),
+        metrics,
+    )
+
+
+def call_retried(run_id: str, step_id: str, *, payload: Payload, speaker: str) -> Draft:
+    """The intent of each attempt after the first."""
+    return Draft("call.retried", "act", run_id, {"step_id": step_id, **payload}, step_id, speaker)
+
+
+def gate_decided(run_id: str, step_id: str, *, payload: Payload, speaker: str) -> Draft:
+    """What a safety gate, trust level or confirmation decided."""
+    return Draft("gate.decided", "governance", run_id, payload, step_id, speaker)
+
+
+def run_terminated(
+    run_id: str,
+    *,
+    status: str,
+    status_reason: str | None,
+    outputs: Payload,
+    error: Payload | None,
+    required_missing: list[str],
+    metrics: Payload | None,
+    step_id: str | None = None,
+) -> Draft:
+    """The outcome of a run."""
+    payload = {
+        "status": status,
+        "status_reason": status_reason,
+        "outputs": outputs,
+        "error": error,
+        "required_missing": required_missing,
+    }
+    return Draft("run.terminated", "terminate", run_id, payload, step_id, "system", metrics=metrics)
+
+
+def run_paused(run_id: str, *, reason: str) -> Draft:
+    """The run waits for a person; nothing else can run."""
+    return Draft("run.paused", "runtime", run_id, {"reason": reason}, agent_id="system")
+
+
+def approval_requested(run_id: str, step_id: str, *, approval_id: str, payload: Payload) -> Draft:
+    """A person is asked about one exact action."""
+    body = {"approval_id": approval_id, **payload}
+    return Draft("approval.requested", "governance", run_id, body, step_id, "system")
+
+
+def approval_answered(
+    run_id: str, step_id: str, *, granted: bool, approval_id: str, by: str, payload: Payload
+) -> Draft:
+    """What a person said to a request."""
+    kind = "approval.granted" if granted else "approval.rejected"
+    body = {"approval_id": approval_id, **payload, "by": by}
+    return Draft(kind, "governance", run_id, body, step_id, f"human:{by}")
+
+
+def run_resumed(run_id: str, *, reason: str, checkpoint: Payload, caused_by: str | None) -> Draft:
+    """The run goes on in the same log."""
+    payload = {"reason": reason, "checkpoint": checkpoint}
+    return Draft("run.resumed", "runtime", run_id, payload, None, "system", caused_by)
+
+
+def run_aborting(run_id: str, *, reason: str, signal: str) -> Draft:
+    """A signal was received; nothing new is dispatched."""
+    return Draft("run.aborting", "runtime", run_id, {"reason": reason, "signal": signal}, agent_id="system")
+
+
+def run_recovered(
+    run_id: str, *, reason: str, checkpoint: Payload, dropped_bytes: int, caused_by: str
+) -> Draft:
+    """What a crash left uncommitted was cut off: how many bytes, after which event."""
+    payload = {"reason": reason, "checkpoint": checkpoint, "dropped_bytes": dropped_bytes}
+    return Draft("run.recovered", "runtime", run_id, payload, agent_id="system", caused_by=caused_by)
+
+
+def state_projection(run_id: str, *, status: str, outcomes: Payload, links: dict[str, str]) -> Draft:
+    """The evidence that `state.json` is about to be written with this outcome and these links."""
+    payload = {"status": status, "outcomes": outcomes, "links": links}
+    return Draft("run.state_projection", "runtime", run_id, payload, agent_id="system")

@@ -1,0 +1,96 @@
+"""The envelope of every event (episode.md, Events)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+PHASES: Final = (
+    "start", "observe", "intuition", "interpret", "plan", "direction", "governance", "action_candidate",
+    "act", "reflect", "learn", "runtime", "terminate", "insight", "memory", "reason", "error",
+)  # fmt: skip
+
+
+class Draft(NamedTuple):
+    """An event before the log gives it its place: sequence, id, timestamp and chain are the journal's."""
+
+    event_type: str
+    phase: str
+    run_id: str
+    payload: dict[str, Any]
+    step_id: str | None = None
+    agent_id: str | None = None
+    caused_by: str | None = None
+    evidence_ids: tuple[str, ...] = ()
+    metrics: dict[str, Any] | None = None
+
+
+class Event(NamedTuple):
+    """One event of a log. Foreign logs may lack `seq`, `run_id`, `event_type` and `prev`."""
+
+    seq: int | None
+    id: str
+    timestamp: str
+    episode_id: str
+    run_id: str | None
+    trace_id: str | None
+    phase: str
+    event_type: str | None
+    payload: Any
+    step_id: str | None = None
+    agent_id: str | None = None
+    caused_by: str | None = None
+    evidence_ids: tuple[str, ...] | list[str] = ()
+    metrics: dict[str, Any] | None = None
+    prev: str | None = None
+    clock: str | None = None
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """The event as the object of its line, keys in the order of the format; absent optional keys are left out."""
+    line: dict[str, Any] = {
+        "seq": event.seq,
+        "id": event.id,
+        "timestamp": event.timestamp,
+        "episode_id": event.episode_id,
+        "run_id": event.run_id,
+        "trace_id": event.trace_id,
+        "phase": event.phase,
+        "event_type": event.event_type,
+    }
+    if event.step_id is not None:
+        line["step_id"] = event.step_id
+    if event.agent_id is not None:
+        line["agent_id"] = event.agent_id
+    if event.caused_by is not None:
+        line["caused_by"] = event.caused_by
+    line["payload"] = event.payload
+    line["evidence_ids"] = list(event.evidence_ids)
+    if event.metrics is not None:
+        line["metrics"] = event.metrics
+    if event.clock is not None:
+        line["clock"] = event.clock
+    line["prev"] = event.prev
+    return line
+
+
+def from_json(line: dict[str, Any]) -> Event:
+    """The event of a line's object, nothing checked: a member of a wrong type stays as it is."""
+    get = line.get
+    return Event(
+        seq=get("seq"),
+        id=get("id", ""),
+        timestamp=get("timestamp", ""),
+        episode_id=get("episode_id", ""),
+        run_id=get("run_id"),
+        trace_id=get("trace_id"),
+        phase=get("phase", ""),
+        event_type=get("event_type"),
+        payload=get("payload"),
+        step_id=get("step_id"),
+        agent_id=get("agent_id"),
+        caused_by=get("caused_by"),
+        evidence_ids=get("evidence_ids") or (),
+        metrics=get("metrics"),
+        prev=get("prev"),
+        clock=get("clock"),
+    )

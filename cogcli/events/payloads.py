@@ -1,0 +1,320 @@
+"""One frozen model per event type: exactly the payload keys that a log of ours may hold, beside free `x-` keys.
+
+For `verify` and the generated schemas; nothing on the way of a run imports this module.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+Json = dict[str, Any]
+Count = Annotated[int, Field(ge=0)]
+Number = int | float
+Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
+
+
+class Payload(BaseModel):
+    """What all payloads share: strict types, no keys but the declared ones and `x-...`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    @model_validator(mode="after")
+    def _only_free_keys(self) -> Payload:
+        for key in self.__pydantic_extra__ or ():
+            if not key.startswith("x-"):
+                raise ValueError(f"key `{key}` is none of this event's")
+        return self
+
+
+class SkillRef(Payload):
+    """Which skill runs."""
+
+    id: str
+    version: str | None
+
+
+class RunStarted(Payload):
+    """Everything a run was asked."""
+
+    task: str
+    seed: int
+    using: str
+    skill: SkillRef
+    inputs: Json
+    frame: Json
+    options: Json
+    tags: dict[str, str]
+    pins: Json
+    selection: Json = {}
+    parent_run_id: str | None
+
+
+class PlanCreated(Payload):
+    """The steps that are going to run."""
+
+    source: str
+    rationale: str
+    step_records: list[Json]
+    steps: list[str]
+
+
+class StepStarted(Payload):
+    """The intent of a call, or of a nested skill."""
+
+    step_id: str
+    step_status: Literal["running"]
+    uses: str
+    capability: str | None = None
+    skill: str | None = None
+    binding: str | None = None
+    service: str | None = None
+    input: Json | None = None
+    reads: list[str] = []
+    attempt: Count | None = None
+    idempotency_key: str | None = None
+    side_effects: str | bool | None = None
+    decision: Json | None = None
+    items: Count | None = None
+    targets: list[str] | None = None
+    round: Count | None = None
+
+
+class StepAnswered(Payload):
+    """A result that waits for plan order before its writes apply."""
+
+    step_id: str
+    output: Json
+
+
+class Written(Payload):
+    """One write, before merging."""
+
+    target: str
+    strategy: Literal["overwrite", "append", "deep_merge", "replace"]
+    value: Any
+
+
+class Usage(Payload):
+    """What a step's calls used."""
+
+    llm_calls: Count
+    tool_calls: Count
+    tokens_in: Count
+    tokens_out: Count
+
+
+class Failure(Payload):
+    """Why a step did not end well."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    hint: str | None = None
+    effect: str | None = None
+
+
+class StepFinished(Payload):
+    """How a step ended, whatever way."""
+
+    step_id: str
+    uses: str | None = None
+    capability: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+    action_id: str | None = None
+    tool: str | None = None
+    kind: str | None = None
+    input_excerpt: str | None = None
+    output: Any = None
+    error: Failure | None = None
+    writes: list[Written] = []
+    reads: list[str] = []
+    attempts: list[Json] = []
+    fallback: Json | bool | None = None
+    latency_ms: Count | None = None
+    usage: Usage | None = None
+    result_artifacts: list[str] = []
+    reused_from: Json | str | None = None
+
+
+class StepCompleted(StepFinished):
+    """A step that is done."""
+
+    step_status: Literal["done"]
+    result_status: Literal["ok"]
+
+
+class StepFailed(StepFinished):
+    """A step that went wrong."""
+
+    step_status: Literal["failed"]
+    result_status: Literal["error"]
+
+
+class StepSkipped(StepFinished):
+    """A step left out, or degraded by a gate."""
+
+    step_status: Literal["skipped"]
+    result_status: Literal["skipped"]
+
+
+class StepVetoed(StepFinished):
+    """A step that was blocked."""
+
+    step_status: Literal["vetoed"]
+    result_status: Literal["vetoed"]
+
+
+class CallRetried(Payload):
+    """The intent of an attempt after the first."""
+
+    step_id: str
+    attempt: Count
+    binding: str | None = None
+    service: str | None = None
+    reason: str
+    wait_ms: Count
+    error: Json | None = None
+
+
+class Decided(Payload):
+    """What a gate or a rule decided."""
+
+    decision: Literal["allow", "audit", "veto"]
+    verdict: str | None = None
+    rule: str | None = None
+    gate: str | None = None
+    capability: str | None = None
+    step_id: str | None = None
+    on_fail: str | None = None
+    reason: str | None = None
+    enforced: bool
+    input_hash: str | None = None
+    read: Any = None
+    reads: Any = None
+
+
+class Approval(Payload):
+    """What a person is asked, or answered."""
+
+    approval_id: str
+    capability: str | None = None
+    gate: str | None = None
+    step_id: str | None = None
+    action_hash: str | None = None
+    evidence_hash: str | None = None
+    expires_at: str | None = None
+    by: str | None = None
+    reason: str | None = None
+
+
+class Runtime(Payload):
+    """A run paused, resumed, recovered or aborting."""
+
+    reason: str | None = None
+    checkpoint: Json | None = None
+    dropped_bytes: Count | None = None
+    signal: str | None = None
+
+
+class LayerCompleted(Payload):
+    """One layer of the cognitive loop."""
+
+    layer: str
+    reads: list[str]
+    writes: Any
+
+
+class ReflectionRecorded(Payload):
+    """What an agent thinks of its own turn."""
+
+    success: bool
+    reasons: list[str]
+    goal_met: bool | None = None
+    budget: Json | None = None
+
+
+class RunTerminated(Payload):
+    """The outcome of a run."""
+
+    status: Outcome
+    status_reason: str | None
+    outputs: Json
+    error: Json | None
+    required_missing: list[str]
+
+
+class StateProjection(Payload):
+    """The evidence of a `state.json`."""
+
+    status: Outcome
+    outcomes: Json
+    links: dict[str, str]
+
+
+MODELS: Final[dict[str, type[Payload]]] = {
+    "run.started": RunStarted,
+    "plan.created": PlanCreated,
+    "step.started": StepStarted,
+    "step.answered": StepAnswered,
+    "step.completed": StepCompleted,
+    "step.failed": StepFailed,
+    "step.skipped": StepSkipped,
+    "step.degraded": StepSkipped,
+    "step.vetoed": StepVetoed,
+    "call.retried": CallRetried,
+    "gate.decided": Decided,
+    "policy.decided": Decided,
+    "approval.requested": Approval,
+    "approval.granted": Approval,
+    "approval.rejected": Approval,
+    "run.paused": Runtime,
+    "run.resumed": Runtime,
+    "run.recovered": Runtime,
+    "run.aborting": Runtime,
+    "layer.completed": LayerCompleted,
+    "reflection.recorded": ReflectionRecorded,
+    "run.terminated": RunTerminated,
+    "run.state_projection": StateProjection,
+}
+"""Event types by name; the name discriminates."""
+
+PHASES: Final[dict[str, str | None]] = {
+    "run.started": "start",
+    "plan.created": "plan",
+    "step.started": "act",
+    "step.answered": "act",
+    "step.completed": "act",
+    "step.failed": "act",
+    "step.skipped": "act",
+    "step.degraded": "act",
+    "step.vetoed": "act",
+    "call.retried": "act",
+    "gate.decided": "governance",
+    "policy.decided": "governance",
+    "approval.requested": "governance",
+    "approval.granted": "governance",
+    "approval.rejected": "governance",
+    "run.paused": "runtime",
+    "run.resumed": "runtime",
+    "run.recovered": "runtime",
+    "run.aborting": "runtime",
+    "layer.completed": None,
+    "reflection.recorded": "reflect",
+    "run.terminated": "terminate",
+    "run.state_projection": "runtime",
+}
+"""The phase of each event type; None where it differs from event to event."""
+
+
+def problem_of(event_type: str, payload: Any) -> str | None:
+    """What is wrong with the payload of a known event type, in one line."""
+    try:
+        MODELS[event_type].model_validate(payload)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        return f"payload{'.' + place if place else ''}: {first['msg'].removeprefix('Value error, ')}"
+    return None
