@@ -1,0 +1,181 @@
+"""The one reducer: how an event changes the state of its run, live, on resume and on replay.
+
+1. A run's state begins with its `run.started` event.
+2. `step.started` makes a step running; a finish event ends it, applies its writes in order, adds its trace entry.
+3. Steps that ended done, failed or vetoed count; their calls and tokens are added whatever the ending.
+4. `iteration` rises with each retry by a step and each `while` round after the first.
+5. A step id whose last part holds `@` or `#` tells of a call inside a step: the step's own closing event sums it up.
+6. Every event of the run moves `updated_at`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import OutputMappingError
+from cogcli.core.jsonvalue import copied, kind_of
+from cogcli.core.refs import Target, parse_target
+from cogcli.events.envelope import Event
+from cogcli.mapping.merge import merged
+from cogcli.state.cognitive import frame_from
+from cogcli.state.execution import ExecutionState, StepResult
+from cogcli.state.trace import TraceStep
+
+
+class Write(NamedTuple):
+    """One write of a step: the value before merging."""
+
+    target: Target
+    strategy: str
+    value: Any
+
+    def as_dict(self) -> dict[str, Any]:
+        """The write as it stands in a finish event."""
+        return {"target": self.target.text, "strategy": self.strategy, "value": self.value}
+
+
+class TakenOver(NamedTuple):
+    """The result of a step of an earlier episode, used in place of doing the step; `origin` names episode and event."""
+
+    output: dict[str, Any]
+    writes: tuple[Write, ...]
+    origin: dict[str, str]
+
+
+FINISHES: Final = frozenset(("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed"))
+_COUNTED: Final = frozenset(("done", "failed", "vetoed"))
+
+
+def begun(event: Event) -> ExecutionState:
+    """The state of a run right after its `run.started` event."""
+    payload = event.payload
+    skill = payload.get("skill") or {}
+    return ExecutionState(
+        run_id=event.run_id or "",
+        trace_id=event.trace_id or "",
+        skill_id=skill.get("id", ""),
+        skill_version=skill.get("version"),
+        parent_run_id=payload.get("parent_run_id"),
+        inputs=copied(payload.get("inputs") or {}),
+        frame=frame_from(copied(payload.get("frame") or {})),
+        updated_at=event.timestamp,
+    )
+
+
+def apply(state: ExecutionState, event: Event) -> None:
+    """Change `state` by one later event of its run. Unknown event types only move `updated_at`."""
+    kind = event.event_type
+    if kind == "step.started":
+        step_id = event.payload["step_id"]
+        state.iteration += event.payload.get("round", 0) > 0
+        if _is_step(step_id):
+            state.running[step_id] = state.plan_order.get(step_id, len(state.running))
+    elif kind in FINISHES:
+        if _is_step(event.payload["step_id"]):
+            _finish(state, event)
+    elif kind == "plan.created":
+        state.plan_order = {record["id"]: n for n, record in enumerate(event.payload["step_records"])}
+    elif kind == "call.retried":
+        state.iteration += event.payload.get("reason") == "retry"
+    elif kind == "run.terminated":
+        state.status = event.payload["status"]
+        state.running.clear()
+    state.updated_at = event.timestamp
+
+
+def _is_step(step_id: str) -> bool:
+    own = step_id.rpartition("/")[2]
+    return "@" not in own and "#" not in own
+
+
+def _finish(state: ExecutionState, event: Event) -> None:
+    payload = event.payload
+    step_id, status = payload["step_id"], payload["step_status"]
+    state.running.pop(step_id, None)
+    writes = payload.get("writes") or ()
+    for write in writes:
+        target = parse_target(write["target"])
+        if target is not None:
+            write_value(state, target, write["strategy"], copied(write["value"]))
+    metrics = event.metrics or {}
+    entry = TraceStep(
+        step_id=step_id,
+        capability_id=payload.get("capability") or payload.get("uses") or "",
+        status=status,
+        started_at=metrics.get("started_at"),
+        ended_at=metrics.get("completed_at"),
+        reads=tuple(payload.get("reads") or ()),
+        writes=tuple(dict.fromkeys(write["target"] for write in writes)),
+        latency_ms=payload.get("latency_ms"),
+    )
+    state.trace.steps.append(entry)
+    state.step_results[step_id] = StepResult(
+        step_id,
+        status,
+        payload.get("reason"),
+        entry.reads,
+        entry.writes,
+        entry.latency_ms,
+        payload.get("error"),
+    )
+    _count(state, status, entry.latency_ms, payload.get("usage"))
+
+
+def _count(state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None) -> None:
+    sums = state.trace.metrics
+    if status in _COUNTED:
+        sums.step_count += 1
+        sums.elapsed_ms += latency or 0
+    if usage:
+        sums.llm_calls += usage["llm_calls"]
+        sums.tool_calls += usage["tool_calls"]
+        sums.tokens_in += usage["tokens_in"]
+        sums.tokens_out += usage["tokens_out"]
+
+
+def write_value(state: ExecutionState, target: Target, strategy: str, value: Any) -> None:
+    """Put one value, which the state then owns, at its target. Raises OutputMappingError `output.path`."""
+    root = getattr(state, target.namespace)
+    *middle, last = target.path
+    if target.namespace in ("working", "output"):
+        if not middle:
+            setattr(root, last, merged(strategy, getattr(root, last), value))
+            return
+        root = _descend_slot(root, middle.pop(0), target)
+    for segment in middle:
+        root = _below(root, segment, target)
+    root[last] = merged(strategy, root.get(last), value)
+
+
+def _descend_slot(block: Any, slot: str, target: Target) -> dict[str, Any]:
+    value = getattr(block, slot)
+    if value is None:
+        value = {}
+        setattr(block, slot, value)
+    return _object(value, target)
+
+
+def _below(root: dict[str, Any], segment: str, target: Target) -> dict[str, Any]:
+    return _object(root.setdefault(segment, {}), target)
+
+
+def _object(value: Any, target: Target) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise OutputMappingError("output.path", f"`{target.text}`: leads through {kind_of(value)}")
+    return value
+
+
+def present_kind(state: ExecutionState, target: Target) -> str | None:
+    """The kind of value at a target, None where it is absent. Raises OutputMappingError `output.path`."""
+    value: Any = getattr(state, target.namespace)
+    for n, segment in enumerate(target.path):
+        if n == 0 and target.namespace in ("working", "output"):
+            value = getattr(value, segment)
+        else:
+            value = _object(value, target).get(segment, _ABSENT)
+        if value is _ABSENT or (value is None and n == 0 and target.namespace == "output"):
+            return None
+    return kind_of(value)
+
+
+_ABSENT: Final = object()

@@ -1,0 +1,78 @@
+"""Evaluating expressions in a scope (execution.md 3)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.core.errors import ExpressionError
+from cogcli.core.jsonvalue import copied, kind_of
+from cogcli.core.refs import MISSING, Reference
+from cogcli.mapping.inputs import Scope
+from cogcli.mapping.namespaces import look_through, walk
+from cogcli.specs.fields import Fields
+
+# The language is imported where there is something to read in it: most runs hold no expression.
+
+
+def compiled(value: Any, loop_names: frozenset[str] = frozenset()) -> Any:
+    """An expression for a text, any other value as it is. The static checks read every expression before."""
+    if not isinstance(value, str):
+        return value
+    from cogcli.core.expressions import read_expression
+
+    return read_expression(value, loop_names)
+
+
+def value_of(
+    expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None], *, missing_is_null: bool = False
+) -> Any:
+    """A copy of what an expression gives, or of a value that is none. Its references are added to `reads`."""
+    from cogcli.core.expressions import Expression, evaluated
+
+    if not isinstance(expression, Expression):
+        return copied(expression)
+    for reference in expression.references:
+        reads[reference.text] = None
+
+    def look(reference: Reference) -> Any:
+        return _found(reference, scope, inputs)
+
+    return copied(evaluated(expression, look, missing_is_null=missing_is_null))
+
+
+def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:
+    """Whether a condition is true by Python's truth of JSON values."""
+    return bool(value_of(expression, scope, inputs, reads))
+
+
+def as_case(value: Any) -> str:
+    """A router's value as the text that cases are compared with. Raises ExpressionError `expr.type`."""
+    kind = kind_of(value)
+    if kind in ("list", "object"):
+        raise ExpressionError(
+            "expr.type", f"router: `on` gave {kind}, expected a text, number, boolean or null"
+        )
+    return (
+        value
+        if isinstance(value, str)
+        else _WORDS.get(value, str(value))
+        if kind != "number"
+        else _number(value)
+    )
+
+
+_WORDS: Final = {True: "true", False: "false", None: "null"}
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else str(value)
+
+
+def _found(reference: Reference, scope: Scope, inputs: Fields) -> Any:
+    if reference.namespace in scope.loop:
+        return walk(scope.loop[reference.namespace], reference.segments)
+    value = look_through(scope.state, reference)
+    if value is MISSING and reference.namespace == "inputs" and reference.segments[0] in inputs:
+        # Declared, optional and not given: null. A path into what was not given is missing all the same.
+        return None if len(reference.segments) == 1 else MISSING
+    return value

@@ -1,0 +1,72 @@
+"""A step's input: compiled once per run, resolved at each invocation (execution.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cogcli.core.errors import InputMappingError, ReferenceResolutionError
+from cogcli.core.jsonvalue import copied
+from cogcli.core.refs import MISSING, Reference, parse, parse_loop
+from cogcli.mapping.namespaces import read, walk
+from cogcli.state.execution import ExecutionState
+
+
+class Scope(NamedTuple):
+    """What an input is resolved in: the run's state and, inside foreach, its loop names."""
+
+    state: ExecutionState
+    loop: Mapping[str, Any] = {}
+
+
+Resolver = Callable[[Scope, dict[str, None]], Any]
+"""Gives the value in a scope; references read are added to the dict, in order and without repeats."""
+
+
+def compiled(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
+    """A resolver for a value as written in `input` or `otherwise`. What it gives is never shared with the state."""
+    if isinstance(value, str):
+        reference = parse(value)
+        if reference is not None:
+            return _reading(reference)
+        loop = parse_loop(value, loop_names) if loop_names else None
+        return _looping(loop) if loop else lambda scope, reads: value
+    if isinstance(value, dict):
+        if value.keys() == {"$literal"}:
+            literal = value["$literal"]
+            return lambda scope, reads: copied(literal)
+        members = {key: compiled(member, loop_names) for key, member in value.items()}
+        return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
+    if isinstance(value, list):
+        items = [compiled(item, loop_names) for item in value]
+        return lambda scope, reads: [give(scope, reads) for give in items]
+    return lambda scope, reads: value
+
+
+def _reading(reference: Reference) -> Resolver:
+    text = reference.text
+
+    def resolve(scope: Scope, reads: dict[str, None]) -> Any:
+        reads[text] = None
+        return copied(read(scope.state, reference))
+
+    return resolve
+
+
+def _looping(reference: Reference) -> Resolver:
+    def resolve(scope: Scope, reads: dict[str, None]) -> Any:
+        reads[reference.text] = None
+        value = walk(scope.loop[reference.namespace], reference.segments)
+        if value is MISSING:
+            raise ReferenceResolutionError("input.reference", f"`{reference.text}`: not in this item")
+        return copied(value)
+
+    return resolve
+
+
+def resolved(mapping: Resolver, scope: Scope, reads: dict[str, None]) -> Any:
+    """The value of a compiled mapping. Raises InputMappingError whose cause is the failing reference."""
+    try:
+        return mapping(scope, reads)
+    except ReferenceResolutionError as error:
+        raise InputMappingError(error.code, error.message, hint=error.hint) from error

@@ -1,0 +1,143 @@
+"""A step's output: from what was produced to the writes it makes (execution.md 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import OutputMappingError, ReferenceResolutionError
+from cogcli.core.jsonvalue import copied, kind_of, shown
+from cogcli.core.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
+from cogcli.mapping.apply import Write, present_kind, write_value
+from cogcli.mapping.merge import require_mergeable
+from cogcli.mapping.namespaces import read, walk
+from cogcli.state.execution import ExecutionState
+
+
+class OutputRule(NamedTuple):
+    """One line of an output mapping: where in the produced object, or which reference, and the target."""
+
+    left: str
+    segments: tuple[str, ...]
+    copy_of: Reference | None
+    target: Target
+    strategy: str
+    listed: bool = False
+    """Wired by a hint of a list type: a lone value becomes a list, an element that is no object `{value: …}`."""
+    hint_of: str = ""
+    """The capability whose hint this is; empty for a line of a mapping."""
+
+
+def compiled(mapping: dict[str, str], strategy: str, declared: Iterable[str]) -> tuple[OutputRule, ...]:
+    """The rules of an output mapping that passed the static checks, in mapping order."""
+    known = {*declared}
+    return tuple(_rule(left, right, strategy, known) for left, right in mapping.items())
+
+
+def _rule(left: str, right: str, strategy: str, declared: set[str]) -> OutputRule:
+    target = parse_target(right)
+    if target is None:
+        raise OutputMappingError("output.path", f"`{right}`: not a target")
+    segments = tuple(left.split("."))
+    reference = None if left in declared or segments[0] in declared else parse(left)
+    return OutputRule(left, segments, reference, target, strategy)
+
+
+def writes_of(rules: tuple[OutputRule, ...], produced: dict[str, Any], state: ExecutionState) -> list[Write]:
+    """The writes a produced object makes, in mapping order, values before merging. Nothing is written yet.
+
+    An absent optional output makes no write. Raises OutputMappingError `output.missing`, `output.slot-type`,
+    `output.merge` or `output.path` when any of them could not be applied: all or none.
+    """
+    writes = []
+    for rule in rules:
+        value = _value(rule, produced, state)
+        if value is not MISSING:
+            writes.append(Write(rule.target, rule.strategy, _listed(value) if rule.listed else copied(value)))
+    require_applicable(state, writes)
+    return writes
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    items = copied(value) if isinstance(value, list) else [copied(value)]
+    return [item if isinstance(item, dict) else {"value": item} for item in items]
+
+
+def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) -> Any:
+    if rule.copy_of is not None:
+        return _copied_value(rule.copy_of, state)
+    if rule.left in produced:
+        return produced[rule.left]
+    head, *rest = rule.segments
+    if head not in produced:
+        return MISSING
+    value = walk(produced[head], tuple(rest))
+    if value is MISSING and rest:
+        raise OutputMappingError(
+            "output.missing", f"`{rule.left}`: not in what was produced, found {shown(produced[head])}"
+        )
+    return value
+
+
+def _copied_value(reference: Reference, state: ExecutionState) -> Any:
+    try:
+        return read(state, reference)
+    except ReferenceResolutionError as error:
+        raise OutputMappingError("output.missing", error.message) from error
+
+
+_LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
+
+
+def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
+    """Raises OutputMappingError unless all writes can be applied, one after the other. The state stays as it is."""
+    ground = _scratch(state, writes) if _touch_one_another(writes) else None
+    for write in writes:
+        present = present_kind(ground or state, write.target)
+        require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
+        _require_slot_type(write)
+        if ground is not None:
+            write_value(ground, write.target, write.strategy, copied(write.value))
+
+
+def _touch_one_another(writes: list[Write]) -> bool:
+    """Whether a target stands twice, or inside another."""
+    if len(writes) < 2:
+        return False
+    places = {(write.target.namespace, *write.target.path) for write in writes}
+    if len(places) < len(writes):
+        return True
+    return any(place[:end] in places for place in places for end in range(2, len(place)))
+
+
+def _scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
+    """A state holding copies of what the writes touch, to try them out on."""
+    scratch = ExecutionState(state.run_id, state.trace_id, state.skill_id)
+    for namespace, name in {(write.target.namespace, write.target.path[0]) for write in writes}:
+        source, ground = getattr(state, namespace), getattr(scratch, namespace)
+        if not isinstance(source, dict):
+            setattr(ground, name, copied(getattr(source, name)))
+        elif name in source:
+            ground[name] = copied(source[name])
+    return scratch
+
+
+def _require_slot_type(write: Write) -> None:
+    target, value = write.target, write.value
+    if target.namespace == "working" and len(target.path) == 1:
+        slot = target.path[0]
+        fits = _objects(value) if slot in _LIST_SLOTS else isinstance(value, dict)
+        wanted = "a list of objects" if slot in _LIST_SLOTS else "an object"
+    elif target.namespace == "output" and target.path[0] != "result":
+        fits = len(target.path) == 1 and (value is None or isinstance(value, str))
+        wanted = "text or null"
+    else:
+        return
+    if not fits:
+        raise OutputMappingError(
+            "output.slot-type", f"`{target.text}`: expected {wanted}, found {shown(value)}"
+        )
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
