@@ -1,0 +1,80 @@
+"""Approvals: a person's yes to one exact action (episode.md, Resume). Pure.
+
+1. An approval names the action by hash: capability, binding, step, input and evidence. Anything else is not approved.
+2. It is used once. A repeat of the same call asks again.
+3. It expires; and a clock that was set back does not bring it to life.
+4. A rejection vetoes the step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cogcli.core.canonical import digest_of
+from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
+
+
+class Asked(NamedTuple):
+    """One request for approval, as it stands in `approval.requested`."""
+
+    approval_id: str
+    capability: str
+    step_id: str
+    action_hash: str
+    evidence_hash: str
+    expires_at: str
+    gate: str = ""
+
+
+class Answered(NamedTuple):
+    """What a person said to a request: yes or no, who, why and when."""
+
+    asked: Asked
+    granted: bool
+    by: str
+    reason: str
+    at: str
+    used: bool = False
+    """Whether the call it allowed had begun when it was read from the log: then it held, and time no longer counts."""
+
+
+def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]) -> str:
+    """The digest that names one action; equal JSON gives an equal digest, `1` and `true` differ."""
+    return digest_of(
+        {
+            "run": run_id,
+            "capability": capability,
+            "binding": binding,
+            "step": step_id,
+            "input": values,
+        }
+    )
+
+
+class Approvals:
+    """The answers a run may use, each once, by step."""
+
+    def __init__(self, answers: tuple[Answered, ...] = ()) -> None:
+        self._answers: dict[str, list[Answered]] = {}
+        for answer in answers:
+            self._answers.setdefault(answer.asked.step_id, []).append(answer)
+
+    def use(self, step_id: str, action: str, evidence: str, now: str) -> Answered | RuntimeErrorBase | None:
+        """The approval of this action, which is used up by that; an error where it does not hold; None where nobody
+        answered."""
+        waiting = self._answers.get(step_id)
+        if not waiting:
+            return None
+        answer = waiting.pop(0)
+        if not answer.granted:
+            why = f": {answer.reason}" if answer.reason else ""
+            return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
+        if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
+            return PolicyApprovalError(
+                "policy.approval", "what is about to be done is not what was approved", hint="ask again"
+            )
+        if not answer.used and (now >= answer.asked.expires_at or now < answer.at):
+            return PolicyApprovalError(
+                "policy.approval", f"the approval expired at {answer.asked.expires_at}"
+            )
+        return answer

@@ -1,0 +1,74 @@
+"""Safety levels (execution.md 8): the seed's order, trust ranks and what a gate's answer means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import (
+    RuntimeErrorBase,
+    SafetyConfirmationRequiredError,
+    SafetyGateFailedError,
+    SafetyTrustLevelError,
+)
+from cogcli.specs.capability import TRUST_RANKS, Gate, Safety
+
+
+class GateVerdict(NamedTuple):
+    """What a gate's answer leads to: pass, warn, degrade, block or require_human; and why."""
+
+    outcome: str
+    reason: str
+
+
+def refusal_before(
+    capability_id: str, safety: Safety, *, trust_level: str, confirmed: frozenset[str]
+) -> RuntimeErrorBase | None:
+    """The error that trust or a missing confirmation raises before a call, or None."""
+    if TRUST_RANKS[safety.trust_level] > TRUST_RANKS[trust_level]:
+        return SafetyTrustLevelError(
+            "safety.trust",
+            f"`{capability_id}` needs {safety.trust_level}, run has {trust_level}",
+            hint=f"run again with --trust-level {safety.trust_level} if you mean to allow it",
+        )
+    if safety.requires_confirmation and capability_id not in confirmed:
+        return SafetyConfirmationRequiredError(
+            "safety.confirmation",
+            f"`{capability_id}` needs confirmation by a person",
+            hint=f"run again with --confirm {capability_id} if you mean to allow it",
+        )
+    return None
+
+
+def judged(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
+    """A gate passes only with `allowed` exactly true; false leads to its `on_fail`; anything else blocks."""
+    allowed = reply.get("allowed")
+    if allowed is True:
+        return GateVerdict("pass", "")
+    if allowed is False:
+        reason = reply.get("reason")
+        return GateVerdict(gate.on_fail, reason if isinstance(reason, str) and reason else "not allowed")
+    return GateVerdict("error", "answered without a boolean `allowed`")
+
+
+_STRICTNESS: Final = ("pass", "warn", "degrade", "require_human", "block", "error")
+
+
+def stricter(a: GateVerdict, b: GateVerdict) -> GateVerdict:
+    """The stricter of two verdicts, the first on a tie."""
+    return b if _STRICTNESS.index(b.outcome) > _STRICTNESS.index(a.outcome) else a
+
+
+def refusal_of(gate_id: str, verdict: GateVerdict) -> RuntimeErrorBase | None:
+    """The error of a gate's verdict; None for pass, warn and degrade."""
+    if verdict.outcome == "block":
+        return SafetyGateFailedError("safety.gate", f"gate `{gate_id}` refused: {verdict.reason}")
+    if verdict.outcome == "error":
+        return SafetyGateFailedError(
+            "safety.gate-error", f"gate `{gate_id}` gave no answer: {verdict.reason}"
+        )
+    if verdict.outcome == "require_human":
+        return SafetyConfirmationRequiredError(
+            "safety.confirmation", f"gate `{gate_id}` asks for a person: {verdict.reason}"
+        )
+    return None

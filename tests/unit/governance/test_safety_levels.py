@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from cogcli.core.errors import (
+    SafetyConfirmationRequiredError,
+    SafetyGateFailedError,
+    SafetyTrustLevelError,
+)
+from cogcli.governance.safety import GateVerdict, judged, refusal_before, refusal_of, stricter
+from cogcli.specs.capability import Gate, Safety
+
+RANKS = ["sandbox", "standard", "elevated", "privileged"]
+ORDER = ["pass", "warn", "degrade", "require_human", "block", "error"]
+
+
+@pytest.mark.parametrize("needed", RANKS)
+@pytest.mark.parametrize("given", RANKS)
+def test_trust_passes_up_to_the_rank_of_the_run(needed: str, given: str) -> None:
+    refusal = refusal_before("c.a", Safety(trust_level=needed), trust_level=given, confirmed=frozenset())
+    if RANKS.index(needed) <= RANKS.index(given):
+        assert refusal is None
+    else:
+        assert isinstance(refusal, SafetyTrustLevelError)
+        assert f"needs {needed}, run has {given}" in refusal.message
+
+
+def test_confirmation_needs_the_exact_id() -> None:
+    safety = Safety(requires_confirmation=True)
+    for confirmed in ((), ("c",), ("c.*",), ("c.a.b",), ("C.A",)):
+        refusal = refusal_before("c.a", safety, trust_level="standard", confirmed=frozenset(confirmed))
+        assert isinstance(refusal, SafetyConfirmationRequiredError)
+    assert refusal_before("c.a", safety, trust_level="standard", confirmed=frozenset({"c.a"})) is None
+
+
+def test_trust_is_told_before_confirmation() -> None:
+    safety = Safety(trust_level="privileged", requires_confirmation=True)
+    refusal = refusal_before("c.a", safety, trust_level="sandbox", confirmed=frozenset())
+    assert isinstance(refusal, SafetyTrustLevelError)
+
+
+@pytest.mark.parametrize("on_fail", ["block", "warn", "degrade", "require_human"])
+@pytest.mark.parametrize(
+    "reply", [{}, {"allowed": None}, {"allowed": 1}, {"allowed": "true"}, {"allowed": [True]}]
+)
+def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(on_fail: str, reply: dict[str, Any]) -> None:
+    verdict = judged(Gate("g", on_fail), reply)
+    assert verdict.outcome == "error"
+    refusal = refusal_of("g", verdict)
+    assert isinstance(refusal, SafetyGateFailedError)
+    assert refusal.code == "safety.gate-error"
+
+
+@pytest.mark.parametrize("on_fail", ["block", "warn", "degrade", "require_human"])
+def test_true_passes_and_false_leads_to_on_fail(on_fail: str) -> None:
+    assert judged(Gate("g", on_fail), {"allowed": True, "reason": "r"}) == GateVerdict("pass", "")
+    assert judged(Gate("g", on_fail), {"allowed": False, "reason": "r"}) == GateVerdict(on_fail, "r")
+    assert judged(Gate("g", on_fail), {"allowed": False, "reason": 3}).reason == "not allowed"
+
+
+def test_stricter_verdict_wins_and_the_first_on_a_tie() -> None:
+    for a, b in permutations(ORDER, 2):
+        wins = max(a, b, key=ORDER.index)
+        assert stricter(GateVerdict(a, ""), GateVerdict(b, "")).outcome == wins
+    first, second = GateVerdict("warn", "1"), GateVerdict("warn", "2")
+    assert stricter(first, second) is first
+
+
+def test_refusals_of_verdicts() -> None:
+    assert [refusal_of("g", GateVerdict(word, "")) for word in ("pass", "warn", "degrade")] == [None] * 3
+    block = refusal_of("g", GateVerdict("block", "too hot"))
+    assert block is not None
+    assert (block.code, block.exit_code) == ("safety.gate", 4)
+    assert "too hot" in block.message
+    human = refusal_of("g", GateVerdict("require_human", ""))
+    assert human is not None
+    assert (human.code, human.exit_code) == ("safety.confirmation", 5)
