@@ -1,0 +1,124 @@
+"""Live calls: the pinned chain of each capability, and one attempt from input to checked outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cogcli.bindings import request as request_mapping
+from cogcli.bindings import response as response_mapping
+from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Invoker
+from cogcli.bindings.invokers.registry import INVOKERS
+from cogcli.core.calls import Answer, Attempt, Chain, Member
+from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
+from cogcli.specs.binding import Binding
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.selection import Selection
+from cogcli.specs.service import Service
+
+DEFAULT_TIMEOUT: Final = 30.0
+
+Choose = Callable[[str], Selection]
+"""Selects the binding chain of a capability id. Raises BindingResolutionError."""
+
+
+class LiveRunner:
+    """Calls services. Chains are chosen once and stay for the run."""
+
+    def __init__(self, catalog: Catalog, choose: Choose) -> None:
+        self._catalog = catalog
+        self._choose = choose
+        self._chains: dict[str, Chain] = {}
+        self._templates: dict[str, request_mapping.Template] = {}
+        self._invokers: dict[str, Invoker] = {}
+
+    def chain(self, capability_id: str) -> Chain:
+        chain = self._chains.get(capability_id)
+        if chain is None:
+            chain = self._chains[capability_id] = self._pinned(capability_id)
+        return chain
+
+    def pinned(self) -> dict[str, Any]:
+        """By capability: the chain and its explanation, for all that can be chosen."""
+        chains: dict[str, Any] = {}
+        for capability_id in self._catalog.capabilities:
+            try:
+                chain = self.chain(capability_id)
+            except RuntimeErrorBase:
+                continue  # not needed by any step, or told by the checks before the run
+            chains[capability_id] = {
+                **chain.explanation,
+                "members": [member._asdict() for member in chain.members],
+            }
+        return chains
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        binding = self._catalog.bindings[attempt.member.binding_id]
+        service = self._catalog.services[binding.service]
+        payload = self._template(binding)(attempt.input)
+        request = InvocationRequest(
+            service=service,
+            binding=binding,
+            operation=binding.operation,
+            payload=payload,
+            effect=attempt.effect,
+            idempotency_key=attempt.idempotency_key,
+            capability_id=attempt.capability_id,
+            run_id=attempt.run_id,
+            step_id=attempt.step_id,
+            attempt=attempt.number,
+        )
+        reply = self._invoker(binding.protocol).invoke(request, CallContext(attempt.deadline))
+        outputs = self._catalog.capabilities[attempt.capability_id].outputs
+        return Answer(response_mapping.produced(binding.response, reply.body, outputs), reply.usage)
+
+    def close(self, grace: float) -> None:
+        for invoker in self._invokers.values():
+            invoker.close(grace)
+
+    def _pinned(self, capability_id: str) -> Chain:
+        selection = self._choose(capability_id)
+        members = []
+        for binding_id in selection.usable:
+            binding = self._catalog.bindings[binding_id]
+            members.append(_member(binding, self._catalog.services))
+        return Chain(tuple(members), selection.as_dict())
+
+    def _template(self, binding: Binding) -> request_mapping.Template:
+        template = self._templates.get(binding.id)
+        if template is None:
+            template = self._templates[binding.id] = request_mapping.compiled(binding.request)
+        return template
+
+    def _invoker(self, protocol: str) -> Invoker:
+        invoker = self._invokers.get(protocol)
+        if invoker is None:
+            make = INVOKERS.get(protocol)
+            if make is None:
+                raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
+            invoker = self._invokers[protocol] = make()
+        return invoker
+
+
+def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
+    service = services.get(binding.service)
+    if service is None:
+        raise ServiceResolutionError(
+            "service.unknown", f"binding `{binding.id}` names no service `{binding.service}`"
+        )
+    metadata: dict[str, Any] = binding.metadata
+    timeout = metadata.get("timeout_seconds") or service.metadata.get("timeout_seconds") or DEFAULT_TIMEOUT
+    return Member(
+        binding.id,
+        service.id,
+        binding.protocol,
+        float(timeout),
+        metadata.get("retry_count") or 0,
+        _number(metadata, "retry_backoff_base", 1.0),
+        _number(metadata, "retry_backoff_factor", 2.0),
+    )
+
+
+def _number(metadata: Mapping[str, Any], key: str, otherwise: float) -> float:
+    value = metadata.get(key)
+    return otherwise if value is None else float(value)

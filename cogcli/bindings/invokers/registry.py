@@ -1,0 +1,13 @@
+"""Protocol to invoker [seed]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cogcli.bindings.invokers.base import Invoker
+from cogcli.bindings.invokers.pythoncall import PythonCall
+
+INVOKERS: Final[dict[str, Callable[[], Invoker]]] = {
+    "pythoncall": PythonCall,
+}

@@ -1,0 +1,78 @@
+"""From a step's input to a service's payload: request templates, compiled once per run (formats.md 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from cogcli.core.errors import RequestMappingError
+from cogcli.core.jsonvalue import copied
+from cogcli.core.refs import MISSING
+from cogcli.mapping.namespaces import walk
+from cogcli.specs.template import LITERAL, Slot, is_literal, parse_template
+
+Template = Callable[[dict[str, Any]], Any]
+"""Gives the value for an input, or MISSING where an optional input is absent."""
+Place = tuple[str | int, ...]
+"""Where in the binding's file a template stands, for those who have to mend it."""
+
+
+def compiled(request: Any, at: Place = ("request",)) -> Template:
+    """A template for a request as written, `at` its place in the binding. Every value is expanded once; keys never
+    are."""
+    if isinstance(request, str):
+        return _text_template(parse_template(request), at)
+    if is_literal(request):
+        literal = request[LITERAL]
+        return lambda given: copied(literal)
+    if isinstance(request, dict):
+        members = {key: compiled(member, (*at, key)) for key, member in request.items()}
+        return lambda given: _present_members(members, given)
+    if isinstance(request, list):
+        items = [compiled(item, (*at, index)) for index, item in enumerate(request)]
+        return lambda given: [value for item in items if (value := item(given)) is not MISSING]
+    return lambda given: request
+
+
+def _present_members(members: dict[str, Template], given: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, member in members.items() if (value := member(given)) is not MISSING}
+
+
+def _text_template(parts: tuple[str | Slot, ...], at: Place) -> Template:
+    if len(parts) == 1 and isinstance(parts[0], Slot) and parts[0].whole:
+        path = parts[0].path
+        return lambda given: _whole(path, given, at)
+    if all(isinstance(part, str) for part in parts):
+        text = "".join(part for part in parts if isinstance(part, str))
+        return lambda given: text
+    return lambda given: "".join([p if isinstance(p, str) else _embedded(p, given, at) for p in parts])
+
+
+def _whole(path: tuple[str, ...], given: dict[str, Any], at: Place) -> Any:
+    """The typed value; an input that was not given drops its key, a path that ends inside one is an error."""
+    head = path[0]
+    if head not in given:
+        return MISSING
+    value = walk(given[head], path[1:])
+    if value is MISSING:
+        raise _missing(path, at, "inside a value that was given")
+    return copied(value)
+
+
+def _embedded(slot: Slot, given: dict[str, Any], at: Place) -> str:
+    value = walk(given, slot.path)
+    if value is MISSING:
+        if slot.otherwise is None:
+            where = "inside a text; write `${input.x:-…}` to say what stands there instead"
+            raise _missing(slot.path, at, where)
+        return slot.otherwise
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _missing(path: tuple[str, ...], at: Place, where: str) -> RequestMappingError:
+    text = f"`input.{'.'.join(path)}` is missing {where}"
+    error = RequestMappingError("request.missing", text, left=False)
+    error.place = at
+    return error
