@@ -1,0 +1,160 @@
+"""JSON data: strict reading, merging, and a profile of records."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+_MAX_DEPTH = 100
+_SAFE_INTEGER = 2**53 - 1
+
+
+def parse_json(text: str) -> dict[str, object]:
+    """The value of a JSON text, read strictly: no repeated keys, no NaN, integers within 2^53, depth 100.
+
+    A text that is not such JSON is an answer, not a failure: `valid` false, `data` null and one error with
+    line and column.
+    """
+    try:
+        data = json.loads(
+            text.removeprefix("\ufeff"),
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_int=_safe_integer,
+            parse_float=_finite,
+        )
+        _check_depth(data)
+    except json.JSONDecodeError as error:
+        return _invalid(error.msg, error.lineno, error.colno)
+    except RecursionError:
+        return _invalid(f"nested deeper than {_MAX_DEPTH}")
+    except ValueError as error:
+        return _invalid(str(error))
+    return {"valid": True, "data": data, "errors": []}
+
+
+def _invalid(message: str, line: int = 0, column: int = 0) -> dict[str, object]:
+    place = {"line": line, "column": column} if line else {}
+    return {
+        "valid": False,
+        "data": None,
+        "errors": [{"path": "", "message": f"not JSON: {message}", **place}],
+    }
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"key {_short(repeated)} is repeated")
+    return found
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _safe_integer(digits: str) -> int:
+    if len(digits) > 17 or abs(int(digits)) > _SAFE_INTEGER:
+        raise ValueError(f"integer {_short(digits)} is outside 2^53; write it as text")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"number {_short(digits)} is too large")
+    return value
+
+
+def _short(value: object, limit: int = 40) -> str:
+    shown = str(value)
+    return repr(shown if len(shown) <= limit else f"{shown[:limit]}…")
+
+
+def _check_depth(data: object) -> None:
+    level = [data]
+    for _ in range(_MAX_DEPTH + 1):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return
+    raise ValueError(f"nested deeper than {_MAX_DEPTH}")
+
+
+def _children(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def merge_objects(objects: list[dict[str, object]]) -> dict[str, object]:
+    """The objects laid over one another, nested ones key by key, later values winning.
+
+    `conflicts` lists, as JSON pointers, where a later value replaced a different earlier one.
+    """
+    merged: dict[str, object] = {}
+    conflicts: list[str] = []
+    for overlay in objects:
+        merged = _overlaid(merged, overlay, "", conflicts)
+    return {"object": merged, "conflicts": conflicts}
+
+
+def _overlaid(
+    base: dict[str, object], overlay: dict[str, object], path: str, conflicts: list[str]
+) -> dict[str, object]:
+    merged = dict(base)
+    for key, value in overlay.items():
+        place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = _overlaid(old, value, place, conflicts)
+            continue
+        if key in merged and old != value:
+            conflicts.append(place)
+        merged[key] = value
+    return merged
+
+
+def profile_records(records: object) -> dict[str, object]:
+    """What the fields of a list of objects hold: types, missing values, distinct values, range and mean.
+
+    One object counts as a list of one; elements that are no objects are only counted, as `skipped`. A field is
+    missing where it is absent or null. Text fields report the range of their lengths.
+    """
+    listed = records if isinstance(records, list) else [records]
+    objects = [record for record in listed if isinstance(record, dict)]
+    names = dict.fromkeys(name for record in objects for name in record)
+    fields = [_field(name, [record.get(name) for record in objects]) for name in names]
+    return {"fields": fields, "record_count": len(objects), "skipped": len(listed) - len(objects)}
+
+
+def _field(name: str, values: list[object]) -> dict[str, object]:
+    present = [value for value in values if value is not None]
+    types = Counter(_type(value) for value in present)
+    distinct = {json.dumps(value, sort_keys=True) for value in present}
+    facts: dict[str, object] = {
+        "name": name,
+        "types": dict(sorted(types.items())),
+        "missing": len(values) - len(present),
+        "distinct": len(distinct),
+    }
+    numbers = [v for v in present if isinstance(v, int | float) and not isinstance(v, bool)]
+    texts = [len(value) for value in present if isinstance(value, str)]
+    if numbers:
+        facts |= {"min": min(numbers), "max": max(numbers)} | _mean(numbers)
+    if texts:
+        facts |= {"min_length": min(texts), "max_length": max(texts)}
+    return facts
+
+
+def _mean(numbers: list[int | float]) -> dict[str, object]:
+    try:
+        return {"mean": round(math.fsum(number / len(numbers) for number in numbers), 6)}
+    except OverflowError:
+        return {}
+
+
+def _type(value: object) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "unknown")

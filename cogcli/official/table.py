@@ -1,0 +1,192 @@
+"""Tables: CSV text into typed rows, and figures about columns and groups."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections import Counter
+from datetime import date
+from itertools import count, islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DELIMITERS = (",", ";", "\t", "|")
+_MAX_COLUMNS = 1_000
+_MAX_PROBLEMS = 100
+_TOP = 5
+_SAFE_INTEGER = 2**53 - 1
+# Leading zeros are part of a code (`007`), and integers beyond 2^53 lose digits in JSON readers: both stay text.
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d{0,14})")
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?")
+
+
+def read_csv(
+    text: str, delimiter: str | None = None, header: bool = True, max_rows: int = 10_000
+) -> dict[str, object]:
+    """The rows of a CSV text as objects, each column with one type for all of its cells.
+
+    Types are integer, number, boolean, date (kept as text) and string; empty cells are null. Without
+    `delimiter` it is the commonest of comma, semicolon, tab and bar in the first line. Rows with too few or too
+    many cells are filled or cut and told in `problems`. Quotes that do not close are a ValueError.
+    """
+    table = text.removeprefix("\ufeff")
+    mark = delimiter or max(_DELIMITERS, key=table.partition("\n")[0].count)
+    lines = _lines(table, mark, max_rows + 1 + header)
+    first = lines.pop(0)[1] if header and lines else []
+    names = _names(first or [""] * max((len(cells) for _, cells in lines), default=0))
+    kept = lines[:max_rows]
+    columns = {name: _column([_cell(cells, index) for _, cells in kept]) for index, name in enumerate(names)}
+    return {
+        "columns": [{"name": name, "type": kind} for name, (kind, _) in columns.items()],
+        "rows": [{name: values[row] for name, (_, values) in columns.items()} for row in range(len(kept))],
+        "row_count": len(kept),
+        "delimiter": mark,
+        "problems": _problems(kept, len(names)),
+        "truncated": len(lines) > max_rows,
+    }
+
+
+def _lines(text: str, delimiter: str, limit: int) -> list[tuple[int, list[str]]]:
+    """(line number, cells) of the lines that are not empty, at most `limit`."""
+    if len(delimiter) != 1 or delimiter in '"\r\n\0':
+        raise ValueError(f"delimiter must be one character and no quote or line end, found {delimiter!r:.20}")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        return list(islice(((reader.line_num, cells) for cells in reader if cells), limit))
+    except csv.Error as error:
+        raise ValueError(f"CSV line {reader.line_num}: {error}") from None
+
+
+def _names(cells: list[str]) -> list[str]:
+    if len(cells) > _MAX_COLUMNS:
+        raise ValueError(f"CSV: {len(cells)} columns; at most {_MAX_COLUMNS} are read")
+    names: dict[str, None] = {}
+    for position, cell in enumerate(cells, 1):
+        name = cell.strip() or f"column_{position}"
+        free = (name if n == 1 else f"{name}_{n}" for n in count(1))
+        names[next(candidate for candidate in free if candidate not in names)] = None
+    return list(names)
+
+
+def _cell(cells: list[str], index: int) -> str:
+    return cells[index].strip() if index < len(cells) else ""
+
+
+def _problems(lines: list[tuple[int, list[str]]], width: int) -> list[dict[str, object]]:
+    uneven = ((number, len(cells)) for number, cells in lines if len(cells) != width)
+    told = ({"line": number, "message": f"{found} cells, expected {width}"} for number, found in uneven)
+    return list(islice(told, _MAX_PROBLEMS))
+
+
+def _column(cells: list[str]) -> tuple[str, list[object]]:
+    """The narrowest type that fits every filled cell, and the values."""
+    filled = [cell for cell in cells if cell]
+    for kind, convert in _TYPES.items():
+        if filled and all(convert(cell) is not None for cell in filled):
+            return kind, [convert(cell) if cell else None for cell in cells]
+    return "string", [cell or None for cell in cells]
+
+
+def _integer(cell: str) -> int | None:
+    return int(cell) if _INTEGER.fullmatch(cell) else None
+
+
+def _number(cell: str) -> float | None:
+    return float(cell) if _NUMBER.fullmatch(cell) else None
+
+
+def _boolean(cell: str) -> bool | None:
+    return {"true": True, "false": False}.get(cell.lower())
+
+
+def _date(cell: str) -> str | None:
+    try:
+        return date.fromisoformat(cell).isoformat() if len(cell) == 10 else None
+    except ValueError:
+        return None
+
+
+_TYPES: dict[str, Callable[[str], object]] = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "date": _date,
+}
+
+
+def summarize_column(rows: list[dict[str, object]], column: str) -> dict[str, object]:
+    """Figures about one column: filled, missing and distinct values, the commonest ones, and for numbers
+    sum, mean, median and range.
+    """
+    values = _values(rows, column)
+    present = [value for value in values if value is not None]
+    common = Counter(map(str, present)).most_common()
+    facts: dict[str, object] = {
+        "filled": len(present),
+        "missing": len(values) - len(present),
+        "distinct": len(common),
+    }
+    numbers = _numbers(present)
+    if numbers and len(numbers) == len(present):
+        facts |= {"sum": _total(numbers), "mean": _mean(numbers), "median": _median(numbers)}
+        facts |= {"min": min(numbers), "max": max(numbers)}
+    return {"facts": facts, "top": [{"value": value, "count": n} for value, n in common[:_TOP]]}
+
+
+def total_groups(
+    rows: list[dict[str, object]], by: str, measure: str | None = None, max_groups: int = 50
+) -> dict[str, object]:
+    """How many rows each value of the column `by` has, with sum and mean of the numbers in `measure`.
+
+    The largest group comes first, by sum where there is a measure, else by count. `group_count` counts all.
+    """
+    keys = _values(rows, by)
+    measured = _values(rows, measure) if measure else [None] * len(rows)
+    groups: dict[str, list[object]] = {}
+    for key, value in zip(keys, measured, strict=True):
+        groups.setdefault("" if key is None else str(key), []).append(value)
+    totals = [_group(key, values, bool(measure)) for key, values in groups.items()]
+    rank = "sum" if measure else "count"
+    totals.sort(key=lambda group: float(str(group[rank])), reverse=True)
+    return {"groups": totals[:max_groups], "group_count": len(totals)}
+
+
+def _group(key: str, values: list[object], measured: bool) -> dict[str, object]:
+    numbers = _numbers(values)
+    figures = {"sum": _total(numbers), "mean": _mean(numbers)} if measured else {}
+    return {"group": key, "count": len(values), **figures}
+
+
+def _values(rows: list[dict[str, object]], column: str) -> list[object]:
+    known = dict.fromkeys(name for row in rows for name in row)
+    if rows and column not in known:
+        raise ValueError(f"no column {column!r:.60}; columns are {', '.join(known)!s:.200}")
+    return [row.get(column) for row in rows]
+
+
+def _numbers(values: list[object]) -> list[int | float]:
+    return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+
+
+def _total(numbers: list[int | float]) -> int | float:
+    whole = sum(number for number in numbers if isinstance(number, int))
+    try:
+        if len(numbers) == sum(isinstance(number, int) for number in numbers) and abs(whole) <= _SAFE_INTEGER:
+            return whole
+        return round(math.fsum(numbers), 6)
+    except OverflowError:
+        raise ValueError("the numbers are too large to add") from None
+
+
+def _mean(numbers: list[int | float]) -> float | None:
+    return round(_total(numbers) / len(numbers), 6) if numbers else None
+
+
+def _median(numbers: list[int | float]) -> float:
+    ranked = sorted(numbers)
+    middle = len(ranked) // 2
+    return ranked[middle] if len(ranked) % 2 else (ranked[middle - 1] + ranked[middle]) / 2

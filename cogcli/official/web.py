@@ -1,0 +1,97 @@
+"""Web pages that are already here: the readable part of an HTML text. Nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bs4.element import PageElement, Tag
+
+_MAX_CHARACTERS = 1024 * 1024
+_MAX_LINKS = 500
+_MAX_LINK_TEXT = 200
+_UNREAD = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "nav", "form", "head"))
+_FOLLOWED = ("", "http", "https", "mailto")
+_LINE = "\0"
+_PARAGRAPH = "\0\0"
+# What stands before and after the text of an element; other elements run on in the line.
+_AROUND = {
+    **{f"h{level}": (f"{_PARAGRAPH}{'#' * level} ", _PARAGRAPH) for level in range(1, 7)},
+    **dict.fromkeys(("p", "div", "section", "article", "blockquote", "pre"), (_PARAGRAPH, _PARAGRAPH)),
+    **dict.fromkeys(("main", "aside", "header", "footer", "ul", "ol", "table"), (_PARAGRAPH, _PARAGRAPH)),
+    **dict.fromkeys(("br", "hr", "tr", "dl", "dt", "dd", "figure"), (_LINE, "")),
+    "li": (f"{_LINE}- ", ""),
+    "td": ("", " "),
+    "th": ("", " "),
+}
+
+
+def extract_content(html: str) -> dict[str, object]:
+    """The readable text of a page as plain Markdown-like lines, its title, language and links.
+
+    Scripts, styles, navigation and forms are left out. Links keep their address as written; only http, https,
+    mailto and relative ones are listed, each once.
+    """
+    from bs4 import BeautifulSoup
+
+    if len(html) > _MAX_CHARACTERS:
+        raise ValueError(f"page of {len(html)} characters; at most {_MAX_CHARACTERS} are read")
+    soup = BeautifulSoup(_closed(html), "html.parser")
+    root = soup.find("main") or soup.find("article") or soup
+    text, links = _read(root)
+    title = _one_line(soup.title.get_text()) if soup.title else _first_heading(text)
+    language = str(soup.html.get("lang", "")) if soup.html else ""
+    return {"text": text, "title": title, "language": language, "links": links}
+
+
+def _closed(html: str) -> str:
+    # The parser looks again and again for the end of a tag that has none; after the last ">" none can end. The
+    # line end keeps the library from taking a short text for a file name.
+    head, mark, tail = html.replace("\0", "").rpartition(">")
+    return f"{head}{mark}{tail.replace('<', '&lt;')}\n"
+
+
+def _read(root: Tag) -> tuple[str, list[dict[str, str]]]:
+    from bs4.element import NavigableString, Tag
+
+    parts: list[str] = []
+    links: dict[str, str] = {}
+    # A stack instead of recursion: pages may nest deeper than Python calls do.
+    open_elements: list[tuple[Iterator[PageElement], str]] = [(iter(root.contents), "")]
+    while open_elements:
+        children, after = open_elements[-1]
+        node = next(children, None)
+        if node is None:
+            parts.append(after)
+            open_elements.pop()
+        elif isinstance(node, Tag) and node.name not in _UNREAD:
+            before, after = _AROUND.get(node.name, ("", ""))
+            parts.append(before)
+            open_elements.append((iter(node.contents), after))
+            _note_link(node, links)
+        elif type(node) is NavigableString:
+            parts.append(node)
+    lines = map(_one_line, "".join(parts).split(_LINE))
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return text, [{"href": href, "text": words} for href, words in links.items()]
+
+
+def _note_link(element: Tag, links: dict[str, str]) -> None:
+    href = str(element.get("href") or "").strip() if element.name == "a" else ""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):|", href)
+    if href and len(links) < _MAX_LINKS and scheme and (scheme[1] or "").lower() in _FOLLOWED:
+        text = _one_line(" ".join(islice(element.stripped_strings, 10)))
+        links.setdefault(href, text[:_MAX_LINK_TEXT])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _first_heading(text: str) -> str:
+    heading = re.search(r"^#{1,6} (.+)$", text, re.MULTILINE)
+    return heading[1] if heading else ""

@@ -1,0 +1,179 @@
+"""Wording that a careful reader would question: claims nobody can keep, and gaps nobody has filled.
+
+The rules are lists of English phrases, so a finding says where to look, not that the text is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Rule(NamedTuple):
+    kind: str
+    severity: str
+    why: str
+    pattern: str
+
+
+_CLAIMS = (
+    _Rule(
+        "absolute",
+        "high",
+        "an absolute promise is broken by one exception",
+        r"guarantee(?:s|d)?|never fails?|always works?|zero (?:downtime|risk|defects)|no risk|risk[- ]free"
+        r"|100\s?% (?:safe|secure|reliable|accurate|uptime)|fully secure|completely (?:safe|secure)|unbreakable",
+    ),
+    _Rule(
+        "sweeping",
+        "medium",
+        "a statement about every case needs a source or a limit",
+        r"always|never|everyone|nobody|no one|in all cases|under no circumstances|impossible|all (?:users|customers)",
+    ),
+    _Rule(
+        "superlative",
+        "medium",
+        "praise without a comparison proves nothing",
+        r"best[- ]in[- ]class|world[- ]class|industry[- ]leading|state[- ]of[- ]the[- ]art|cutting[- ]edge"
+        r"|unparalleled|unmatched|second to none|revolutionary",
+    ),
+    _Rule(
+        "unsourced",
+        "medium",
+        "an authority is named without saying which",
+        r"studies (?:show|suggest|have shown)|experts (?:agree|say|believe)|research shows|it is (?:well|widely) known"
+        r"|as everyone knows",
+    ),
+    _Rule(
+        "vague-amount",
+        "low",
+        "an amount without a number cannot be checked",
+        r"significant(?:ly)?|substantial(?:ly)?|dramatic(?:ally)?|considerabl[ey]|a lot of|a number of|numerous"
+        r"|much (?:faster|slower|better|cheaper)",
+    ),
+    _Rule(
+        "assumed",
+        "low",
+        "a reader who does not see it is left behind",
+        r"obviously|clearly|of course|needless to say|simply|trivially",
+    ),
+)
+_GAPS = (
+    _Rule(
+        "placeholder",
+        "high",
+        "an open place was left in the text",
+        r"(?-i:TODO|TBD|TBC|FIXME|XXX)|lorem ipsum|\?\?\?|\[(?:insert|add|fill in|name|date)\b[^\]\n]{0,60}\]"
+        r"|to be (?:determined|decided|confirmed|defined)",
+    ),
+    _Rule(
+        "no-owner",
+        "medium",
+        "nobody is named who will do it",
+        r"someone (?:should|must|will|needs to)|somebody (?:should|must|will)|needs to be (?:done|decided|fixed)"
+        r"|it (?:should|must) be (?:ensured|made sure)",
+    ),
+    _Rule(
+        "vague-date",
+        "medium",
+        "a date that cannot be missed is no date",
+        r"soon|shortly|eventually|in due course|as soon as possible|(?-i:ASAP)|at some point|in the (?:near|coming) "
+        r"(?:future|weeks|months)|later this (?:week|month|quarter|year)|next (?:quarter|year)|in the future",
+    ),
+)
+_WEIGHTS = {"low": 1, "medium": 3, "high": 5}
+_AROUND = 60
+
+
+def check_claims(text: str, max_risks: int = 200) -> dict[str, object]:
+    """Promises and claims that one exception or one question would undo, each with place, severity and why."""
+    return _report(text, _CLAIMS, max_risks)
+
+
+def find_gaps(text: str, max_risks: int = 200) -> dict[str, object]:
+    """Placeholders, tasks without an owner and dates that name no day, each with place, severity and why."""
+    return _report(text, _GAPS, max_risks)
+
+
+def _report(text: str, rules: tuple[_Rule, ...], max_risks: int) -> dict[str, object]:
+    risks: list[dict[str, object]] = []
+    count = 0
+    for count, risk in enumerate(_risks(text, rules), 1):
+        if count <= max_risks:
+            risks.append(risk)
+    return {"risks": risks, "count": count}
+
+
+@cache
+def _compiled(rules: tuple[_Rule, ...]) -> re.Pattern[str]:
+    named = "|".join(f"(?P<r{index}>{rule.pattern})" for index, rule in enumerate(rules))
+    return re.compile(rf"(?<![\w-])(?:{named})(?![\w-])", re.IGNORECASE)
+
+
+def _risks(text: str, rules: tuple[_Rule, ...]) -> Iterator[dict[str, object]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in _compiled(rules).finditer(line):
+            rule = rules[int(str(match.lastgroup)[1:])]
+            yield {
+                "kind": rule.kind,
+                "severity": rule.severity,
+                "text": match[0],
+                "line": number,
+                "context": _context(line, match.start(), match.end()),
+                "why": rule.why,
+            }
+
+
+def _context(line: str, start: int, end: int) -> str:
+    """The place with up to 60 characters of whole words on both sides."""
+    before, after = line[max(0, start - _AROUND) : start], line[end : end + _AROUND]
+    if start > _AROUND:
+        before = f"… {before.partition(' ')[2]}"
+    if len(line) > end + _AROUND:
+        after = f"{after.rpartition(' ')[0]} …"
+    return f"{before}{line[start:end]}{after}".strip()
+
+
+def rate_risks(risks: list[dict[str, object]]) -> dict[str, object]:
+    """One level for a list of risks: none, low, medium or high, with the score behind it and the worst first.
+
+    A risk counts 1, 3 or 5 by its `severity`; the level is high from one high risk or 10 points, medium from 4.
+    """
+    severities = [_severity(index, risk) for index, risk in enumerate(risks, 1)]
+    counts = {severity: severities.count(severity) for severity in reversed(_WEIGHTS)}
+    score = sum(_WEIGHTS[severity] for severity in severities)
+    order = sorted(range(len(risks)), key=lambda i: (-_WEIGHTS[severities[i]], i))
+    ranked = [risks[i] for i in order]
+    return {
+        "level": _level(score, counts["high"]),
+        "score": score,
+        "counts": counts,
+        "ranked": ranked,
+        "summary": _in_words(counts, ranked),
+    }
+
+
+def _severity(position: int, risk: dict[str, object]) -> str:
+    severity = risk.get("severity")
+    if isinstance(severity, str) and severity in _WEIGHTS:
+        return severity
+    raise ValueError(f"risk {position}: severity must be low, medium or high, found {severity!r:.40}")
+
+
+def _level(score: int, high: int) -> str:
+    if high or score >= 10:
+        return "high"
+    return "medium" if score >= 4 else "low" if score else "none"
+
+
+def _in_words(counts: dict[str, int], ranked: list[dict[str, object]]) -> str:
+    if not ranked:
+        return "No findings."
+    parts = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
+    worst = ranked[0]
+    detail = f' Most serious: {worst["kind"]} "{worst["text"]}".' if {"kind", "text"} <= worst.keys() else ""
+    return f"{len(ranked)} finding{'s' if len(ranked) > 1 else ''}: {parts}.{detail}"

@@ -1,0 +1,164 @@
+"""Summaries, keywords and readability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cogcli.official.prose import (
+    check_summary,
+    extract_keywords,
+    extract_stemmed_keywords,
+    score_readability,
+    summarize_by_frequency,
+    summarize_by_lead,
+)
+
+PLAN = (
+    "The tide plan moves when a ship is late. Coffee is served at noon. "
+    "When a late ship moves the tide plan, the duty officer confirms the new plan. The cat sleeps."
+)
+SUMMARIZERS = [summarize_by_frequency, summarize_by_lead]
+
+
+def test_the_summary_keeps_what_the_text_repeats() -> None:
+    assert (
+        summarize_by_frequency(PLAN, max_sentences=1)["summary"] == "The tide plan moves when a ship is late."
+    )
+
+
+def test_sentences_keep_the_order_of_the_text() -> None:
+    text = f"Birds sing. {PLAN}"
+    sentences = summarize_by_frequency(text, max_sentences=3)["sentences"]
+    assert isinstance(sentences, list)
+    assert sentences == sorted(sentences, key=text.index)
+
+
+def test_a_sentence_that_repeats_a_chosen_one_is_passed_over() -> None:
+    text = "The tide plan moves late ships. The tide plan moves late ships again. Customs wants a file."
+    assert summarize_by_frequency(text, max_sentences=2)["sentences"] == [
+        "The tide plan moves late ships.",
+        "Customs wants a file.",
+    ]
+
+
+def test_the_lead_is_the_beginning() -> None:
+    assert summarize_by_lead(PLAN, max_sentences=2)["summary"] == (
+        "The tide plan moves when a ship is late. Coffee is served at noon."
+    )
+
+
+@pytest.mark.parametrize("summarize", SUMMARIZERS)
+def test_a_limit_of_words_holds_even_below_one_sentence(summarize: Callable[..., dict[str, Any]]) -> None:
+    short = summarize(PLAN, max_sentences=5, max_words=4)
+    assert short["word_count"] <= 4
+    assert short["truncated"] is (short["summary"].endswith("…"))
+
+
+@pytest.mark.parametrize("summarize", SUMMARIZERS)
+@pytest.mark.parametrize("text", ["", "   \n\n ", "# Only a heading", "```\ncode\n```", "\x00"])
+def test_a_text_without_sentences_has_a_short_or_empty_summary(
+    summarize: Callable[..., dict[str, Any]], text: str
+) -> None:
+    assert len(summarize(text)["summary"]) <= 1
+
+
+@pytest.mark.parametrize("summarize", SUMMARIZERS)
+@pytest.mark.parametrize("limits", [{"max_sentences": 0}, {"max_sentences": -3}, {"max_words": 0}])
+def test_limits_below_one_are_refused(
+    summarize: Callable[..., dict[str, Any]], limits: dict[str, int]
+) -> None:
+    with pytest.raises(ValueError, match="must be 1 or more"):
+        summarize(PLAN, **limits)
+
+
+def test_headings_tables_and_code_never_enter_a_summary() -> None:
+    text = "# Tide plan\n\n| tide | plan |\n\n```\ntide plan tide plan\n```\n\n- The tide plan is new.\n"
+    assert summarize_by_frequency(text)["summary"] == "The tide plan is new."
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Dr. Berg met Mrs. Holm at 3.5 knots, e.g. on Monday. They spoke.", 2),
+        ("Is it late? Yes! Wait…", 3),
+        ("今日は晴れです。船は遅れています。", 2),
+        ("जहाज देर से है। हम रुकते हैं।", 2),
+        ('He said "Stop." Then he left.', 2),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, count: int) -> None:
+    sentences = summarize_by_lead(text, max_sentences=9)["sentences"]
+    assert isinstance(sentences, list)
+    assert len(sentences) == count
+
+
+def test_a_monstrous_sentence_is_cut_and_told() -> None:
+    summary = summarize_by_frequency("a" * 1_000_000)
+    assert summary["truncated"] is True
+    assert len(str(summary["summary"])) < 1_100
+
+
+def test_phrases_that_return_come_before_their_words() -> None:
+    text = "The duty officer waits. The duty officer sleeps. A ship waits for the duty officer."
+    keywords = extract_keywords(text)["keywords"]
+    assert isinstance(keywords, list)
+    assert keywords[0] == "duty officer"
+    assert "officer" not in keywords
+
+
+def test_stop_words_and_numbers_are_no_keywords() -> None:
+    assert extract_keywords("The 12 and the 30 of it, isn’t it?")["keywords"] == []
+
+
+def test_words_of_scripts_with_vowel_signs_stay_whole() -> None:
+    assert extract_keywords("नमस्ते दुनिया। नमस्ते जहाज।")["keywords"][0] == "नमस्ते"  # type: ignore[index]
+
+
+def test_scripts_without_spaces_are_read_in_pairs() -> None:
+    assert "東京" in extract_keywords("東京の港。東京の船。")["keywords"]  # type: ignore[operator]
+
+
+def test_stems_count_inflected_forms_together() -> None:
+    scored = extract_stemmed_keywords("He exports. They exported. We export, we export.")["scored"]
+    assert scored == [{"keyword": "export", "score": 4.0, "count": 4}]
+
+
+def test_a_language_without_stemmer_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="no stemmer for language 'tlh'"):
+        extract_stemmed_keywords("text", language="tlh")
+
+
+def test_short_words_read_easily_and_long_ones_do_not() -> None:
+    assert score_readability("The ship is late. We wait for it.")["level"] == "easy"
+    hard = "Interoperability considerations necessitate organisational reconfiguration methodologies."
+    assert score_readability(hard)["level"] == "hard"
+
+
+@pytest.mark.parametrize("text", ["", "12 34", "Судно опаздывает на два часа."])
+def test_what_the_english_formula_does_not_fit_is_unrated(text: str) -> None:
+    found = score_readability(text)
+    assert found["level"] == "unrated"
+    assert "reading_ease" not in found
+
+
+def test_an_invented_number_or_name_is_told() -> None:
+    text = "The trial in Norvik ran for eight weeks and saved 12,160 euros."
+    checked = check_summary(text, "Eight weeks in Norvik saved 15,000 euros, says Bob.")
+    assert checked["grounded"] is False
+    assert checked["unsupported"] == ["15,000", "Bob"]
+
+
+def test_a_capital_at_the_start_of_a_sentence_makes_no_name() -> None:
+    assert check_summary("they saved money.", "Saving happened. Money was saved.")["grounded"] is True
+
+
+def test_an_empty_pair_is_grounded_and_covers_nothing() -> None:
+    assert check_summary("", "") == {
+        "grounded": True,
+        "unsupported": [],
+        "coverage": 0.0,
+        "compression": 0.0,
+    }
