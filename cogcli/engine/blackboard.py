@@ -1,0 +1,80 @@
+"""What the concurrent steps of one run must know of one another. Positions are those in plan order.
+
+1. A step that is done with its call waits with its writes for every earlier step beside it that shares a target and
+   may still write: which of them ran first must not show in any result.
+2. It watches the last of these only; when that one is over it looks again.
+3. Two concurrent deep merges must not set one leaf to different values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cogcli.core.errors import OutputMappingError
+from cogcli.core.refs import overlap
+from cogcli.mapping.apply import Write
+from cogcli.mapping.merge import conflict
+
+
+class Blackboard:
+    """Who may still write, who waits for whom, and what was merged. Sets of positions are bit sets."""
+
+    def __init__(self, writes_after: Mapping[int, int], size: int) -> None:
+        self._after = writes_after
+        self._open = (1 << size) - 1 if writes_after else 0
+        self._watchers: dict[int, list[int]] = {}
+        self._merged: dict[int, list[Write]] = {}
+
+    def must_wait(self, index: int) -> bool:
+        """Whether an overlapping step earlier in plan order may still write; if so, `closed` will tell."""
+        others = self._after.get(index, 0) & self._open
+        if others:
+            self._watchers.setdefault(others.bit_length() - 1, []).append(index)
+        return bool(others)
+
+    def closed(self, indices: Sequence[int]) -> list[int]:
+        """These steps write nothing any more: who no longer has to wait, in plan order."""
+        if not self._after:
+            return []
+        free = []
+        for index in indices:
+            self._open &= ~(1 << index)
+        for index in indices:
+            free += [waiting for waiting in self._watchers.pop(index, ()) if not self.must_wait(waiting)]
+        return sorted(free)
+
+    def remember(self, index: int, writes: list[Write]) -> None:
+        """Keep what later steps beside this one may conflict with."""
+        merges = [write for write in writes if write.strategy == "deep_merge"]
+        if merges and self._after:
+            self._merged[index] = merges
+
+    def require_no_conflict(self, index: int, writes: list[Write]) -> None:
+        """Raises OutputMappingError when a concurrent deep merge set one leaf to another value."""
+        if not self._merged or index not in self._after:
+            return
+        for earlier, theirs in self._merged.items():
+            if self._after[index] >> earlier & 1:
+                for write in writes:
+                    _require_agreement(write, theirs)
+
+
+def _require_agreement(ours: Write, others: list[Write]) -> None:
+    for theirs in others:
+        if ours.strategy != "deep_merge" or not overlap(ours.target, theirs.target):
+            continue
+        depth = min(len(ours.target.path), len(theirs.target.path))
+        leaf = conflict(_wrapped(theirs, depth), _wrapped(ours, depth))
+        if leaf:
+            raise OutputMappingError(
+                "output.merge", f"`{ours.target.text}`: two concurrent steps set `{leaf}` differently"
+            )
+
+
+def _wrapped(write: Write, depth: int) -> Any:
+    """A write's value as seen from a place that many segments deep."""
+    value = write.value
+    for segment in reversed(write.target.path[depth:]):
+        value = {segment: value}
+    return value

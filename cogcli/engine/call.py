@@ -1,0 +1,363 @@
+"""The governed call: the one way to a capability (execution.md 7 and 8).
+
+1. Trust and confirmation, then pre-gates on a copy of the input.
+2. A worker slot, then the intent event: it is on disk before the call leaves.
+3. Attempts along the pinned chain; each attempt after the first leaves its own intent.
+4. Post-gates on a copy of the output; a refusal withholds the output, what happened stays recorded.
+5. A gate is a governed call itself. Whatever is not exactly `allowed: true` or `false` blocks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cogcli.core.calls import Attempt, Chain, Member
+from cogcli.core.errors import (
+    CallTimeoutError,
+    EffectInDoubtError,
+    InputMappingError,
+    RuntimeErrorBase,
+    SafetyConfirmationRequiredError,
+)
+from cogcli.core.jsonvalue import copied
+from cogcli.core.refs import MISSING
+from cogcli.engine import approval
+from cogcli.engine.context import Run
+from cogcli.engine.record import StepRecord
+from cogcli.engine.tasks import Call, Cancelled, Sleep, Slot, Steps
+from cogcli.events import build
+from cogcli.governance import safety as safety_rules
+from cogcli.mapping.namespaces import walk
+from cogcli.specs.capability import Capability, Gate
+from cogcli.specs.fields import fit
+
+_REPEATED: Final = frozenset(("call.transport", "call.timeout", "call.overloaded"))
+"""What a binding's own `retry_count` repeats."""
+_MAX_WAIT: Final = 60.0
+_NO_ANSWER: Final = frozenset(
+    ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
+)
+_DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
+
+
+class Degraded(Exception):
+    """A gate asked to go on without this call."""
+
+
+def governed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+    """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
+    safety = capability.safety
+    if safety is not None:
+        options = run.engine.options
+        refusal = safety_rules.refusal_before(
+            capability.id,
+            safety,
+            trust_level=options.trust_level,
+            confirmed=options.confirmed_capabilities,
+        )
+        _require(run, record, capability, values, refusal, {})
+        yield from _gates(run, record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
+    output = yield from _called(run, record, capability, values)
+    if safety is not None and safety.mandatory_post_gates:
+        # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
+        record.tell_answer(output)
+        given = {"input": values, "output": output}
+        yield from _gates(run, record, capability, "post", safety.mandatory_post_gates, given)
+    return output
+
+
+def _require(
+    run: Run,
+    record: StepRecord,
+    capability: Capability,
+    values: dict[str, Any],
+    refusal: RuntimeErrorBase | None,
+    evidence: dict[str, Any],
+) -> None:
+    """Raise a refusal, unless it asks for a person and that person approved exactly this."""
+    if refusal is None:
+        return
+    if isinstance(refusal, SafetyConfirmationRequiredError):
+        if approval.given(run, record, capability, values, evidence):
+            return
+        approval.ask(run, record, capability, values, evidence, refusal)
+    raise refusal
+
+
+# -- attempts ---------------------------------------------------------------------------------------------------------
+
+
+def _called(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+    chain = run.engine.runner.chain(capability.id)
+    yield from _slot(run)
+    record.member = chain.members[0]
+    _tell_intent(record, capability, chain)
+    answer = yield from _attempts(run, record, capability, chain, values)
+    record.answered(answer)
+    output: dict[str, Any] = answer.output
+    return output
+
+
+def _slot(run: Run) -> Steps:
+    """Wait for a worker slot. After a signal no call leaves any more, whatever its step has done so far."""
+    yield Slot()
+    if run.engine.stopping:
+        raise Cancelled
+
+
+def _tell_intent(record: StepRecord, capability: Capability, chain: Chain) -> None:
+    member = chain.members[0]
+    effect = capability.effect
+    record.began(
+        {
+            "capability": capability.id,
+            "binding": member.binding_id,
+            "service": member.service_id,
+            "attempt": 1,
+            "idempotency_key": _key(record),
+            "side_effects": effect,
+            "decision": _DECISION,
+        },
+        durable=effect in ("effect", "idempotent"),
+    )
+
+
+def _key(record: StepRecord) -> str:
+    return f"{record.run.state.run_id}:{record.path}"
+
+
+def _attempts(
+    run: Run, record: StepRecord, capability: Capability, chain: Chain, values: dict[str, Any]
+) -> Steps:
+    """The first answer along the chain; the error that ends the chain names its first and last attempt."""
+    before = len(record.attempts)
+    number = before
+    first: RuntimeErrorBase | None = None
+    for member in chain.members:
+        record.member = member
+        for repeat in range(member.retry_count + 1):
+            number += 1
+            if number > before + 1:
+                yield from _slot(run)
+                wait = _backoff(member, repeat - 1) if repeat else 0.0
+                _tell_repeat(run, record, member, number, "repeat" if repeat else "fallback", wait)
+            try:
+                answer = yield from _sent(run, record, capability, member, number, values)
+            except RuntimeErrorBase as error:
+                _note(record, member, error)
+                first = first or error
+                failure = error
+            else:
+                _note(record, member, None, answer.usage)
+                return answer
+            if repeat < member.retry_count and _may_repeat(capability, failure):
+                yield Sleep(time.monotonic() + _backoff(member, repeat))
+                continue
+            break
+        if not _may_fall_back(capability, failure):
+            break
+    raise _last_word(capability, first, failure, number)
+
+
+def _sent(
+    run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
+) -> Steps:
+    """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
+    shield = run.engine.loop.shield
+    call = _call_of(run, record, capability, member, number, values)
+    shield(capability.effect == "effect")
+    try:
+        answer = yield call
+    except RuntimeErrorBase as error:
+        if error.left is False:
+            shield(False)
+        else:
+            _note_unanswered(record, capability, error)
+        raise
+    except Cancelled:
+        if capability.effect != "effect":
+            raise
+        raise _in_doubt(capability, "it was cut off") from None
+    if capability.effect == "effect":
+        record.note_effect()
+    return answer
+
+
+def _note_unanswered(record: StepRecord, capability: Capability, error: RuntimeErrorBase) -> None:
+    """What a failed call that may have left means for repeating it."""
+    in_doubt = capability.effect == "unknown" and error.code in _NO_ANSWER
+    if in_doubt:
+        error.effect = "unknown"
+    if in_doubt or capability.effect == "effect":
+        record.note_effect()
+
+
+def _call_of(
+    run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
+) -> Call:
+    limit = member.timeout_seconds
+    deadline = time.monotonic() + limit
+    attempt = Attempt(
+        capability_id=capability.id,
+        member=member,
+        input=copied(values),
+        effect=capability.effect,
+        idempotency_key=_key(record),
+        run_id=run.state.run_id,
+        step_id=record.path,
+        number=number,
+        deadline=deadline,
+    )
+    runner = run.engine.runner
+    return Call(lambda: runner.attempt(attempt), deadline, _late(limit))
+
+
+def _late(limit: float) -> Callable[[], Exception]:
+    return lambda: CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
+
+
+def _note(
+    record: StepRecord,
+    member: Member,
+    error: RuntimeErrorBase | None,
+    usage: Mapping[str, int] | None = None,
+) -> None:
+    """Keep an attempt for the closing event."""
+    entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
+    if error is None:
+        entry["status"] = "success"
+        if usage:
+            entry["usage"] = dict(usage)
+    else:
+        error.binding_id, error.service_id = member.binding_id, member.service_id
+        entry.update(status="failed", code=error.code, message=error.message, left=error.left)
+        if error.code not in _NO_ANSWER and error.left:
+            record.usage["tool_calls"] += 1
+    record.attempts.append(entry)
+
+
+def _tell_repeat(run: Run, record: StepRecord, member: Member, number: int, reason: str, wait: float) -> None:
+    payload = {
+        "attempt": number,
+        "binding": member.binding_id,
+        "service": member.service_id,
+        "reason": reason,
+        "wait_ms": round(wait * 1000),
+        "error": {name: record.attempts[-1].get(name) for name in ("code", "message", "left")},
+    }
+    draft = build.call_retried(run.state.run_id, record.path, payload=payload, speaker=member.binding_id)
+    run.emit(draft, durable=record.durable)
+
+
+def _may_repeat(capability: Capability, error: RuntimeErrorBase) -> bool:
+    """Whether the binding's own retries may go on: never once something not repeatable may have left."""
+    return error.code in _REPEATED and (capability.effect in ("none", "idempotent") or error.left is False)
+
+
+def _may_fall_back(capability: Capability, error: RuntimeErrorBase) -> bool:
+    return error.falls_back and (capability.effect in ("none", "idempotent") or error.left is False)
+
+
+def _backoff(member: Member, repeat: int) -> float:
+    return min(member.retry_backoff_base * member.retry_backoff_factor**repeat, _MAX_WAIT)
+
+
+def _last_word(
+    capability: Capability, first: RuntimeErrorBase | None, last: RuntimeErrorBase, number: int
+) -> RuntimeErrorBase:
+    """The error of a chain that gave no answer."""
+    if last.code == "effect.in-doubt":
+        return last
+    if capability.effect == "effect" and last.code in _NO_ANSWER and last.left is not False:
+        return _in_doubt(capability, last.message)
+    if first is not None and first is not last:
+        last.message = (
+            f"{last.message} (attempt {number}, through `{last.binding_id}`;"
+            f" first through `{first.binding_id}`: {first.message})"
+        )
+    return last
+
+
+def _in_doubt(capability: Capability, why: str) -> EffectInDoubtError:
+    return EffectInDoubtError("effect.in-doubt", f"`{capability.id}` may have happened: {why}", left=True)
+
+
+# -- gates ------------------------------------------------------------------------------------------------------------
+
+
+def _gates(
+    run: Run,
+    record: StepRecord,
+    capability: Capability,
+    when: str,
+    gates: tuple[Gate, ...],
+    given: dict[str, dict[str, Any]],
+) -> Steps:
+    """Ask gates in order until one blocks; else the strictest answer counts."""
+    worst = safety_rules.GateVerdict("pass", "")
+    worst_gate = ""
+    for number, gate in enumerate(gates):
+        path = f"{record.path}@{when}{number}"
+        verdict = yield from _asked(run, record, gate, path, given)
+        _tell_decision(run, gate, path, verdict)
+        if safety_rules.stricter(worst, verdict) is verdict:
+            worst, worst_gate = verdict, gate.capability
+        if verdict.outcome in ("block", "error"):
+            break
+    refusal = safety_rules.refusal_of(worst_gate, worst)
+    evidence = {"gate": worst_gate, "when": when, "output": given.get("output")}
+    _require(run, record, capability, given["input"], refusal, evidence)
+    if worst.outcome == "degrade":
+        raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
+
+
+def _asked(run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]) -> Steps:
+    """A gate's verdict. An error of any kind is a verdict, too: it blocks."""
+    capability = run.engine.capabilities.get(gate.capability)
+    if capability is None:
+        return safety_rules.GateVerdict("error", "unknown capability")
+    inner = StepRecord(run, path, gate.capability, capability, "verify")
+    try:
+        inner.input = _gate_input(gate, capability, given)
+        reply = yield from governed(run, inner, capability, inner.input)
+    except (RuntimeErrorBase, Degraded) as error:
+        failure = error if isinstance(error, RuntimeErrorBase) else None
+        inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
+        verdict = safety_rules.GateVerdict("error", str(error))
+    except Cancelled:
+        inner.finish("skipped", reason="cancelled")
+        raise
+    else:
+        inner.finish("done", output=reply)
+        verdict = safety_rules.judged(gate, reply)
+    record.add_usage(inner.usage)
+    return verdict
+
+
+def _gate_input(gate: Gate, capability: Capability, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What a gate is asked: its own mapping, or the equally named fields of the newest object."""
+    if gate.input is None:
+        values = given.get("output", given["input"])
+    else:
+        found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
+        values = {name: value for name, value in found.items() if value is not MISSING}
+    kept, violations = fit(capability.inputs, copied(values))
+    if violations:
+        raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+    return kept
+
+
+def _tell_decision(run: Run, gate: Gate, path: str, verdict: safety_rules.GateVerdict) -> None:
+    decision = {"pass": "allow", "warn": "audit"}.get(verdict.outcome, "veto")
+    payload = {
+        "decision": decision,
+        "verdict": verdict.outcome,
+        "gate": gate.capability,
+        "on_fail": gate.on_fail,
+        "reason": verdict.reason,
+        "enforced": verdict.outcome != "warn",
+    }
+    draft = build.gate_decided(run.state.run_id, path, payload=payload, speaker=f"policy:{gate.capability}")
+    run.emit(draft)

@@ -1,0 +1,142 @@
+"""What the parts of a run share: the frozen options, the run tree's machinery, and each run's own state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
+from cogcli.core.ports import Clock, IdSource
+from cogcli.engine.plan import Plan, PlannedStep, planned
+from cogcli.engine.ports import CapabilityRunner, EventSink
+from cogcli.engine.tasks import Loop, Spawn, Steps
+from cogcli.events.envelope import Draft, Event
+from cogcli.governance.approvals import Approvals
+from cogcli.mapping.apply import TakenOver, apply
+from cogcli.specs.capability import Capability
+from cogcli.specs.skill import Skill
+from cogcli.state.execution import ExecutionState
+
+
+class RunOptions(NamedTuple):
+    """Fixed for the whole run tree, out of reach of data (execution.md 1)."""
+
+    trust_level: str = "standard"
+    confirmed_capabilities: frozenset[str] = frozenset()
+    fail_fast: bool = True
+    max_workers: int = 8
+    step_timeout_seconds: float = 60.0
+    timeout_seconds: float | None = None
+    binds: Mapping[str, str] = {}
+    required_conformance_profile: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The options as they stand in `run.started`."""
+        return {
+            **self._asdict(),
+            "confirmed_capabilities": sorted(self.confirmed_capabilities),
+            "binds": dict(self.binds),
+        }
+
+
+class Engine:
+    """The machinery of one run tree."""
+
+    def __init__(
+        self,
+        *,
+        sink: EventSink,
+        runner: CapabilityRunner,
+        clock: Clock,
+        ids: IdSource,
+        options: RunOptions,
+        capabilities: Mapping[str, Capability],
+        skills: Mapping[str, Skill],
+        listener: Callable[[Event], None] | None = None,
+        approvals: Approvals | None = None,
+        taken_over: Mapping[str, TakenOver] | None = None,
+    ) -> None:
+        self.sink = sink
+        self.runner = runner
+        self.clock = clock
+        self.ids = ids
+        self.options = options
+        self.capabilities = capabilities
+        self.skills = skills
+        self.listener = listener
+        self.approvals = approvals or Approvals()
+        self.taken_over = taken_over or {}
+        """By step path: what need not be done again."""
+        self.loop = Loop(options.max_workers)
+        self._plans: dict[str, Plan] = {}
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a signal came: nothing new starts in any run of the tree."""
+        return self.loop.signal is not None
+
+    def plan_of(self, skill_id: str) -> Plan:
+        """The plan of a skill, made once."""
+        if skill_id not in self._plans:
+            self._plans[skill_id] = planned(self.skills[skill_id], self.capabilities, self.skills)
+        return self._plans[skill_id]
+
+    def tell(self, draft: Draft, *, durable: bool = False) -> Event:
+        """Append an event and tell the listener; no state is changed."""
+        event = self.sink.append(draft, durable=durable)
+        if self.listener is not None:
+            self.listener(event)
+        return event
+
+
+class Run:
+    """One run of the tree: its plan, its state and where it hangs. `prefix` is empty for the root."""
+
+    def __init__(self, engine: Engine, plan: Plan, state: ExecutionState, prefix: str, depth: int) -> None:
+        self.engine = engine
+        self.plan = plan
+        self.state = state
+        self.prefix = prefix
+        self.depth = depth
+        self.in_doubt: EffectInDoubtError | None = None
+        """An effect of this run, or of a run below it, that may have happened."""
+        self.effect_left = False
+        """Whether anything that must not happen twice may have happened in it or below it."""
+
+    def path(self, step_id: str) -> str:
+        """The step id as events bear it: `outer/inner` in a nested run."""
+        return f"{self.prefix}/{step_id}" if self.prefix else step_id
+
+    def emit(self, draft: Draft, *, durable: bool = False) -> Event:
+        """Append an event, tell the listener, change the state by it."""
+        event = self.engine.tell(draft, durable=durable)
+        apply(self.state, event)
+        return event
+
+    def step_limit(self, planned: PlannedStep) -> float | None:
+        """The seconds one invocation of a step may take; one of a nested skill is bounded only where it says so."""
+        declared = planned.step.config.timeout_seconds
+        targets = planned.all_targets
+        if declared is not None or any(target.capability is None for target in targets):
+            return declared
+        longest = [self._longest_attempt(target.uses) for target in targets]
+        return max([self.engine.options.step_timeout_seconds, *longest])
+
+    def _longest_attempt(self, capability_id: str) -> float:
+        try:
+            chain = self.engine.runner.chain(capability_id)
+        except RuntimeErrorBase:
+            return 0.0  # told when the step asks for it
+        return max(member.timeout_seconds for member in chain.members)
+
+    def spawn(self, steps: Steps, *, label: Any, limit: float | None) -> Spawn:
+        """A child task bounded to `limit` seconds."""
+        if limit is None:
+            return Spawn(steps, label)
+        return Spawn(
+            steps,
+            label,
+            time.monotonic() + limit,
+            lambda: StepTimeoutError("step.timeout", f"exceeded {limit:g} s"),
+        )

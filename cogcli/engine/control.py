@@ -1,0 +1,260 @@
+"""Control flow of one step (execution.md 6): once, per item, per round, or on several targets at once.
+
+1. foreach: one invocation per item, in item order or `max_parallel` at a time; the first failing item fails the step.
+2. while: the first round always runs; a round's writes are visible to the next round and the condition, to others when
+   the step is done. At the limit the step is done, not failed.
+3. scatter: all targets on the same input; collect, concat_lists, or the first success, returned at once.
+4. Each invocation has a closing event of its own, `step#n` or `step#name`; the step's sums them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
+from cogcli.core.jsonvalue import copied, kind_of
+from cogcli.engine import call
+from cogcli.engine.context import Run
+from cogcli.engine.graph import RunStep
+from cogcli.engine.invocation import invoked, sent
+from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
+from cogcli.engine.record import StepRecord
+from cogcli.engine.tasks import Cancel, Cancelled, Next, Steps, Task
+from cogcli.mapping.apply import Write, write_value
+from cogcli.mapping.expressions import holds, value_of
+from cogcli.mapping.inputs import Scope, resolved
+from cogcli.mapping.outputs import writes_of
+from cogcli.specs.skill import Foreach, Scatter, While
+from cogcli.state.execution import forked
+
+
+class Performed(NamedTuple):
+    """What a step produced; `writes` where they had to be computed on the way, else None.
+
+    `by` is the one capability that produced it, empty for a nested skill. `skipped` says why it was not called or its
+    output not used, `detail` more about that.
+    """
+
+    output: dict[str, Any]
+    writes: list[Write] | None = None
+    by: str | None = None
+    skipped: str = ""
+    detail: str = ""
+
+
+def performed(run: Run, planned: PlannedStep, record: StepRecord, run_step: RunStep) -> Steps:
+    """Do what a step does, once its condition held. Raises RuntimeErrorBase or Degraded."""
+    config = planned.step.config
+    if config.foreach is not None:
+        return Performed((yield from _each(run, planned, record, config.foreach, run_step)))
+    if config.while_ is not None:
+        return (yield from _rounds(run, planned, record, config.while_, run_step))
+    if config.scatter is not None:
+        return (yield from _scattered(run, planned, record, config.scatter, run_step))
+    output = yield from invoked(run, planned, record, Scope(run.state), run_step)
+    return Performed(output, by=record.called_id)
+
+
+# -- foreach ----------------------------------------------------------------------------------------------------------
+
+
+def _each(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep) -> Steps:
+    items = _items(run, planned, record, foreach)
+    record.began({"items": len(items)})
+
+    def job(index: int) -> Steps:
+        loop = {foreach.as_name: items[index]}
+        if foreach.index_name:
+            loop[foreach.index_name] = index
+        inner = _inner(run, planned, record, str(index))
+        return _one(record, inner, invoked(run, planned, inner, Scope(run.state, loop), run_step))
+
+    results = yield from _together(run, planned, len(items), job, foreach.max_parallel)
+    return {name: [result.get(name) for result in results] for name in planned.produces}
+
+
+def _items(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach) -> list[Any]:
+    scope = Scope(run.state)
+    items = value_of(planned.expressions["foreach"], scope, run.plan.skill.inputs, record.expression_reads)
+    if not isinstance(items, list):
+        raise ExpressionError("foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list")
+    if len(items) > foreach.max_items:
+        raise ExpressionError("foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed")
+    return items
+
+
+def _together(run: Run, planned: PlannedStep, count: int, job: Callable[[int], Steps], at_once: int) -> Steps:
+    """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised."""
+    results: list[Any] = [None] * count
+    started = 0
+    running: list[Task] = []
+    failure: BaseException | None = None
+    while True:
+        while failure is None and started < count and len(running) < at_once:
+            running.append((yield run.spawn(job(started), label=started, limit=run.step_limit(planned))))
+            started += 1
+        if not running:
+            break
+        task: Task = yield Next()
+        running.remove(task)
+        if task.error is None:
+            results[task.label] = task.result
+        elif failure is None:
+            failure = task.error
+            yield from _cancelled(running)
+    if failure is not None:
+        raise failure
+    return results
+
+
+def _cancelled(tasks: list[Task]) -> Steps:
+    for task in list(tasks):
+        yield Cancel(task)
+
+
+# -- one invocation of several ----------------------------------------------------------------------------------------
+
+
+def _inner(run: Run, planned: PlannedStep, record: StepRecord, name: str) -> StepRecord:
+    return StepRecord(run, f"{record.path}#{name}", record.uses, planned.capability, planned.kind)
+
+
+def _one(record: StepRecord, inner: StepRecord, steps: Steps) -> Steps:
+    """Drive one invocation to its own closing event; what it used counts for the step, too."""
+    try:
+        output = yield from steps
+    except call.Degraded as degraded:
+        inner.finish("degraded", reason="degraded", detail=str(degraded))
+        raise
+    except Cancelled:
+        inner.finish("skipped", reason="cancelled")
+        raise
+    except RuntimeErrorBase as error:
+        inner.locate(error)
+        if isinstance(error, EffectInDoubtError):
+            record.in_doubt = record.in_doubt or error
+        if error.exit_code != PENDING:
+            inner.finish("vetoed" if error.exit_code == VETOED else "failed", reason=error.code, error=error)
+        raise
+    else:
+        inner.finish("done", output=output)
+        return output
+    finally:
+        record.add_usage(inner.usage)
+        record.reads |= inner.reads
+        record.expression_reads |= inner.expression_reads
+        record.effect_left |= inner.effect_left
+        record.durable |= inner.durable
+
+
+# -- while ------------------------------------------------------------------------------------------------------------
+
+
+def _rounds(run: Run, planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep) -> Steps:
+    last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
+    inputs = run.plan.skill.inputs
+    scratch = forked(run.state)
+    record.began({})
+    writes: list[Write] = []
+    again, rounds = True, 0
+    while again and rounds < loop.max_iterations:
+        inner = _inner(run, planned, record, str(rounds))
+        inner.round = rounds
+        steps = _one(record, inner, invoked(run, planned, inner, Scope(scratch), run_step))
+        output = yield from _within(run, planned, steps)
+        for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
+            write_value(scratch, write.target, write.strategy, copied(write.value))
+            writes.append(write)
+        rounds += 1
+        again = holds(planned.expressions["while"], Scope(scratch), inputs, record.expression_reads)
+    output = {**output, ITERATIONS: rounds, EXHAUSTED: again}
+    return Performed(output, writes + writes_of(last, output, scratch))
+
+
+def _within(run: Run, planned: PlannedStep, steps: Steps) -> Steps:
+    """The result of one child task, bounded like one invocation."""
+    yield run.spawn(steps, label=None, limit=run.step_limit(planned))
+    task: Task = yield Next()
+    if task.error is not None:
+        raise task.error
+    return task.result
+
+
+# -- scatter ----------------------------------------------------------------------------------------------------------
+
+
+def _scattered(
+    run: Run, planned: PlannedStep, record: StepRecord, scatter: Scatter, run_step: RunStep
+) -> Steps:
+    values = resolved(planned.input, Scope(run.state), record.reads)
+    record.input = values
+    names = list(planned.targets)
+    record.began({"targets": [target.uses for target in planned.targets.values()]})
+
+    def job(index: int) -> Steps:
+        target = planned.targets[names[index]]
+        path = f"{record.path}#{names[index]}"
+        inner = StepRecord(run, path, target.uses, target.capability, planned.kind)
+        return _one(record, inner, sent(run, planned, inner, target, values, run_step))
+
+    at_once = scatter.max_parallel or len(names)
+    if scatter.merge == "first_success":
+        return (yield from _first(run, planned, names, job, at_once))
+    results = yield from _together(run, planned, len(names), job, at_once)
+    if scatter.merge == "collect":
+        return Performed(dict(zip(names, results, strict=True)))
+    return Performed(_joined(results))
+
+
+def _joined(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Per field the lists of all targets in declared order; other fields from the first target that has one."""
+    joined: dict[str, Any] = {}
+    for result in results:
+        for name, value in result.items():
+            if isinstance(value, list) and isinstance(joined.get(name, []), list):
+                joined[name] = [*joined.get(name, []), *value]
+            else:
+                joined.setdefault(name, value)
+    return joined
+
+
+def _first(
+    run: Run, planned: PlannedStep, names: list[str], job: Callable[[int], Steps], at_once: int
+) -> Steps:
+    """The first success in time; the others are cancelled, effects in flight end first."""
+    started = 0
+    running: list[Task] = []
+    won: Task | None = None
+    lost: dict[int, BaseException] = {}
+    while True:
+        while won is None and started < len(names) and len(running) < at_once:
+            running.append((yield run.spawn(job(started), label=started, limit=run.step_limit(planned))))
+            started += 1
+        if not running:
+            break
+        task: Task = yield Next()
+        running.remove(task)
+        if task.error is not None:
+            lost[task.label] = task.error
+        elif won is None:
+            won = task
+            yield from _cancelled(running)
+    if won is None:
+        raise _none_won(names, [lost[index] for index in sorted(lost)])
+    capability = planned.targets[names[won.label]].capability
+    return Performed(won.result, by=capability.id if capability else "")
+
+
+def _none_won(names: list[str], errors: list[BaseException]) -> BaseException:
+    """Why no target of several succeeded: a person is needed, or there was a veto; else all their reasons."""
+    for cut in errors:
+        if not isinstance(cut, RuntimeErrorBase | call.Degraded):
+            return cut
+    for exit_code in (PENDING, VETOED):
+        for error in errors:
+            if isinstance(error, RuntimeErrorBase) and error.exit_code == exit_code:
+                return error
+    reasons = [getattr(error, "message", error) for error in errors]
+    told = "; ".join(f"`{name}`: {reason}" for name, reason in zip(names, reasons, strict=True))
+    return ExpressionError("scatter.failed", f"no target succeeded: {told}")

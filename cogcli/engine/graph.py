@@ -1,0 +1,126 @@
+"""Driving a graph of steps (execution.md 5).
+
+1. Ready steps start in plan order while a call slot is free.
+2. A step that is done, or skipped by condition or degrade, releases its dependents; one that failed or was vetoed
+   has all downstream skipped.
+3. fail_fast: after a failure or veto nothing new starts and running calls are cancelled, effects in flight end first.
+4. Dependents of a pending or cancelled step just never become ready.
+5. Nothing starts once a signal came.
+6. A step that will never start holds up nobody's writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cogcli.engine.blackboard import Blackboard
+from cogcli.engine.context import Run
+from cogcli.engine.ending import RELEASING, Ending
+from cogcli.engine.plan import PlannedStep
+from cogcli.engine.record import StepRecord
+from cogcli.engine.schedule import ReadySet
+from cogcli.engine.tasks import Cancel, Next, Steps, Task, Wake
+
+RunStep = Callable[[Run, PlannedStep, Blackboard], Steps]
+
+
+class Graph:
+    """One run's graph while it is driven. `endings` maps positions in plan order to how the step ended."""
+
+    def __init__(self, run: Run, run_step: RunStep) -> None:
+        self._run = run
+        self._run_step = run_step
+        self._ready = ReadySet(run.plan)
+        self._blackboard = Blackboard(run.plan.writes_after, len(run.plan.steps))
+        self._tasks: dict[int, Task] = {}
+        self.endings: dict[int, Ending] = {}
+        self.halted = False
+
+    def drive(self) -> Steps:
+        """Run until nothing runs and nothing may start."""
+        while True:
+            if self._run.engine.stopping and not self.halted:
+                yield from self._halt()
+            while self._may_start():
+                yield from self._start(self._ready.pop())
+            if not self._tasks and not self._wants_slot():
+                return
+            task: Task | None = yield Next(slot=self._wants_slot())
+            if task is not None:
+                yield from self._ended(task)
+
+    def wait(self, *, until: float) -> Steps:
+        """See running steps end, until a time or a second signal; nothing new starts."""
+        yield from self._halt()
+        while self._tasks:
+            task: Task | None = yield Next(until=until)
+            if task is None:
+                return
+            yield from self._ended(task)
+
+    def wind_down(self, *, force: bool) -> Steps:
+        """Cancel what runs; with `force` effects in flight, too. Then `drive` on to see them end."""
+        yield from self._halt()
+        for task in list(self._tasks.values()):
+            yield Cancel(task, force)
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step has ended."""
+        return len(self.endings) == len(self._run.plan.steps)
+
+    def _halt(self) -> Steps:
+        self.halted = True
+        steps = range(len(self._run.plan.steps))
+        yield from self._over([index for index in steps if index not in self._tasks])
+
+    def _over(self, indices: Sequence[int]) -> Steps:
+        """Steps that write nothing any more: whoever waited for them only goes on."""
+        for waiting in self._blackboard.closed(indices):
+            if waiting in self._tasks:
+                yield Wake(self._tasks[waiting])
+
+    def _wants_slot(self) -> bool:
+        return bool(self._ready) and not self.halted and not self._run.engine.stopping
+
+    def _may_start(self) -> bool:
+        return self._wants_slot() and self._run.engine.loop.slot_free
+
+    def _start(self, index: int) -> Steps:
+        run = self._run
+        planned = run.plan.steps[index]
+        config = planned.step.config
+        repeats = config.foreach is not None or config.while_ is not None
+        limit = None if repeats else run.step_limit(planned)
+        steps = self._run_step(run, planned, self._blackboard)
+        self._tasks[index] = yield run.spawn(steps, label=index, limit=limit)
+
+    def _ended(self, task: Task) -> Steps:
+        index: int = task.label
+        del self._tasks[index]
+        if task.error is not None:
+            raise task.error
+        ending: Ending = task.result
+        self.endings[index] = ending
+        if ending.status == "done" or ending.reason in RELEASING:
+            self._ready.released(index)
+            yield from self._over((index,))
+        else:
+            yield from self._over((index, *self._ready.stranded(index)))
+        if ending.status in ("failed", "vetoed"):
+            self._block(index)
+            if self._run.engine.options.fail_fast:
+                yield from self.wind_down(force=False)
+
+    def _block(self, index: int) -> None:
+        """Skip everything downstream of a step, each with its own closing event."""
+        for blocked in self._ready.blocked(index):
+            planned = self._run.plan.steps[blocked]
+            step = planned.step
+            record = StepRecord(
+                self._run, self._run.path(step.id), step.uses, planned.capability, planned.kind
+            )
+            record.finish("skipped", reason="dependency")
+            self.endings[blocked] = Ending("skipped", "dependency")

@@ -1,0 +1,99 @@
+"""One invocation of a step's target: route, resolve the input anew, call, repeat where the step says so."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from cogcli.core.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
+from cogcli.core.jsonvalue import copied
+from cogcli.engine import call
+from cogcli.engine.context import Run
+from cogcli.engine.graph import RunStep
+from cogcli.engine.nested import run_nested
+from cogcli.engine.plan import PlannedStep, Target
+from cogcli.engine.record import StepRecord
+from cogcli.engine.tasks import Cancelled, Sleep, Steps
+from cogcli.mapping.expressions import as_case, value_of
+from cogcli.mapping.inputs import Scope, resolved
+from cogcli.specs.fields import fit
+from cogcli.specs.skill import Retry
+
+_MAX_WAIT: Final = 60.0
+_ONCE: Final = Retry(max_attempts=1)
+
+
+def invoked(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Steps:
+    """What the step's target produced in this scope."""
+    target = _routed(run, planned, record, scope)
+    values = resolved(planned.input, scope, record.reads)
+    return (yield from sent(run, planned, record, target, values, run_step))
+
+
+def sent(
+    run: Run,
+    planned: PlannedStep,
+    record: StepRecord,
+    target: Target,
+    values: dict[str, Any],
+    run_step: RunStep,
+) -> Steps:
+    """What a target produced from these values, of which it gets the fields it declares."""
+    kept, violations = fit(target.inputs, values)
+    if violations:
+        raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+    record.aim(target.uses, target.capability, kept)
+    retry = planned.step.config.retry or _ONCE
+    attempt = 1
+    while True:
+        try:
+            return (yield from _once(run, record, target, kept, run_step))
+        except RuntimeErrorBase as error:
+            if attempt >= retry.max_attempts or not _may_repeat(record, error):
+                if attempt > 1:
+                    error.message = f"failed after {attempt} attempts: {error.message}"
+                raise
+            failure = error
+        wait = min(retry.backoff_seconds * retry.backoff_multiplier ** (attempt - 1), _MAX_WAIT)
+        record.will_repeat(wait, failure)
+        yield Sleep(time.monotonic() + wait)
+        attempt += 1
+
+
+def _once(run: Run, record: StepRecord, target: Target, values: dict[str, Any], run_step: RunStep) -> Steps:
+    if target.capability is not None:
+        return (yield from call.governed(run, record, target.capability, copied(values)))
+    if run.engine.stopping:
+        raise Cancelled
+    return (yield from run_nested(run, record, target.skill_id, copied(values), run_step))
+
+
+def _routed(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> Target:
+    router = planned.step.config.router
+    if router is None:
+        return _sure(planned.target)
+    on = value_of(
+        planned.expressions["router"],
+        scope,
+        run.plan.skill.inputs,
+        record.expression_reads,
+        missing_is_null=router.default is not None,
+    )
+    case = as_case(on)
+    if case in router.cases:
+        return planned.targets[case]
+    if router.default is not None:
+        return _sure(planned.target)
+    known = ", ".join(f"`{name}`" for name in router.cases)
+    raise ExpressionError("router.no-case", f"no case for `{case}`, cases are {known}")
+
+
+def _may_repeat(record: StepRecord, error: RuntimeErrorBase) -> bool:
+    """Whether the step's own retry may go on: not once something not repeatable may have left."""
+    return error.retryable and not record.effect_left
+
+
+def _sure(target: Target | None) -> Target:
+    if target is None:
+        raise InternalError("internal", "a step without a target was called")
+    return target

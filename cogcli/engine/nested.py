@@ -1,0 +1,111 @@
+"""Nested skills: a child run with its own state inside the same episode (execution.md 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.core.errors import MaxSkillDepthExceededError, RuntimeErrorBase
+from cogcli.engine.context import Run
+from cogcli.engine.graph import Graph, RunStep
+from cogcli.engine.outcome import Outcome, in_step, outcome_of
+from cogcli.engine.record import StepRecord
+from cogcli.engine.tasks import Cancelled, Steps
+from cogcli.events import build
+from cogcli.mapping.apply import begun
+from cogcli.state.cognitive import as_dict
+
+MAX_DEPTH = 10
+
+
+def run_nested(
+    parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any], run_step: RunStep
+) -> Steps:
+    """The child's declared outputs. Raises the child's error told once, whatever way the child ended badly."""
+    if parent.depth >= MAX_DEPTH:
+        raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
+    record.began({"skill": skill_id})
+    child = _child(parent, record, skill_id, values)
+    graph = Graph(child, run_step)
+    try:
+        yield from graph.drive()
+        if parent.engine.stopping and not graph.complete:
+            raise Cancelled
+    except (Cancelled, RuntimeErrorBase) as cut:
+        raise _cut_off(record, child, cut) from cut
+    finally:
+        if child.effect_left:
+            record.note_effect()
+    outcome = outcome_of(
+        graph.endings,
+        child.state.outputs,
+        child.plan.skill.outputs,
+        keep_going=not parent.engine.options.fail_fast,
+    )
+    _terminate(child, outcome)
+    record.add_usage(_usage(child))
+    if outcome.error is not None:
+        raise _told_once(child, outcome.error)
+    return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
+
+
+def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any]) -> Run:
+    engine = parent.engine
+    plan = engine.plan_of(skill_id)
+    skill = plan.skill
+    draft = build.run_started(
+        engine.ids.run_id(),
+        task=parent.state.frame.goal or f"{skill.name}: {skill.description}",
+        skill={"id": skill.id, "version": skill.version},
+        inputs=values,
+        frame=as_dict(parent.state.frame),
+        options=engine.options.as_dict(),
+        seed=0,
+        tags={},
+        pins={},
+        parent_run_id=parent.state.run_id,
+        step_id=record.path,
+    )
+    event = engine.tell(draft)
+    return Run(engine, plan, begun(event), record.path, parent.depth + 1)
+
+
+def _terminate(child: Run, outcome: Outcome) -> None:
+    """The child's last event. One that waits for a person has not ended: its root's `run.paused` tells of it."""
+    if outcome.status == "pending":
+        return
+    draft = build.run_terminated(
+        child.state.run_id,
+        status=outcome.status,
+        status_reason=outcome.error.code if outcome.error else None,
+        outputs=outcome.outputs,
+        error=None,
+        required_missing=list(outcome.required_missing),
+        metrics=None,
+        step_id=child.prefix,
+    )
+    child.emit(draft)
+
+
+def _usage(child: Run) -> dict[str, int]:
+    sums = child.state.trace.metrics
+    return {name: getattr(sums, name) for name in ("llm_calls", "tool_calls", "tokens_in", "tokens_out")}
+
+
+def _cut_off(record: StepRecord, child: Run, cut: Exception) -> Exception:
+    """End a child that was cancelled or whose step ran out of time; an effect in doubt inside outweighs that."""
+    status, error = ("error", cut) if isinstance(cut, RuntimeErrorBase) else ("aborted", None)
+    _terminate(child, Outcome(status, error, dict(child.state.outputs)))
+    record.add_usage(_usage(child))
+    return cut if child.in_doubt is None else _told_once(child, child.in_doubt)
+
+
+def _told_once(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
+    """A child's error with the way to it in front."""
+    skill_id = child.state.skill_id
+    if error.step_id is None:
+        error.skill_id, error.run_id = skill_id, child.state.run_id
+        error.message = f"skill `{skill_id}`: {error.message}"
+    else:
+        step = error.step_id.removeprefix(f"{child.prefix}/").partition("/")[0]
+        error.message = f"skill `{skill_id}` > {in_step(error, step, skill_id)}"
+    return error

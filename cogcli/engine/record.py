@@ -1,0 +1,245 @@
+"""What a step did, gathered while it runs and told in its closing event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from cogcli.core.calls import Answer, Member
+from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
+from cogcli.engine.context import Run
+from cogcli.events import build
+from cogcli.mapping.apply import Write
+from cogcli.specs.capability import Capability
+
+_EXCERPT: Final = 200
+_TOKENS_IN: Final = ("input_tokens", "prompt_tokens")
+_TOKENS_OUT: Final = ("output_tokens", "completion_tokens")
+
+
+def no_usage() -> dict[str, int]:
+    """Usage of a step that called nothing."""
+    return {"llm_calls": 0, "tool_calls": 0, "tokens_in": 0, "tokens_out": 0}
+
+
+class StepRecord:
+    """One step's own account, or that of a gate around it: reads, attempts, usage, times."""
+
+    def __init__(self, run: Run, path: str, uses: str, capability: Capability | None, kind: str) -> None:
+        self.run = run
+        self.path = path
+        self.uses = uses
+        self.capability = capability
+        self.kind = kind
+        self.reads: dict[str, None] = {}
+        self.expression_reads: dict[str, None] = {}
+        """References in expressions; they come after those of the input."""
+        self.reused_from: Mapping[str, str] | None = None
+        """The episode and event whose result was taken over, if one was."""
+        self.round: int | None = None
+        """Which round of a `while` step this is, from 0."""
+        self.effect_left = False
+        """Whether something that must not happen twice may have happened."""
+        self.in_doubt: EffectInDoubtError | None = None
+        """An effect of one of this step's invocations that may have happened."""
+        self._begun = 0
+        self._repeats: dict[str, Any] | None = None
+        self.input: dict[str, Any] | None = None
+        self.member: Member | None = None
+        self.attempts: list[dict[str, Any]] = []
+        self.usage = no_usage()
+        self.action_id: str | None = None
+        self.durable = False
+        self.intent: str | None = None
+        """The id of the event that told the intent."""
+        self._started_at = run.engine.clock.now()
+        self._started = run.engine.clock.monotonic()
+
+    @property
+    def speaker(self) -> str:
+        """Who speaks in this step's events: its binding, else the system."""
+        return self.member.binding_id if self.member else "system"
+
+    @property
+    def called_id(self) -> str:
+        """The capability that is called, empty for a nested skill."""
+        return self.capability.id if self.capability else ""
+
+    @property
+    def all_reads(self) -> list[str]:
+        """Every reference read, those of the input first, without repeats."""
+        return list(self.reads | self.expression_reads)
+
+    def aim(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
+        """What is called next, and with what."""
+        self.uses = uses
+        self.capability = capability
+        self.input = values
+
+    def note_effect(self) -> None:
+        """Something left that must not be repeated, neither by this step nor by one that its run is nested in."""
+        self.effect_left = self.run.effect_left = True
+
+    def will_repeat(self, wait: float, error: RuntimeErrorBase) -> None:
+        """The next intent is a retry by the step itself because of this error, after `wait` seconds."""
+        self._repeats = {
+            "reason": "retry",
+            "wait_ms": round(wait * 1000),
+            "error": {"code": error.code, "message": error.message, "left": error.left},
+        }
+
+    def began(self, payload: dict[str, Any], *, durable: bool = False) -> None:
+        """Put the intent on disk; where the step repeats its call, as the intent of a repeat."""
+        self._begun += 1
+        if self._repeats is not None:
+            self._began_again(payload, durable=durable)
+            return
+        self.durable = durable
+        body = {"uses": self.uses, **payload, "input": self.input, "reads": list(self.reads)}
+        if self.round is not None:
+            body["round"] = self.round
+        event = self.run.emit(
+            build.step_started(self.run.state.run_id, self.path, speaker=self.speaker, payload=body),
+            durable=durable,
+        )
+        self.intent = event.id
+        self.action_id = f"act_{event.id[3:]}"
+
+    def tell_answer(self, output: dict[str, Any]) -> None:
+        """Put a result on disk that something has to wait for."""
+        self.run.emit(
+            build.step_answered(self.run.state.run_id, self.path, output=output, speaker=self.speaker),
+            durable=self.durable,
+        )
+
+    def _began_again(self, payload: dict[str, Any], *, durable: bool) -> None:
+        again = {
+            "attempt": len(self.attempts) + 1 if self.attempts else self._begun,
+            "binding": payload.get("binding"),
+            "service": payload.get("service"),
+            **(self._repeats or {}),
+        }
+        run_id = self.run.state.run_id
+        self.run.emit(
+            build.call_retried(run_id, self.path, payload=again, speaker=self.speaker), durable=durable
+        )
+
+    def answered(self, answer: Answer) -> None:
+        """Count an answered attempt."""
+        usage = answer.usage
+        self.usage["llm_calls" if usage else "tool_calls"] += 1
+        if usage:
+            self.usage["tokens_in"] += _first(usage, _TOKENS_IN)
+            self.usage["tokens_out"] += _first(usage, _TOKENS_OUT)
+
+    def add_usage(self, usage: dict[str, int]) -> None:
+        """Take over what a child run or a gate used."""
+        for key, value in usage.items():
+            self.usage[key] += value
+
+    def locate(self, error: RuntimeErrorBase) -> None:
+        """Fill in where an error arose, as far as it does not say so itself."""
+        error.step_id = error.step_id or self.path
+        error.run_id = error.run_id or self.run.state.run_id
+        error.skill_id = error.skill_id or self.run.state.skill_id
+        error.attempts = error.attempts or list(self.attempts)
+        if self.capability is not None:
+            error.capability_id = error.capability_id or self.capability.id
+        if self.member is not None:
+            error.binding_id = error.binding_id or self.member.binding_id
+            error.service_id = error.service_id or self.member.service_id
+
+    def finish(
+        self,
+        ending: str,
+        *,
+        reason: str | None = None,
+        detail: str | None = None,
+        output: dict[str, Any] | None = None,
+        writes: list[Write] | None = None,
+        error: RuntimeErrorBase | None = None,
+    ) -> None:
+        """Append the closing event."""
+        payload: dict[str, Any] = self._called() if self.action_id else self._uncalled()
+        if reason is not None:
+            payload["reason"] = reason
+        if detail:
+            payload["detail"] = detail
+        if output is not None:
+            payload["output"] = output
+        if error is not None:
+            payload["error"] = told(error)
+        if self.reused_from is not None:
+            payload["reused_from"] = dict(self.reused_from)
+        payload["writes"] = [write.as_dict() for write in writes or ()]
+        payload["reads"] = self.all_reads
+        payload["latency_ms"], metrics = self._timing()
+        payload["result_artifacts"] = _artifacts(writes)
+        self.run.emit(
+            build.step_finished(
+                self.run.state.run_id,
+                self.path,
+                ending=ending,
+                speaker=self.speaker,
+                payload=payload,
+                metrics=metrics,
+                caused_by=self.intent,
+            ),
+            durable=self.durable,
+        )
+
+    def _called(self) -> dict[str, Any]:
+        """The members of a closing event that only a step which began has."""
+        payload: dict[str, Any] = {
+            "uses": self.uses,
+            "action_id": self.action_id,
+            "kind": self.kind,
+            "input_excerpt": excerpt(self.input),
+            "attempts": self.attempts,
+            "usage": self.usage,
+        }
+        if self.capability is not None:
+            payload["capability"] = self.capability.id
+        if self.member is not None:
+            payload["tool"] = f"{self.member.protocol}:{self.member.service_id}"
+        return payload
+
+    def _uncalled(self) -> dict[str, Any]:
+        """The same for a step that never began; its gates may have."""
+        return {"uses": self.uses, "usage": self.usage} if any(self.usage.values()) else {"uses": self.uses}
+
+    def _timing(self) -> tuple[int | None, dict[str, Any] | None]:
+        if self.action_id is None:
+            return None, None
+        clock = self.run.engine.clock
+        took = max(0, round((clock.monotonic() - self._started) * 1000))
+        return took, {"started_at": self._started_at, "completed_at": clock.now(), "duration_ms": took}
+
+
+def _first(usage: Any, names: tuple[str, ...]) -> int:
+    for name in names:
+        if name in usage:
+            return int(usage[name])
+    return 0
+
+
+def _artifacts(writes: list[Write] | None) -> list[str]:
+    names = (w.target.path for w in writes or () if w.target.namespace == "working")
+    return [".".join(path[1:]) for path in names if path[0] == "artifacts" and len(path) > 1]
+
+
+def excerpt(value: Any) -> str:
+    """A value's JSON, cut at 200 characters."""
+    return orjson.dumps(value)[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
+
+
+def told(error: RuntimeErrorBase) -> dict[str, Any]:
+    """An error as it stands in a closing event."""
+    told = {"code": error.code, "message": error.message, "retryable": error.retryable}
+    if error.hint:
+        told["hint"] = error.hint
+    if error.effect:
+        told["effect"] = error.effect
+    return told

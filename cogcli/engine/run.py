@@ -1,0 +1,178 @@
+"""A whole run: first event, plan, graph, outcome, last event. The one loop for live runs, resume and replay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
+from cogcli.engine.context import Engine, Run
+from cogcli.engine.graph import Graph
+from cogcli.engine.outcome import Outcome, outcome_of, told_whole
+from cogcli.engine.plan import Plan, record
+from cogcli.engine.step import run_step
+from cogcli.engine.tasks import GRACE_SECONDS, Interrupted, Spawn, Steps
+from cogcli.events import build
+from cogcli.mapping.apply import begun
+from cogcli.state.execution import ExecutionState
+
+
+class Request(NamedTuple):
+    """What a root run was asked, checked and with defaults applied."""
+
+    task: str
+    inputs: dict[str, Any]
+    frame: dict[str, Any]
+    seed: int
+    tags: Mapping[str, str]
+    pins: Mapping[str, Any]
+    selection: Mapping[str, Any] = {}
+    """By capability: the chain that was pinned, and why."""
+
+
+class Finished(NamedTuple):
+    """A root run that ended, or waits for a person: its outcome, its state, and how each step ended, by step id."""
+
+    outcome: Outcome
+    state: ExecutionState
+    steps: dict[str, str]
+
+
+def execute(engine: Engine, plan: Plan, request: Request, run_id: str) -> Finished:
+    """Run a skill to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it early.
+
+    Raises what the sink raises: without a log nothing goes on.
+    """
+    root = _Root(engine, plan, request, run_id)
+    limit = engine.options.timeout_seconds
+    deadline = None if limit is None else time.monotonic() + limit
+    try:
+        finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=_run_timeout(limit)))
+    finally:
+        engine.runner.close(GRACE_SECONDS)
+    return finished
+
+
+def _run_timeout(limit: float | None) -> Callable[[], Exception]:
+    return lambda: RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
+
+
+class _Root:
+    def __init__(self, engine: Engine, plan: Plan, request: Request, run_id: str) -> None:
+        self._engine = engine
+        self._started = engine.clock.monotonic()
+        self._started_at = engine.clock.now()
+        event = engine.tell(_first_event(engine, plan, request, run_id))
+        self._run = Run(engine, plan, begun(event), prefix="", depth=0)
+        self._graph = Graph(self._run, run_step)
+
+    def steps(self) -> Steps:
+        run = self._run
+        run.emit(_plan_event(run))
+        outcome = yield from self._driven()
+        if outcome.status == "pending":
+            self._pause(outcome)
+        else:
+            self._terminate(outcome)
+        return Finished(outcome, run.state, self._statuses())
+
+    def _driven(self) -> Steps:
+        try:
+            yield from self._graph.drive()
+        except Interrupted as interruption:
+            return (yield from self._aborted(interruption.signal))
+        except RuntimeErrorBase as error:
+            return self._failed(error)
+        except CogcliError:
+            raise
+        except Exception as bug:
+            yield from self._graph.wind_down(force=True)
+            return self._failed(InternalError("internal", f"{type(bug).__name__}: {bug}"), bug)
+        if self._engine.loop.signal is not None:
+            return (yield from self._aborted(self._engine.loop.signal))
+        outcome = outcome_of(
+            self._graph.endings,
+            self._run.state.outputs,
+            self._run.plan.skill.outputs,
+            keep_going=not self._engine.options.fail_fast,
+        )
+        return told_whole(outcome, self._run.state.skill_id)
+
+    def _failed(self, error: RuntimeErrorBase, cause: Exception | None = None) -> Outcome:
+        error.__cause__ = cause
+        return Outcome("error", error, dict(self._run.state.outputs))
+
+    def _aborted(self, signal: str) -> Steps:
+        """Start nothing new, let running calls end for a while, then finish as aborted."""
+        self._engine.loop.honour()
+        reason = f"{signal} received"
+        self._run.emit(build.run_aborting(self._run.state.run_id, reason=reason, signal=signal))
+        yield from self._graph.wait(until=self._engine.loop.grace_until)
+        yield from self._graph.wind_down(force=True)
+        yield from self._graph.drive()
+        return Outcome("aborted", None, dict(self._run.state.outputs))
+
+    def _pause(self, outcome: Outcome) -> None:
+        reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
+        self._run.emit(build.run_paused(self._run.state.run_id, reason=reason), durable=True)
+
+    def _terminate(self, outcome: Outcome) -> None:
+        engine, error = self._engine, outcome.error
+        took = max(0, round((engine.clock.monotonic() - self._started) * 1000))
+        draft = build.run_terminated(
+            self._run.state.run_id,
+            status=outcome.status,
+            status_reason=error.code if error else None,
+            outputs=outcome.outputs,
+            error=told(error) if error else None,
+            required_missing=list(outcome.required_missing),
+            metrics={"started_at": self._started_at, "completed_at": engine.clock.now(), "duration_ms": took},
+        )
+        self._run.emit(draft, durable=True)
+
+    def _statuses(self) -> dict[str, str]:
+        results = self._run.state.step_results
+        ids = [planned.step.id for planned in self._run.plan.steps]
+        return {name: results[name].status if name in results else "pending" for name in ids}
+
+
+def _first_event(engine: Engine, plan: Plan, request: Request, run_id: str) -> Any:
+    skill = plan.skill
+    return build.run_started(
+        run_id,
+        task=request.task,
+        skill={"id": skill.id, "version": skill.version},
+        inputs=request.inputs,
+        frame=request.frame,
+        options=engine.options.as_dict(),
+        seed=request.seed,
+        tags=dict(request.tags),
+        pins=dict(request.pins),
+        selection=dict(request.selection),
+    )
+
+
+def _plan_event(run: Run) -> Any:
+    records = [record(step) for step in run.plan.steps]
+    return build.plan_created(
+        run.state.run_id,
+        rationale=f"steps of {run.plan.skill.id} in plan order",
+        step_records=records,
+        steps=[f"{entry['kind']}:{entry['description']}" for entry in records],
+    )
+
+
+def told(error: RuntimeErrorBase) -> dict[str, Any]:
+    """An error as it stands in `run.terminated`: what and where."""
+    told = {
+        "code": error.code,
+        "message": error.message,
+        "step": error.step_id,
+        "capability": error.capability_id,
+        "binding": error.binding_id,
+        "service": error.service_id,
+        "retryable": error.retryable,
+        "hint": error.hint,
+    }
+    return {**told, "effect": error.effect} if error.effect else told

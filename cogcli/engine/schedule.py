@@ -1,0 +1,52 @@
+"""Which steps may start: dependencies are counted down, never scanned."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from cogcli.engine.plan import Plan
+
+
+class ReadySet:
+    """The steps of a plan that are ready, by position in plan order."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._dependents = plan.dependents
+        self._waiting_on = list(plan.waiting_on)
+        self._ready = [index for index, count in enumerate(self._waiting_on) if not count]
+        self._blocked: set[int] = set()
+        self._stranded: set[int] = set()
+        heapify(self._ready)
+
+    def __bool__(self) -> bool:
+        return bool(self._ready)
+
+    def pop(self) -> int:
+        """The first ready step in plan order. Raises IndexError where none is."""
+        return heappop(self._ready)
+
+    def released(self, index: int) -> None:
+        """A step ended so that its dependents may run."""
+        for dependent in self._dependents[index]:
+            self._waiting_on[dependent] -= 1
+            if not self._waiting_on[dependent] and dependent not in self._blocked:
+                heappush(self._ready, dependent)
+
+    def blocked(self, index: int) -> list[int]:
+        """A step ended so that nothing downstream may run: those steps, each told once, in plan order."""
+        return self._downstream(index, self._blocked)
+
+    def stranded(self, index: int) -> list[int]:
+        """A step ended so that nothing downstream will become ready: those steps, each told once, in plan order."""
+        return self._downstream(index, self._stranded)
+
+    def _downstream(self, index: int, told: set[int]) -> list[int]:
+        found: list[int] = []
+        front = [index]
+        while front:
+            for dependent in self._dependents[front.pop()]:
+                if dependent not in told:
+                    told.add(dependent)
+                    found.append(dependent)
+                    front.append(dependent)
+        return sorted(found)

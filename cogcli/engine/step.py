@@ -1,0 +1,126 @@
+"""One step: input, the call or nested skill, output, and exactly one closing event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.core.errors import (
+    PENDING,
+    VETOED,
+    EffectInDoubtError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+)
+from cogcli.engine import call
+from cogcli.engine.blackboard import Blackboard
+from cogcli.engine.context import Run
+from cogcli.engine.control import Performed, performed
+from cogcli.engine.ending import Ending
+from cogcli.engine.plan import PlannedStep
+from cogcli.engine.record import StepRecord
+from cogcli.engine.tasks import Cancelled, Park, Steps
+from cogcli.mapping.apply import Write
+from cogcli.mapping.expressions import holds
+from cogcli.mapping.inputs import Scope, resolved
+from cogcli.mapping.outputs import require_applicable, writes_of
+from cogcli.specs.fields import fit
+
+
+def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Steps:
+    """Drive a step to its Ending. Everything it does stands in its closing event."""
+    step = planned.step
+    record = StepRecord(run, run.path(step.id), step.uses, planned.capability, planned.kind)
+    try:
+        done = yield from _done(run, planned, record)
+        yield from _wait_for_plan_order(planned, record, done.output, blackboard)
+        writes = _writes(run, planned, done)
+        blackboard.require_no_conflict(planned.position, writes)
+    except (Cancelled, RuntimeErrorBase) as cut:
+        # What may have happened outweighs why the rest of the step was given up.
+        return _ended_early(record, record.in_doubt or cut)
+    blackboard.remember(planned.position, writes)
+    return _closed(record, done, writes)
+
+
+def _done(run: Run, planned: PlannedStep, record: StepRecord) -> Steps:
+    """What the step produced, or what stands in for it where a condition or a gate skips it."""
+    taken = run.engine.taken_over.get(record.path)
+    if taken is not None:
+        record.reused_from = taken.origin
+        return Performed(taken.output, list(taken.writes))
+    if not _wanted(run, planned, record):
+        return _stood_in(run, planned, record)._replace(skipped="condition")
+    try:
+        done = yield from performed(run, planned, record, run_step)
+    except call.Degraded as degraded:
+        done = _stood_in(run, planned, record)._replace(skipped="degraded", detail=str(degraded))
+    if record.in_doubt is not None:
+        raise record.in_doubt
+    return done
+
+
+def _closed(record: StepRecord, done: Performed, writes: list[Write]) -> Ending:
+    if done.skipped:
+        word = "degraded" if done.skipped == "degraded" else "skipped"
+        record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
+        return Ending("skipped", done.skipped)
+    record.finish("done", output=done.output, writes=writes)
+    return Ending("done")
+
+
+def _wanted(run: Run, planned: PlannedStep, record: StepRecord) -> bool:
+    """Whether the step's condition holds; a step without one is wanted."""
+    condition = planned.expressions.get("condition")
+    if condition is None:
+        return True
+    return holds(condition, Scope(run.state), run.plan.skill.inputs, record.expression_reads)
+
+
+def _stood_in(run: Run, planned: PlannedStep, record: StepRecord) -> Performed:
+    """What `otherwise` gives in place of a step that is skipped, checked like what it would have produced."""
+    mapping = planned.expressions.get("otherwise")
+    if mapping is None:
+        return Performed({}, [])
+    values = resolved(mapping, Scope(run.state), record.reads)
+    known = {name: field for name, field in planned.produces.items() if name in values}
+    kept, violations = fit(known, values)
+    if violations:
+        text = "; ".join(violation.message for violation in violations)
+        raise ResponseMappingError("response.type", f"otherwise: {text}", left=False)
+    return Performed(kept)
+
+
+def _writes(run: Run, planned: PlannedStep, done: Performed) -> list[Write]:
+    if done.writes is None:
+        return writes_of(planned.rules_for(done.by), done.output, run.state)
+    require_applicable(run.state, done.writes)
+    return done.writes
+
+
+def _wait_for_plan_order(
+    planned: PlannedStep, record: StepRecord, produced: dict[str, Any], blackboard: Blackboard
+) -> Steps:
+    """Let overlapping steps that are earlier in plan order write first; the result is on disk meanwhile."""
+    if not blackboard.must_wait(planned.position):
+        return
+    record.tell_answer(produced)
+    while blackboard.must_wait(planned.position):
+        yield Park()
+
+
+def _ended_early(record: StepRecord, cut: Exception) -> Ending:
+    if isinstance(cut, RuntimeErrorBase):
+        return _ended_badly(record, cut)
+    record.finish("skipped", reason="cancelled")
+    return Ending("skipped", "cancelled")
+
+
+def _ended_badly(record: StepRecord, error: RuntimeErrorBase) -> Ending:
+    record.locate(error)
+    if isinstance(error, EffectInDoubtError):
+        record.run.in_doubt = error
+    if error.exit_code == PENDING:
+        return Ending("pending", error.code, error)
+    status = "vetoed" if error.exit_code == VETOED else "failed"
+    record.finish(status, reason=error.code, error=error)
+    return Ending(status, error.code, error)

@@ -1,0 +1,544 @@
+"""Cooperative tasks: everything that decides runs as a generator on one coordinator thread.
+
+1. A task yields an effect and is resumed with its result; only `Call` leaves the coordinator thread.
+2. A call that is alone runs on the coordinator's own thread, without a hop. The thread that waits for the run watches
+   it: past its deadline the baton passes to a new coordinator thread and the old one, when it returns, finds that it
+   lost the baton and ends.
+3. Other calls go to daemon threads. A call whose time is up is abandoned: its late result is dropped, its slot is free.
+4. A task's deadline bounds everything below it: its children are cancelled first, then its error is thrown into it.
+5. At most `workers` slots are held at a time, in the whole tree, first come first served.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from queue import Empty, SimpleQueue
+from typing import Any, Final, NamedTuple
+
+Steps = Generator[Any, Any, Any]
+"""A generator that yields effects."""
+
+GRACE_SECONDS: Final = 5.0
+_WATCH_SECONDS: Final = 0.05
+
+
+class Cancelled(Exception):
+    """Thrown into a task that is told to end; it may still append events, but yields nothing more."""
+
+
+class Interrupted(Exception):
+    """Thrown into the root task once, when a signal asks the run to end."""
+
+    def __init__(self, signal: str) -> None:
+        super().__init__(signal)
+        self.signal = signal
+
+
+class Slot(NamedTuple):
+    """Wait for one of the worker slots. It is given back when the task's next call ends."""
+
+
+class Call(NamedTuple):
+    """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead."""
+
+    work: Callable[[], Any]
+    deadline: float
+    late: Callable[[], Exception]
+
+
+class Sleep(NamedTuple):
+    """Wait until a monotonic time."""
+
+    until: float
+
+
+class Spawn(NamedTuple):
+    """Start a child task; gives the Task, already run up to its first wait."""
+
+    steps: Steps
+    label: Any = None
+    deadline: float | None = None
+    late: Callable[[], Exception] | None = None
+
+
+class Next(NamedTuple):
+    """Wait for the next child to end and give its Task.
+
+    Gives None where `slot` is set as soon as a slot is free, at once where it is not and no child is left; gives None
+    at `until`.
+    """
+
+    slot: bool = False
+    until: float | None = None
+
+
+class Park(NamedTuple):
+    """Wait until somebody wakes this task. Its own deadline no longer counts: the waiting is for others."""
+
+
+class Wake(NamedTuple):
+    """Let a parked task go on; nothing happens if it is not parked."""
+
+    task: Task
+
+
+class Cancel(NamedTuple):
+    """Cancel a child and all below it. Without `force` calls that shield themselves are left to end first."""
+
+    task: Task
+    force: bool = False
+
+
+class Task:
+    """One generator being driven. `result` or `error` is set once it is done."""
+
+    __slots__ = (
+        "call",
+        "cancelling",
+        "children",
+        "deadline",
+        "done",
+        "ended",
+        "error",
+        "has_slot",
+        "label",
+        "late",
+        "parent",
+        "result",
+        "shielded",
+        "steps",
+        "wait",
+    )
+
+    def __init__(self, steps: Steps, parent: Task | None, spawn: Spawn | None = None) -> None:
+        self.steps = steps
+        self.parent = parent
+        self.label: Any = spawn.label if spawn else None
+        self.deadline = spawn.deadline if spawn else None
+        self.late = spawn.late if spawn else None
+        self.children: dict[Task, None] = {}
+        self.ended: deque[Task] = deque()
+        self.wait: Any = None
+        self.call: object | None = None
+        self.has_slot = False
+        self.shielded = False
+        self.cancelling = False
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Loop:
+    """Drives one root task to its end. `abandoned` counts calls whose threads were left behind."""
+
+    _root: Task
+    _current: Task
+
+    def __init__(self, workers: int) -> None:
+        self._free = workers
+        self._runnable: deque[tuple[Task, Any, BaseException | None]] = deque()
+        self._waiting: deque[tuple[Task, Call]] = deque()
+        self._slot_waiters: deque[tuple[Task, Slot | Next]] = deque()
+        self._in_flight: dict[object, tuple[Task, Call]] = {}
+        self._timed: dict[Task, float] = {}
+        self._inbox: SimpleQueue[tuple[object, Any, BaseException | None]] = SimpleQueue()
+        self._pool = _Pool(self._inbox)
+        self._finished = threading.Event()
+        self._crash: BaseException | None = None
+        self._baton = threading.Lock()
+        self._epoch = 0
+        self._inline_until: float | None = None
+        self._signals: list[tuple[str, float]] = []
+        self._interrupted = False
+        self.abandoned = 0
+
+    # -- from outside -------------------------------------------------------------------------------------------------
+
+    def run(self, root: Spawn) -> Any:
+        """The root task's result. Its error is raised; blocks, and serves as the watchdog of calls made inline."""
+        self._root = Task(root.steps, None, root)
+        if root.deadline is not None:
+            self._timed[self._root] = root.deadline
+        self._runnable.append((self._root, None, None))
+        self._start_coordinator()
+        while not self._finished.wait(_WATCH_SECONDS):
+            self._watch()
+        self._pool.close()
+        error = self._crash or self._root.error
+        if error is not None:
+            raise error
+        return self._root.result
+
+    def interrupt(self, signal: str) -> None:
+        """Ask the run to end. May be called from a signal handler; a second call ends the grace period."""
+        self._signals.append((signal, time.monotonic()))
+        self._inbox.put((_SIGNAL, None, None))
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that asked the run to end, if one did."""
+        return self._signals[0][0] if self._signals else None
+
+    def honour(self) -> None:
+        """The root task ends the run because of the signal: nothing interrupts it, its own limit no longer counts.
+
+        Whoever sleeps is woken to see the signal: there is no call to wait for.
+        """
+        self._interrupted = True
+        self._root.deadline = None
+        self._timed.pop(self._root, None)
+        for task in [task for task in self._timed if type(task.wait) is Sleep]:
+            self._wake(task)
+
+    @property
+    def grace_until(self) -> float:
+        """The monotonic time up to which running calls may end after a signal."""
+        return self._signals[0][1] + GRACE_SECONDS if len(self._signals) == 1 else 0.0
+
+    @property
+    def grace_over(self) -> bool:
+        """Whether running calls have had the time that a signal leaves them."""
+        return bool(self._signals) and time.monotonic() > self.grace_until
+
+    @property
+    def slot_free(self) -> bool:
+        """Whether a call could start now."""
+        claims = sum(type(effect) is Slot and task.wait is effect for task, effect in self._slot_waiters)
+        return self._free > claims
+
+    def shield(self, on: bool) -> None:
+        """While on, the running task's call survives `Cancel`."""
+        self._current.shielded = on
+
+    # -- the coordinator ----------------------------------------------------------------------------------------------
+
+    def _start_coordinator(self) -> None:
+        args = (self._epoch,)
+        threading.Thread(target=self._coordinate, args=args, name="coordinator", daemon=True).start()
+
+    def _coordinate(self, epoch: int) -> None:
+        try:
+            self._drive(epoch)
+        except _BatonLost:
+            return
+        except BaseException as error:
+            self._crash = error
+        self._finished.set()
+
+    def _drive(self, epoch: int) -> None:
+        while True:
+            while self._runnable:
+                self._resume(*self._runnable.popleft())
+            if self._root.done:
+                return
+            # Only now: whoever ended meanwhile is seen before anything new starts in its place.
+            self._grant()
+            if self._runnable:
+                continue
+            if (
+                len(self._waiting) == 1
+                and not self._in_flight
+                and not self._timed_beside(self._waiting[0][0])
+            ):
+                self._call_inline(*self._waiting.popleft(), epoch)
+                continue
+            while self._waiting:
+                self._call_in_pool(*self._waiting.popleft())
+            self._receive()
+
+    def _resume(self, task: Task, value: Any, error: BaseException | None) -> None:
+        if task.done or (task.cancelling and error is None):
+            return
+        task.wait = None
+        self._current = task
+        try:
+            effect = task.steps.throw(error) if error is not None else task.steps.send(value)
+        except StopIteration as stop:
+            self._end(task, stop.value, None)
+        except BaseException as raised:
+            self._end(task, None, raised)
+        else:
+            _HANDLERS[type(effect)](self, task, effect)
+
+    def _end(self, task: Task, result: Any, error: BaseException | None) -> None:
+        for child in list(task.children):
+            self._cancel(child, force=True)
+        task.done, task.result, task.error = True, result, error
+        self._timed.pop(task, None)
+        self._release(task)
+        parent = task.parent
+        if parent is None:
+            return
+        parent.children.pop(task, None)
+        parent.ended.append(task)
+        if parent.cancelling:
+            if not parent.children:
+                self._throw(parent, Cancelled())
+        elif type(parent.wait) is Next:
+            self._wake(parent, parent.ended.popleft())
+
+    def _wake(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
+        """Let a waiting task go on. Its wait is over at once, so that nothing else wakes it too."""
+        task.wait = None
+        if task.deadline is None:
+            self._timed.pop(task, None)
+        else:
+            self._timed[task] = task.deadline
+        self._runnable.append((task, value, error))
+
+    # -- effects ------------------------------------------------------------------------------------------------------
+
+    def _on_spawn(self, task: Task, spawn: Spawn) -> None:
+        child = Task(spawn.steps, task, spawn)
+        task.children[child] = None
+        if child.deadline is not None:
+            self._timed[child] = child.deadline
+        self._runnable.append((child, None, None))
+        self._runnable.append((task, child, None))
+
+    def _on_next(self, task: Task, effect: Next) -> None:
+        if task.ended:
+            self._runnable.append((task, task.ended.popleft(), None))
+        elif not task.children and not effect.slot:
+            self._runnable.append((task, None, None))
+        else:
+            task.wait = effect
+            if effect.slot:
+                self._slot_waiters.append((task, effect))
+            if effect.until is not None:
+                self._wait_until(task, effect.until)
+
+    def _on_slot(self, task: Task, effect: Slot) -> None:
+        if task.has_slot:
+            self._runnable.append((task, None, None))
+            return
+        task.wait = effect
+        self._slot_waiters.append((task, effect))
+
+    def _on_sleep(self, task: Task, effect: Sleep) -> None:
+        task.wait = effect
+        self._wait_until(task, effect.until)
+
+    def _wait_until(self, task: Task, until: float) -> None:
+        self._timed[task] = until if task.deadline is None else min(until, task.deadline)
+
+    def _on_call(self, task: Task, call: Call) -> None:
+        task.wait = call
+        self._waiting.append((task, call))
+
+    def _on_park(self, task: Task, effect: Park) -> None:
+        task.deadline = None
+        self._timed.pop(task, None)
+        task.wait = effect
+
+    def _on_wake(self, task: Task, effect: Wake) -> None:
+        if type(effect.task.wait) is Park:
+            self._wake(effect.task)
+        self._runnable.append((task, None, None))
+
+    def _on_cancel(self, task: Task, effect: Cancel) -> None:
+        self._cancel(effect.task, force=effect.force)
+        self._runnable.append((task, None, None))
+
+    def _cancel(self, task: Task, *, force: bool) -> None:
+        """Throw Cancelled into a task and, before it, everything below it; one with a shielded child waits for it."""
+        if task.done or (task.shielded and not force):
+            return
+        if task.children:
+            task.cancelling = True
+            for child in list(task.children):
+                self._cancel(child, force=force)
+            return
+        self._forget_call(task)
+        self._throw(task, Cancelled())
+
+    def _throw(self, task: Task, error: BaseException) -> None:
+        """Raise an error in a task now; a task that never ran is closed, one that goes on waiting is a bug."""
+        self._runnable = deque(entry for entry in self._runnable if entry[0] is not task)
+        self._waiting = deque(entry for entry in self._waiting if entry[0] is not task)
+        self._resume(task, None, error)
+
+    # -- slots --------------------------------------------------------------------------------------------------------
+
+    def _grant(self) -> None:
+        while self._free and self._slot_waiters:
+            task, effect = self._slot_waiters.popleft()
+            if task.done or task.wait is not effect:
+                continue
+            # One that waits with `Next` only wants to know: the slot stays free for whoever asks next.
+            if type(effect) is Slot:
+                self._free -= 1
+                task.has_slot = True
+            self._wake(task)
+
+    def _release(self, task: Task) -> None:
+        if task.has_slot:
+            task.has_slot = False
+            self._free += 1
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def _call_inline(self, task: Task, call: Call, epoch: int) -> None:
+        token = object()
+        self._register(token, task, call)
+        with self._baton:
+            self._inline_until = min([call.deadline, *self._timed.values()])
+        result, error = _performed(call.work)
+        with self._baton:
+            if self._epoch != epoch:
+                raise _BatonLost
+            self._inline_until = None
+        self._complete(token, result, error)
+
+    def _call_in_pool(self, task: Task, call: Call) -> None:
+        token = object()
+        self._register(token, task, call)
+        self._pool.submit(token, call.work)
+
+    def _register(self, token: object, task: Task, call: Call) -> None:
+        task.call = token
+        self._in_flight[token] = (task, call)
+
+    def _complete(self, token: object, result: Any, error: BaseException | None) -> None:
+        """A call's result reaches its task, unless the call was abandoned meanwhile."""
+        entry = self._in_flight.pop(token, None)
+        if entry is None:
+            return
+        task = entry[0]
+        task.call = None
+        self._wake(task, result, error)
+        self._release(task)
+
+    def _forget_call(self, task: Task) -> None:
+        if task.call is not None:
+            del self._in_flight[task.call]
+            task.call = None
+            self.abandoned += 1
+        self._release(task)
+
+    # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def _timed_beside(self, task: Task) -> bool:
+        """Whether something other than this task and those above it waits for a time."""
+        above = {task}
+        while task.parent is not None:
+            task = task.parent
+            above.add(task)
+        return any(timed not in above or type(timed.wait) is Sleep for timed in self._timed)
+
+    def _receive(self) -> None:
+        """Wait for a result, a signal or the next deadline, and let the tasks concerned go on."""
+        due = self._next_due()
+        timeout = None if due is None else max(0.0, due - time.monotonic())
+        try:
+            token, result, error = self._inbox.get(timeout=timeout)
+        except Empty:
+            self._expire()
+            return
+        if token is _SIGNAL:
+            self._on_signal()
+        else:
+            self._complete(token, result, error)
+
+    def _next_due(self) -> float | None:
+        dues = [call.deadline for _, call in self._in_flight.values()]
+        dues.extend(self._timed.values())
+        if self._signals and not self.grace_over:
+            dues.append(self.grace_until)
+        return min(dues, default=None)
+
+    def _expire(self) -> None:
+        now = time.monotonic()
+        for task, call in [entry for entry in self._in_flight.values() if entry[1].deadline <= now]:
+            if task.call is not None:
+                self._forget_call(task)
+                self._throw(task, call.late())
+        for task in [task for task, due in self._timed.items() if due <= now]:
+            self._expire_task(task, now)
+
+    def _expire_task(self, task: Task, now: float) -> None:
+        if task.done or task not in self._timed:
+            return
+        if task.deadline is not None and task.deadline <= now and task.late is not None:
+            del self._timed[task]
+            for child in list(task.children):
+                self._cancel(child, force=True)
+            self._forget_call(task)
+            self._throw(task, task.late())
+        else:
+            self._wake(task)
+
+    def _on_signal(self) -> None:
+        root = self._root
+        if not self._interrupted and type(root.wait) is Next:
+            self._interrupted = True
+            self._throw(root, Interrupted(self._signals[0][0]))
+        elif self._interrupted and self.grace_over and type(root.wait) is Next:
+            self._wake(root)
+
+    def _watch(self) -> None:
+        """Take the baton from a coordinator whose inline call is late."""
+        with self._baton:
+            until = self._inline_until
+            if until is None or not (time.monotonic() > until or self.grace_over):
+                return
+            self._epoch += 1
+            self._inline_until = None
+        self._start_coordinator()
+
+
+class _BatonLost(Exception):
+    """The run went on without this coordinator thread."""
+
+
+_SIGNAL: Final = object()
+
+_HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
+    Spawn: Loop._on_spawn,
+    Next: Loop._on_next,
+    Slot: Loop._on_slot,
+    Sleep: Loop._on_sleep,
+    Call: Loop._on_call,
+    Park: Loop._on_park,
+    Wake: Loop._on_wake,
+    Cancel: Loop._on_cancel,
+}
+
+
+def _performed(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return work(), None
+    except BaseException as error:
+        return None, error
+
+
+class _Pool:
+    """Daemon threads, started when none is idle; an abandoned one never holds up the process."""
+
+    def __init__(self, inbox: SimpleQueue[tuple[object, Any, BaseException | None]]) -> None:
+        self._inbox = inbox
+        self._idle: deque[SimpleQueue[Any]] = deque()
+
+    def submit(self, token: object, work: Callable[[], Any]) -> None:
+        try:
+            jobs = self._idle.pop()
+        except IndexError:
+            jobs = SimpleQueue()
+            threading.Thread(target=self._serve, args=(jobs,), name="call", daemon=True).start()
+        jobs.put((token, work))
+
+    def _serve(self, jobs: SimpleQueue[Any]) -> None:
+        while (job := jobs.get()) is not None:
+            token, work = job
+            result, error = _performed(work)
+            self._idle.append(jobs)
+            self._inbox.put((token, result, error))
+            del job, work, result, error
+
+    def close(self) -> None:
+        """End the idle threads; busy ones are daemons and end with the process."""
+        while self._idle:
+            self._idle.pop().put(None)

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from cogcli.engine.tasks import (
+    Call,
+    Cancel,
+    Cancelled,
+    Loop,
+    Next,
+    Park,
+    Sleep,
+    Slot,
+    Spawn,
+    Steps,
+    Task,
+    Wake,
+)
+
+
+def late() -> Exception:
+    return TimeoutError("late")
+
+
+def call(work: Any, limit: float = 10.0) -> Call:
+    return Call(work, time.monotonic() + limit, late)
+
+
+def driven(steps: Steps, workers: int = 4, limit: float | None = None) -> Any:
+    deadline = None if limit is None else time.monotonic() + limit
+    return Loop(workers).run(Spawn(steps, deadline=deadline, late=late))
+
+
+def calling(work: Any, limit: float = 10.0) -> Steps:
+    yield Slot()
+    return (yield call(work, limit))
+
+
+def test_a_call_alone_runs_on_the_coordinators_thread_and_others_do_not() -> None:
+    names: list[str] = []
+
+    def work() -> None:
+        names.append(threading.current_thread().name)
+        time.sleep(0.02)
+
+    def root() -> Steps:
+        yield from calling(work)
+        for _ in range(2):
+            yield Spawn(calling(work))
+        for _ in range(2):
+            yield Next()
+
+    driven(root())
+    assert names == ["coordinator", "call", "call"]
+
+
+def test_errors_of_calls_are_raised_in_their_task() -> None:
+    def fails() -> None:
+        raise ValueError("boom")
+
+    def root() -> Steps:
+        with pytest.raises(ValueError, match="boom"):
+            yield from calling(fails)
+        task: Task = yield Spawn(calling(fails))
+        ended = yield Next()
+        assert ended is task
+        return type(task.error)
+
+    assert driven(root()) is ValueError
+
+
+def test_the_roots_error_is_raised_by_run() -> None:
+    def root() -> Steps:
+        raise KeyError("bug")
+        yield
+
+    with pytest.raises(KeyError):
+        driven(root())
+
+
+def test_a_late_inline_call_passes_the_baton_and_its_result_is_dropped() -> None:
+    release = threading.Event()
+
+    def root() -> Steps:
+        try:
+            yield from calling(lambda: release.wait(10), 0.1)
+        except TimeoutError:
+            release.set()
+            time.sleep(0.1)
+            return (yield from calling(lambda: "next"))
+
+    started = time.monotonic()
+    assert driven(root(), workers=1) == "next"
+    assert time.monotonic() - started < 2
+
+
+def test_a_deadline_cancels_children_first_and_then_raises() -> None:
+    order: list[str] = []
+
+    def child(name: str) -> Steps:
+        try:
+            yield Sleep(time.monotonic() + 10)
+        except Cancelled:
+            order.append(name)
+            raise
+
+    def parent() -> Steps:
+        yield Spawn(child("a"))
+        yield Spawn(child("b"))
+        try:
+            yield Next()
+        except TimeoutError:
+            order.append("parent")
+
+    def root() -> Steps:
+        yield Spawn(parent(), deadline=time.monotonic() + 0.1, late=late)
+        yield Next()
+
+    driven(root())
+    assert order == ["a", "b", "parent"]
+
+
+def test_next_gives_children_as_they_end_and_none_when_there_are_none() -> None:
+    def child(seconds: float) -> Steps:
+        yield Sleep(time.monotonic() + seconds)
+        return seconds
+
+    def root() -> Steps:
+        for seconds in (0.06, 0.02, 0.04):
+            yield Spawn(child(seconds))
+        results = []
+        while (task := (yield Next())) is not None:
+            results.append(task.result)
+        return results
+
+    assert driven(root()) == [0.02, 0.04, 0.06]
+
+
+def test_next_may_end_at_a_time() -> None:
+    def child() -> Steps:
+        yield Sleep(time.monotonic() + 5)
+
+    def root() -> Steps:
+        yield Spawn(child())
+        return (yield Next(until=time.monotonic() + 0.05))
+
+    started = time.monotonic()
+    assert driven(root()) is None
+    assert time.monotonic() - started < 1
+
+
+def test_a_parked_task_goes_on_when_woken_and_has_no_deadline_meanwhile() -> None:
+    def child() -> Steps:
+        yield Park()
+        return "woken"
+
+    def root() -> Steps:
+        task = yield Spawn(child(), deadline=time.monotonic() + 0.05, late=late)
+        yield Sleep(time.monotonic() + 0.15)
+        yield Wake(task)
+        yield Wake(task)
+        return (yield Next()).result
+
+    assert driven(root()) == "woken"
+
+
+def test_a_shielded_call_survives_cancel_but_not_force() -> None:
+    loop = Loop(4)
+    release = threading.Event()
+
+    def child() -> Steps:
+        yield Slot()
+        loop.shield(True)
+        return (yield call(lambda: release.wait(5)))
+
+    def root() -> Steps:
+        soft, hard = (yield Spawn(child())), (yield Spawn(child()))
+        yield Sleep(time.monotonic() + 0.02)
+        yield Cancel(soft)
+        yield Cancel(hard, force=True)
+        first = yield Next()
+        release.set()
+        second = yield Next()
+        assert first is hard
+        return type(first.error), second.result
+
+    assert loop.run(Spawn(root())) == (Cancelled, True)
+
+
+def test_a_cancelled_parent_waits_for_shielded_children_and_goes_on_with_nothing_else() -> None:
+    loop = Loop(4)
+    first, second = threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def child(release: threading.Event) -> Steps:
+        yield Slot()
+        loop.shield(True)
+        yield call(lambda: release.wait(5))
+        seen.append("child")
+
+    def plain() -> Steps:
+        try:
+            yield Sleep(time.monotonic() + 5)
+        finally:
+            seen.append("plain")
+
+    def parent() -> Steps:
+        for steps in (child(first), child(second), plain()):
+            yield Spawn(steps)
+        try:
+            while True:
+                yield Next()
+                seen.append("parent went on")
+        except Cancelled:
+            seen.append("parent")
+            raise
+
+    def root() -> Steps:
+        task = yield Spawn(parent())
+        yield Sleep(time.monotonic() + 0.02)
+        seen.clear()
+        yield Cancel(task)
+        first.set()
+        yield Sleep(time.monotonic() + 0.05)
+        second.set()
+        yield Next()
+
+    loop.run(Spawn(root()))
+    assert seen == ["plain", "child", "child", "parent"]
+
+
+def test_slots_are_given_first_come_first_served() -> None:
+    order: list[int] = []
+
+    def child(n: int) -> Steps:
+        yield from calling(lambda: (order.append(n), time.sleep(0.002)))
+
+    def root() -> Steps:
+        for n in range(6):
+            yield Spawn(child(n))
+        while (yield Next()) is not None:
+            pass
+
+    driven(root(), workers=1)
+    assert order == list(range(6))
+
+
+def test_a_base_exception_of_a_call_is_raised_in_its_task_not_in_the_loop() -> None:
+    class Odd(BaseException):
+        pass
+
+    def odd() -> None:
+        raise Odd
+
+    def root() -> Steps:
+        try:
+            yield from calling(odd)
+        except Odd:
+            return "caught"
+
+    assert driven(root()) == "caught"
+
+
+def test_pool_threads_end_with_the_run() -> None:
+    def root() -> Steps:
+        for _ in range(4):
+            yield Spawn(calling(lambda: time.sleep(0.01)))
+        while (yield Next()) is not None:
+            pass
+
+    before = threading.active_count()
+    driven(root())
+    for _ in range(100):
+        if threading.active_count() <= before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() <= before

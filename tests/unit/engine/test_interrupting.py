@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fakes.runner import Gate, ScriptedRunner, gives, member, raises
+from fakes.runs import Running
+from fakes.specs import capability, gate, skill, step
+
+from cogcli.core.errors import TransportError
+from cogcli.engine import tasks
+
+A, SLOW = capability("c.a"), capability("c.slow")
+
+
+@pytest.fixture
+def slow() -> Iterator[Gate]:
+    held = Gate(y=1, allowed=True)
+    yield held
+    held.open.set()
+
+
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> float:
+    monkeypatch.setattr(tasks, "GRACE_SECONDS", 0.6)
+    return 0.6
+
+
+def started(slow: Gate, *steps: dict[str, Any], caps: tuple[Any, ...] = (A, SLOW), **options: Any) -> Running:
+    runner = ScriptedRunner({"c.slow": slow, "c.a": gives(y=2), "g.slow": slow})
+    running = Running(skill(*steps), runner, *caps, **options)
+    assert slow.entered.wait(5)
+    return running
+
+
+def s(id: str, uses: str = "c.slow", depends_on: list[str] | None = None) -> dict[str, Any]:
+    return step(id, uses, output={"y": f"vars.{id}"}, depends_on=depends_on)
+
+
+@pytest.mark.parametrize("beside", [[], [s("b", "c.slow", [])]])
+def test_running_calls_may_end_and_nothing_new_starts(slow: Gate, beside: list[Any]) -> None:
+    running = started(slow, s("a", depends_on=[]), s("then", "c.a"), *beside)
+    running.interrupt()
+    time.sleep(0.1)
+    slow.open.set()
+    result = running.result()
+    assert result.outcome.status == "aborted"
+    assert (result.steps["a"], result.steps["then"]) == ("done", "pending")
+    assert result.state.vars["a"] == 1
+    assert result.sink.types()[-1] == "run.terminated"
+    aborting = [e.payload for e in result.sink.events if e.event_type == "run.aborting"]
+    assert aborting == [{"reason": "SIGINT received", "signal": "SIGINT"}]
+
+
+@pytest.mark.parametrize("beside", [[], [s("b", "c.slow", [])]])
+def test_a_second_signal_leaves_no_grace(slow: Gate, beside: list[Any]) -> None:
+    running = started(slow, s("a", depends_on=[]), s("then", "c.a"), *beside)
+    running.interrupt()
+    time.sleep(0.1)
+    before = time.monotonic()
+    running.interrupt()
+    result = running.result()
+    assert time.monotonic() - before < 2
+    assert (result.outcome.status, result.steps["a"], result.steps["then"]) == (
+        "aborted",
+        "skipped",
+        "pending",
+    )
+    assert result.reason("a") == "cancelled"
+
+
+@pytest.mark.parametrize("beside", [[], [s("b", "c.slow", [])]])
+def test_grace_ends_once(slow: Gate, beside: list[Any], short_grace: float) -> None:
+    running = started(slow, s("a", depends_on=[]), *beside)
+    before = time.monotonic()
+    running.interrupt("SIGTERM")
+    result = running.result()
+    assert short_grace <= time.monotonic() - before < 1.8 * short_grace
+    assert (result.outcome.status, result.steps["a"]) == ("aborted", "skipped")
+
+
+def test_a_signal_that_came_before_the_run_starts_nothing() -> None:
+    from fakes.runs import RUN_ID, engine_for, request
+
+    from cogcli.engine.run import execute
+
+    runner = ScriptedRunner({"c.a": gives(y=1)})
+    main = skill(s("a", "c.a"), s("b", "c.a"))
+    engine = engine_for(runner, [A], [main])
+    engine.loop.interrupt("SIGINT")
+    finished = execute(engine, engine.plan_of(main.id), request(), RUN_ID)
+    assert (finished.outcome.status, runner.called()) == ("aborted", [])
+
+
+def test_an_effect_cut_off_is_in_doubt_not_skipped(slow: Gate) -> None:
+    running = started(slow, s("a"), caps=(A, capability("c.slow", effect="effect")))
+    running.interrupt()
+    running.interrupt()
+    result = running.result()
+    assert (result.outcome.status, result.steps) == ("aborted", {"a": "pending"})
+    assert result.sink.types("a") == ["step.started"]
+
+
+def test_a_gate_that_answers_after_a_signal_lets_no_call_leave(slow: Gate) -> None:
+    guarded = capability("c.a", safety={"mandatory_pre_gates": ["g.slow"]})
+    running = started(slow, s("a", "c.a"), caps=(guarded, gate("g.slow")))
+    running.interrupt()
+    time.sleep(0.1)
+    slow.open.set()
+    result = running.result()
+    assert result.steps == {"a": "skipped"}
+    assert result.runner.called() == ["a@pre0"]
+
+
+def test_a_gate_cut_off_closes_its_own_account(slow: Gate) -> None:
+    guarded = capability("c.a", safety={"mandatory_pre_gates": ["g.slow"]})
+    running = started(slow, s("a", "c.a"), caps=(guarded, gate("g.slow")))
+    running.interrupt()
+    running.interrupt()
+    result = running.result()
+    assert result.sink.types("a@pre0") == ["step.started", "step.skipped"]
+
+
+def test_nothing_is_repeated_after_a_signal() -> None:
+    tried = Gate()
+
+    def refused(given: Any) -> Any:
+        tried.entered.set()
+        raise TransportError("call.transport", "refused", left=False)
+
+    runner = ScriptedRunner({"c.a": refused})
+    runner.members["c.a"] = (member("b", retries=5, base=0.3),)
+    running = Running(skill(s("a", "c.a")), runner, A)
+    tried.entered.wait(5)
+    running.interrupt()
+    result = running.result()
+    assert (result.steps, len(runner.attempts)) == ({"a": "skipped"}, 1)
+
+
+def test_a_child_that_was_stopped_half_way_is_not_done(slow: Gate) -> None:
+    inner = skill(s("c"), s("d", "c.a"), id="test.child", outputs="")
+    running = started(slow, step("n", "skill:test.child"), step("then", "c.a"), nested=[inner])
+    running.interrupt()
+    time.sleep(0.1)
+    slow.open.set()
+    result = running.result()
+    assert result.steps == {"n": "skipped", "then": "pending"}
+    assert result.sink.types("n/c")[-1] == "step.completed"
+    assert result.sink.types("n/d") == []
+    ends = [e.payload["status"] for e in result.sink.events if e.event_type == "run.terminated"]
+    assert ends == ["aborted", "aborted"]
+
+
+def test_a_run_limit_that_passes_while_a_signal_is_honoured_does_not_matter(
+    slow: Gate, short_grace: float
+) -> None:
+    running = started(slow, s("a", depends_on=[]), s("b", depends_on=[]), timeout_seconds=0.3)
+    time.sleep(0.1)
+    running.interrupt()
+    result = running.result()
+    assert (result.outcome.status, result.sink.types()[-1]) == ("aborted", "run.terminated")
+
+
+def test_signals_during_a_fast_run_are_never_lost() -> None:
+    runner = ScriptedRunner({"c.a": lambda given: time.sleep(0.001) or {"y": 1}})
+    for parallel in (True, False):
+        steps = [s(f"s{n}", "c.a", [] if parallel else None) for n in range(3000)]
+        running = Running(skill(*steps), runner, A)
+        time.sleep(0.05)
+        running.interrupt()
+        assert running.result().outcome.status == "aborted"
+
+
+def test_unexpected_failures_of_a_bug_after_a_signal_still_terminate(slow: Gate) -> None:
+    runner_bug = raises(lambda: KeyError("bug"))
+    running = started(slow, s("a", depends_on=[]), caps=(A, SLOW, capability("c.bug")))
+    running.runner.scripts["c.bug"] = runner_bug
+    running.interrupt()
+    slow.open.set()
+    assert running.result().outcome.status == "aborted"

@@ -1,0 +1,177 @@
+"""A callee that never returns costs its limit and no more. Bounds are generous: machines are noisy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fakes.runner import Gate, ScriptedRunner, gives, member
+from fakes.runs import run
+from fakes.specs import capability, skill, step
+
+SLACK = 1.5
+
+
+@pytest.fixture
+def never() -> Iterator[Gate]:
+    """A service that does not answer while the test lasts."""
+    gate = Gate(y=1)
+    yield gate
+    gate.open.set()
+
+
+def stuck(never: Gate, *, timeout: float = 30.0) -> ScriptedRunner:
+    runner = ScriptedRunner({"c.stuck": never, "c.a": gives(y=1), "g.stuck": never})
+    runner.members["c.stuck"] = (member("b", timeout=timeout),)
+    return runner
+
+
+STUCK = capability("c.stuck")
+A = capability("c.a")
+
+
+@pytest.mark.parametrize("beside", [0, 3])
+def test_an_attempt_is_bounded_whether_it_runs_alone_or_beside_others(never: Gate, beside: int) -> None:
+    steps = [step("s", "c.stuck", depends_on=[])] + [
+        step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)
+    ]
+    result = run(skill(*steps), stuck(never, timeout=0.2), STUCK, A, fail_fast=False, fast=False)
+    assert 0.2 <= result.seconds < 0.2 + SLACK
+    assert (result.code, result.outcome.error.exit_code) == ("call.timeout", 6)
+    assert result.outcome.error.message == "step `s`: no answer within 0.2 s"
+    assert result.steps["s"] == "failed"
+    assert 200 <= (result.state.step_results["s"].latency_ms or 0) < 200 + SLACK * 1000
+
+
+@pytest.mark.parametrize("beside", [0, 3])
+def test_a_step_is_bounded_by_its_configured_limit(never: Gate, beside: int) -> None:
+    steps = [step("s", "c.stuck", depends_on=[], timeout_seconds=0.2)]
+    steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
+    result = run(skill(*steps), stuck(never), STUCK, A, fail_fast=False)
+    assert 0.2 <= result.seconds < 0.2 + SLACK
+    assert (result.code, result.outcome.error.exit_code) == ("step.timeout", 6)
+    assert result.outcome.error.message == "step `s`: exceeded 0.2 s"
+
+
+@pytest.mark.parametrize("beside", [0, 3])
+def test_a_run_is_bounded_and_its_running_steps_are_cancelled(never: Gate, beside: int) -> None:
+    steps = [step("s", "c.stuck", depends_on=[]), step("after", "c.a")]
+    steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
+    result = run(skill(*steps), stuck(never), STUCK, A, timeout_seconds=0.3)
+    assert 0.3 <= result.seconds < 0.3 + SLACK
+    assert (result.outcome.status, result.code) == ("error", "run.timeout")
+    assert result.outcome.error.message == "exceeded 0.3 s"
+    assert (result.steps["s"], result.steps["after"]) == ("skipped", "pending")
+    assert result.sink.types()[-1] == "run.terminated"
+
+
+def test_a_step_may_take_as_long_as_one_attempt_of_its_binding(never: Gate) -> None:
+    result = run(skill(step("s", "c.stuck")), stuck(never, timeout=0.3), STUCK, step_timeout_seconds=0.05)
+    assert result.code == "call.timeout"
+
+
+def test_the_step_option_bounds_all_attempts_together(never: Gate) -> None:
+    runner = stuck(never)
+    runner.members["c.stuck"] = (member("b", timeout=0.15, retries=10, base=0.0),)
+    result = run(skill(step("s", "c.stuck")), runner, STUCK, step_timeout_seconds=0.4)
+    assert result.seconds < 0.4 + SLACK
+    assert result.code == "step.timeout"
+    assert 2 <= len(runner.attempts) <= 4
+
+
+def test_backoff_ends_at_the_deadline(never: Gate) -> None:
+    from cogcli.core.errors import TransportError
+
+    def refused(given: Any) -> Any:
+        raise TransportError("call.transport", "refused", left=False)
+
+    runner = ScriptedRunner({"c.a": refused})
+    runner.members["c.a"] = (member("b", retries=3, base=30.0),)
+    result = run(skill(step("s", "c.a", timeout_seconds=0.2)), runner, A)
+    assert result.seconds < 0.2 + SLACK
+    assert (result.code, len(runner.attempts)) == ("step.timeout", 1)
+
+
+def test_a_late_answer_is_dropped_and_its_slot_is_free_again(never: Gate) -> None:
+    steps = [
+        step("s", "c.stuck", output={"y": "vars.s"}, depends_on=[]),
+        step("a", "c.a", output={"y": "vars.a"}, depends_on=[]),
+    ]
+    result = run(skill(*steps), stuck(never, timeout=0.1), STUCK, A, max_workers=1, fail_fast=False)
+    never.open.set()
+    time.sleep(0.05)
+    assert result.steps == {"s": "failed", "a": "done"}
+    assert result.state.vars == {"a": 1}
+
+
+def test_a_nested_skill_is_bounded_only_where_it_says_so(never: Gate) -> None:
+    child = skill(step("c", "c.stuck"), id="test.child")
+    result = run(
+        skill(step("n", "skill:test.child", timeout_seconds=0.2)), stuck(never), STUCK, nested=[child]
+    )
+    assert result.seconds < 0.2 + SLACK
+    assert (result.code, result.steps) == ("step.timeout", {"n": "failed"})
+    assert result.reason("n") == "step.timeout"
+    child_end = next(e for e in result.sink.events if e.event_type == "run.terminated")
+    assert (child_end.payload["status"], child_end.payload["status_reason"]) == ("error", "step.timeout")
+    unbounded = run(
+        skill(step("n", "skill:test.child")),
+        stuck(never, timeout=0.3),
+        STUCK,
+        nested=[child],
+        step_timeout_seconds=0.05,
+    )
+    assert unbounded.code == "call.timeout"
+
+
+def test_a_gate_that_never_answers_blocks_within_its_own_limit(never: Gate) -> None:
+    from fakes.specs import gate
+
+    guarded = capability(
+        "c.a", safety={"mandatory_pre_gates": [{"capability": "g.stuck", "on_fail": "warn"}]}
+    )
+    runner = stuck(never)
+    runner.members["g.stuck"] = (member("bg", timeout=0.2),)
+    result = run(skill(step("s", "c.a")), runner, guarded, gate("g.stuck"))
+    assert result.seconds < 0.2 + SLACK
+    assert (result.outcome.status, result.code) == ("vetoed", "safety.gate-error")
+    assert "s" not in runner.called()
+
+
+@pytest.mark.parametrize("how", ["attempt", "step", "run"])
+def test_an_effect_without_an_answer_is_in_doubt(never: Gate, how: str) -> None:
+    effect = capability("c.stuck", effect="effect")
+    limits: dict[str, Any] = {"timeout_seconds": 0.2} if how == "run" else {}
+    result = run(
+        skill(step("s", "c.stuck", timeout_seconds=0.2 if how == "step" else None), step("after", "c.a")),
+        stuck(never, timeout=0.2 if how == "attempt" else 30.0),
+        effect, A, **limits,
+    )  # fmt: skip
+    assert result.seconds < 0.2 + SLACK
+    assert result.steps == {"s": "pending", "after": "pending"}
+    assert result.sink.types("s") == ["step.started"]
+    if how != "run":
+        assert (result.outcome.status, result.code) == ("pending", "effect.in-doubt")
+        assert result.outcome.error.exit_code == 5
+        assert result.outcome.error.message.startswith("`c.stuck` may have happened: ")
+
+
+@pytest.mark.parametrize("effect", ["none", "idempotent", "unknown"])
+def test_other_calls_without_an_answer_are_ordinary_errors(never: Gate, effect: str) -> None:
+    result = run(skill(step("s", "c.stuck")), stuck(never, timeout=0.1), capability("c.stuck", effect=effect))
+    assert (result.outcome.status, result.code) == ("error", "call.timeout")
+
+
+def test_an_effect_in_doubt_inside_a_nested_skill_outweighs_its_time_limit(never: Gate) -> None:
+    child = skill(step("c", "c.stuck"), id="test.child")
+    result = run(
+        skill(step("n", "skill:test.child", timeout_seconds=0.2)),
+        stuck(never), capability("c.stuck", effect="effect"), nested=[child],
+    )  # fmt: skip
+    assert (result.outcome.status, result.code) == ("pending", "effect.in-doubt")
+    assert result.steps == {"n": "pending"}
+    assert result.outcome.error.message.startswith(
+        "step `n` > skill `test.child` > step `c`: `c.stuck` may have"
+    )
