@@ -1,0 +1,82 @@
+"""Space kept for the end of a run, so that a full disk still gets its terminal event (episode.md, Writing 6).
+
+1. The file exists while its run is alive, and is freed when its end is written, the run pauses or its log is closed.
+   Only a killed process leaves it behind; whoever reopens the episode replaces it.
+2. Its first line tells which process holds the log, for whoever finds it locked. That is data, believed for a message
+   and nothing else.
+3. A file system without room for it gets no episode; one that cannot keep room goes without.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from contextlib import suppress
+from typing import Final
+
+from cogcli.core.files import FileRefused
+from cogcli.episode.folder import Folder, write_all
+from cogcli.episode.layout import BALLAST
+
+SIZE: Final = 64 * 1024
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+"""What a write says of a disk, or a user's share of it, that is full."""
+_HOLDER = re.compile(rb"pid (\d{1,10}) on ([A-Za-z0-9._-]{1,64})\n")
+
+
+class Ballast:
+    """The ballast of one open episode, whose lock the caller holds."""
+
+    def __init__(self, folder: Folder, *, anew: bool = False) -> None:
+        """Take the room, `anew` where another process may have left it. Raises OSError where the disk is full."""
+        self._folder = folder
+        self.held = True
+        if anew:
+            with suppress(FileNotFoundError):
+                os.unlink(BALLAST, dir_fd=folder.fd)
+        fd = folder.create(BALLAST, os.O_WRONLY)
+        try:
+            write_all(fd, f"pid {os.getpid()} on {os.uname().nodename[:64]}\n".encode())
+            _reserve(fd)
+        except BaseException:
+            self.free()
+            raise
+        finally:
+            os.close(fd)
+
+    def free(self) -> bool:
+        """Give the room back; whether there was any. May be called again."""
+        held = self.held
+        try:
+            self.remove()
+        except OSError:
+            return False
+        return held
+
+    def remove(self) -> None:
+        """Give the room back. Raises OSError."""
+        if self.held:
+            with suppress(FileNotFoundError):
+                os.unlink(BALLAST, dir_fd=self._folder.fd)
+            self.held = False
+
+
+def _reserve(fd: int) -> None:
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(fd, 0, SIZE)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+
+
+def holder(folder: Folder) -> str:
+    """Who holds the log of an episode, in words."""
+    with suppress(OSError, FileRefused):
+        for chunk in folder.chunks(BALLAST):
+            if match := _HOLDER.match(chunk):
+                return f"process {match[1].decode()} on {match[2].decode()}"
+            break
+    return "another process"

@@ -1,0 +1,184 @@
+"""Large payload members kept beside the log.
+
+1. A payload member, and in `attempts[]` a `request` or `reply`, whose JSON exceeds 64 KiB stands in the log as
+   `{"$blob": "sha256:...", "bytes": n, "media_type": "application/json"}`; the blob is on disk before the event is.
+2. Data that itself looks like such a reference, in such a place, is put into a blob too: so a reference there is
+   always one. Elsewhere `$blob` is data.
+3. Should the line still exceed its limit, its largest members follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.core.strict_json import loads as strict_loads
+from cogcli.episode.folder import Folder, disk_refusal
+from cogcli.episode.layout import BLOBS, is_digest
+
+SPILL: Final = 64 * 1024
+"""Bytes of JSON above which a member becomes a blob."""
+MAX_LINE: Final = 1024 * 1024
+MAX_BLOB: Final = 256 * 1024 * 1024
+MARK: Final = b'"$blob"'
+"""What a line holds if any of its keys is `$blob`."""
+_ROOM: Final = MAX_LINE - 64 * 1024
+_MEMBERS: Final = ("request", "reply")
+
+Put = Callable[[bytes], str]
+Get = Callable[[str], "bytes | None"]
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a payload member is a reference to a blob."""
+    return (
+        type(value) is dict
+        and value.keys() == {"$blob", "bytes", "media_type"}
+        and is_digest(value["$blob"])
+        and type(value["bytes"]) is int
+        and value["media_type"] == "application/json"
+    )
+
+
+def spilled(payload: dict[str, Any], put: Put) -> dict[str, Any]:
+    """The payload as it stands in the log; large members are handed to `put`, which gives their digest."""
+    kept: dict[str, int] = {}
+    result = {}
+    for key, value in payload.items():
+        inner = _spilled_attempts(value, put) if key == "attempts" and type(value) is list else value
+        text = orjson.dumps(inner)
+        if len(text) > SPILL or is_reference(inner):
+            inner = _reference(text, put)
+        else:
+            kept[key] = len(text)
+        result[key] = inner
+    while sum(kept.values()) > _ROOM:
+        largest = max(kept, key=kept.__getitem__)
+        del kept[largest]
+        result[largest] = _reference(orjson.dumps(result[largest]), put)
+    return result
+
+
+def _spilled_attempts(attempts: list[Any], put: Put) -> list[Any]:
+    return [_spilled_attempt(attempt, put) if type(attempt) is dict else attempt for attempt in attempts]
+
+
+def _spilled_attempt(attempt: dict[str, Any], put: Put) -> dict[str, Any]:
+    result = dict(attempt)
+    for key in _MEMBERS:
+        if key in attempt:
+            text = orjson.dumps(attempt[key])
+            if len(text) > SPILL or is_reference(attempt[key]):
+                result[key] = _reference(text, put)
+    return result
+
+
+def _reference(text: bytes, put: Put) -> dict[str, Any]:
+    return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
+
+
+def resolved(payload: dict[str, Any], get: Get) -> dict[str, Any]:
+    """The payload as folds see it. A reference whose blob is missing or altered stays a reference."""
+    result = {key: _value(member, get) for key, member in payload.items()}
+    attempts = result.get("attempts")
+    if type(attempts) is list:
+        result["attempts"] = [_resolved_attempt(attempt, get) for attempt in attempts]
+    return result
+
+
+def _resolved_attempt(attempt: Any, get: Get) -> Any:
+    if type(attempt) is not dict:
+        return attempt
+    return {key: _value(member, get) if key in _MEMBERS else member for key, member in attempt.items()}
+
+
+def _value(member: Any, get: Get) -> Any:
+    if not is_reference(member):
+        return member
+    data = get(member["$blob"])
+    if data is None or len(data) != member["bytes"]:
+        return member
+    with suppress(JsonRefused):
+        return parsed(data)
+    return member
+
+
+def references(payload: dict[str, Any]) -> list[str]:
+    """The digests of the blobs that a payload names, before it is resolved."""
+    found = [member["$blob"] for member in payload.values() if is_reference(member)]
+    attempts = payload.get("attempts")
+    for attempt in attempts if type(attempts) is list else ():
+        if type(attempt) is dict:
+            found += [attempt[key]["$blob"] for key in _MEMBERS if is_reference(attempt.get(key))]
+    return found
+
+
+def parsed(data: bytes) -> Any:
+    """One JSON text, strictly: what we wrote ourselves is known by giving the same bytes again. Raises JsonRefused."""
+    try:
+        value = orjson.loads(data)
+        if data[1:2] == b"\n":  # a document, whose lines are indented
+            known = orjson.dumps(value, option=orjson.OPT_INDENT_2) == data.removesuffix(b"\n")
+        else:
+            known = orjson.dumps(value) == data
+        if known:
+            return value
+    except (ValueError, TypeError):
+        pass
+    return strict_loads(data, max_bytes=MAX_BLOB, max_nodes=10_000_000)
+
+
+class BlobFolder:
+    """The blobs of one episode, named by their content."""
+
+    def __init__(self, folder: Folder, *, sync: bool = True) -> None:
+        self._episode = folder
+        self._sync = sync
+        self._folder: Folder | None = None
+        self._written: set[str] = set()
+
+    def put(self, data: bytes) -> str:
+        """Keep bytes; gives `sha256:...`. On disk when this returns. Raises EnvironmentRefusal `env.disk`."""
+        name = sha256(data).hexdigest()
+        if name not in self._written:
+            self._made().replace(name, data, sync=self._sync)
+            self._written.add(name)
+        return f"sha256:{name}"
+
+    def _made(self) -> Folder:
+        if self._folder is None:
+            try:
+                self._folder = self._opened()
+            except OSError as error:
+                raise disk_refusal(self._episode.path / BLOBS, error) from error
+        return self._folder
+
+    def _opened(self) -> Folder:
+        try:
+            return self._episode.make(BLOBS)
+        except FileExistsError:
+            return self._episode.sub(BLOBS)
+
+    def get(self, digest: str) -> bytes | None:
+        """The bytes of a blob, or None where it is missing, no regular file, or not what its name says."""
+        if not is_digest(digest):
+            return None
+        try:
+            if self._folder is None:
+                self._folder = self._episode.sub(BLOBS)
+            data = self._folder.read(digest[7:], limit=MAX_BLOB)
+        except (OSError, FileRefused):
+            return None
+        return data if sha256(data).hexdigest() == digest[7:] else None
+
+    def close(self) -> None:
+        """Give the directory back; may be called twice."""
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None

@@ -1,0 +1,294 @@
+"""Writing the log so that nothing is lost (episode.md, Writing).
+
+1. The directory is created exclusively; `events.jsonl` is append-only and locked while its run is alive. The kernel
+   releases the lock when the process dies.
+2. An event is one write of one whole line: once `append` returns, it survives the process.
+3. `process`: synced where the caller says `durable` (before an effect leaves, after its result) and at the end.
+   `power`: synced with every event. `none`: never.
+4. The first sync also puts the directory and its own entry on disk.
+5. A failed write or sync is final. It is never retried as if it had worked: what was written in part is cut off
+   again, and every later append is refused in the same words. On a full disk one event may still be written, the
+   root's terminal event, into the room that the ballast gives back.
+6. Secrets are masked when the line is built. What only its key name betrays is masked in the log alone: the event
+   handed back holds it, so that a run goes on with its values.
+7. Large members are in their blobs before the line that names them.
+8. Time never goes back: an event whose clock did carries the time of the one before, and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+import orjson
+
+from cogcli.core.errors import EnvironmentRefusal, InternalError
+from cogcli.core.ports import Clock, IdSource
+from cogcli.core.redact import Redactor
+from cogcli.episode.ballast import FULL, Ballast
+from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spilled
+from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
+from cogcli.episode.layout import BALLAST, EVENTS, LEARN
+from cogcli.episode.leftovers import unmake
+from cogcli.episode.reading import EventLog, read_events
+from cogcli.events.envelope import Draft, Event, to_json
+
+if TYPE_CHECKING:
+    from cogcli.episode.signing import Sign
+
+DURABILITY: Final = ("process", "power", "none")
+
+
+def first_link(episode_id: str) -> str:
+    """What the first line of a log names as the line before it."""
+    return _digest(f"cogcli/events/1:{episode_id}".encode())
+
+
+def _digest(data: bytes | memoryview) -> str:
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+def _locked_log(folder: Folder) -> int:
+    fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+class End(NamedTuple):
+    """Where a log ends: what the next event goes on from."""
+
+    sequence: int
+    head: str
+    timestamp: str
+    size: int
+    root: str
+    """The run that the log begins with."""
+
+
+class Journal:
+    """The log of one run in progress; only its coordinator appends. An EventSink."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        *,
+        episode_id: str,
+        trace_id: str,
+        clock: Clock,
+        ids: IdSource,
+        redactor: Redactor,
+        durability: str = "process",
+        sign: Sign | None = None,
+        going_on: tuple[int, End] | None = None,
+    ) -> None:
+        """Start a log in an empty directory, which the journal then owns. Raises OSError.
+
+        `going_on`: the descriptor of a log that is there, opened for appending and locked, and where it ends.
+        """
+        if durability not in DURABILITY:
+            raise ValueError(f"durability is {' or '.join(DURABILITY)}")
+        self.episode_id = episode_id
+        self.trace_id = trace_id
+        self.folder = folder
+        self.sign = sign
+        """What signs the manifest, where one is to be signed."""
+        self._clock = clock
+        self._ids = ids
+        self._redactor = redactor
+        self._each = durability == "power"
+        self._syncs = durability != "none"
+        self._blobs = BlobFolder(folder, sync=self._syncs)
+        self._failed: OSError | None = None
+        self._final = False
+        """Nothing may follow, whatever room there is: a sync failed, or a part of a line could not be cut off."""
+        self._placed = False
+        fd, end = going_on or (_locked_log(folder), End(0, first_link(episode_id), "", 0, ""))
+        self._fd = fd
+        self._sequence, self._head, self._timestamp, self._size, self._root = end
+        try:
+            self._ballast = Ballast(folder, anew=going_on is not None)
+            if going_on is None:
+                os.close(folder.create(LEARN, os.O_WRONLY))
+        except BaseException:
+            if going_on is None:
+                os.close(fd)
+            raise
+
+    @property
+    def directory(self) -> Path:
+        """Where the episode is."""
+        return self.folder.path
+
+    def append(self, draft: Draft, *, durable: bool = False) -> Event:
+        """The event as it enters the run's state (rule 6). Raises EnvironmentRefusal `env.disk`."""
+        payload = self._redactor.mask(draft.payload)
+        event = self._append(draft, payload, durable)
+        if payload is draft.payload:
+            return event
+        return event._replace(payload=self._redactor.mask_known(draft.payload))
+
+    def append_derived(self, draft: Draft) -> Event:
+        """Append what only repeats what is on disk, in the same words: masked already; durable."""
+        return self._append(draft, draft.payload, True)
+
+    def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:
+        last = draft.phase == "terminate" and draft.run_id == self._root
+        if self._failed is not None and not (last and self._made_room()):
+            raise disk_refusal(self.directory / EVENTS, self._failed)
+        event = self._placed_event(draft, payload)
+        line = self._line(event)
+        self._write(line, last=last)
+        if not self._sequence:
+            self._root = draft.run_id
+        self._sequence += 1
+        self._timestamp = event.timestamp
+        self._head = _digest(memoryview(line)[:-1])
+        if self._each or (durable and self._syncs):
+            self.sync()
+        return event
+
+    def _placed_event(self, draft: Draft, payload: dict[str, Any]) -> Event:
+        timestamp, clamped = self._clock.now(), None
+        if timestamp < self._timestamp:
+            timestamp, clamped = self._timestamp, "clamped"
+        return Event(
+            self._sequence,
+            f"ev_{self._ids.ulid()}",
+            timestamp,
+            self.episode_id,
+            draft.run_id,
+            self.trace_id,
+            draft.phase,
+            draft.event_type,
+            payload,
+            draft.step_id,
+            draft.agent_id,
+            draft.caused_by,
+            draft.evidence_ids,
+            draft.metrics,
+            self._head,
+            clamped,
+        )
+
+    def _line(self, event: Event) -> bytes:
+        try:
+            line = orjson.dumps(to_json(event), option=orjson.OPT_APPEND_NEWLINE)
+            if len(line) > SPILL or MARK in line:
+                short = event._replace(payload=spilled(event.payload, self._blobs.put))
+                line = orjson.dumps(to_json(short), option=orjson.OPT_APPEND_NEWLINE)
+        except TypeError as error:
+            raise InternalError("internal", f"event {event.event_type} holds no JSON: {error}") from error
+        except EnvironmentRefusal as error:
+            self._failed = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(str(error))
+            raise
+        if len(line) > MAX_LINE:
+            raise InternalError("internal", f"event {event.event_type} is longer than {MAX_LINE:,} bytes")
+        return line
+
+    def _write(self, line: bytes, *, last: bool) -> None:
+        try:
+            write_all(self._fd, line)
+        except OSError as error:
+            self._take_back()
+            self._failed = error
+            if not (last and self._made_room()):
+                self._refuse(error)
+            self._write(line, last=False)
+            return
+        self._size += len(line)
+
+    def _take_back(self) -> None:
+        """Cut off what a failed write left."""
+        try:
+            os.ftruncate(self._fd, self._size)
+        except OSError:
+            self._final = True
+
+    @property
+    def stopped_by_full_disk(self) -> bool:
+        """Whether nothing but the end of the run can be written any more."""
+        return self._failed is not None and self._failed.errno in FULL and not self._final
+
+    def _made_room(self) -> bool:
+        """Whether a full disk has room again, for what ends the run."""
+        if not self.stopped_by_full_disk or not self._ballast.free():
+            return False
+        self._failed = None
+        return True
+
+    def sync(self) -> None:
+        """Put all that was appended on disk, unless durability is `none`. Raises EnvironmentRefusal `env.disk`."""
+        if self._failed is not None:
+            raise disk_refusal(self.directory / EVENTS, self._failed)
+        if not self._syncs:
+            return
+        try:
+            if not os.fstat(self._fd).st_nlink:
+                raise OSError("the file was removed")
+            fdatasync(self._fd)
+            if not self._placed:
+                self.folder.sync_with_parent()
+                self._placed = True
+        except OSError as error:
+            self._final = True
+            self._refuse(error)
+
+    def _refuse(self, error: OSError) -> NoReturn:
+        self._failed = error
+        raise disk_refusal(self.directory / EVENTS, error) from error
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep a document beside the log, known secrets masked; gives `sha256:...`. On disk when this returns."""
+        with contextlib.suppress(UnicodeDecodeError):
+            text = data.decode()
+            data = self._redactor.mask_text(text).encode()
+        return self._blobs.put(data)
+
+    def cut(self, size: int) -> None:
+        """Cut off what follows the last committed line, on disk when this returns. Raises EnvironmentRefusal."""
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            self._final = True
+            self._refuse(error)
+        self.sync()
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Make `data` the whole content of one of the episode's files. Raises EnvironmentRefusal `env.disk`."""
+        self.folder.replace(name, data, sync=self._syncs)
+
+    def events(self) -> EventLog:
+        """What is on disk so far."""
+        return read_events(self.folder)
+
+    def free_ballast(self) -> None:
+        """Give back the room kept for the end: it is being written. Raises EnvironmentRefusal `env.disk`."""
+        try:
+            self._ballast.remove()
+        except OSError as error:
+            raise disk_refusal(self.directory / BALLAST, error) from error
+
+    def discard(self) -> bool:
+        """Take back an episode in which nothing was committed; whether that was so. Closes the journal."""
+        if self._sequence or self._size:
+            return False
+        unmake(self.folder)
+        self.close()
+        return True
+
+    def close(self) -> None:
+        """Release the lock and the ballast; may be called twice."""
+        if self._fd >= 0:
+            self._ballast.free()
+            os.close(self._fd)
+            self._fd = -1
+            self._blobs.close()
+            self.folder.close()

@@ -1,0 +1,70 @@
+"""What an episode directory holds, and the grammars of every name that becomes part of a path."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+EVENTS: Final = "events.jsonl"
+LEARN: Final = "learn.jsonl"
+STATE: Final = "state.json"
+SUMMARY: Final = "summary.json"
+MANIFEST: Final = "manifest.json"
+CONTEXT: Final = "context.json"
+DECISION: Final = "decision.json"
+TORN: Final = "events.torn"
+BLOBS: Final = "blobs"
+BALLAST: Final = ".ballast"
+"""Space kept free while a run is alive; no part of an episode."""
+
+FILES: Final = (EVENTS, LEARN, STATE, SUMMARY, MANIFEST, CONTEXT, DECISION, TORN)
+"""Every file an episode may hold beside its blobs."""
+
+OPEN_LINKS: Final = {"events": EVENTS, "learn": LEARN}
+TERMINAL_LINKS: Final = {**OPEN_LINKS, "summary": SUMMARY, "manifest": MANIFEST}
+
+_ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
+# Ours are upper case, those of other tools lower case and no ULIDs: no two differ by case alone.
+_EPISODE_ID = re.compile(rf"ep_(?:{_ULID}|(?!{_ULID.lower()}$)[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)")
+_OWN_ID = re.compile(rf"ep_{_ULID}")
+_TRACE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_BLOB = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+EVENT_ID: Final = re.compile(rf"ev_{_ULID}")
+TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+MAX_ID: Final = 64
+
+
+def is_episode_id(text: str) -> bool:
+    """Whether a text may name an episode's directory: ours, or one of another tool."""
+    return len(text) <= MAX_ID and _EPISODE_ID.fullmatch(text) is not None
+
+
+def is_own_id(text: str) -> bool:
+    """Whether a text is an id as we make them: `ep_` and a ULID."""
+    return _OWN_ID.fullmatch(text) is not None
+
+
+def is_trace_id(text: str) -> bool:
+    """Whether a text is a trace id."""
+    return _TRACE_ID.fullmatch(text) is not None
+
+
+def is_digest(value: object) -> bool:
+    """Whether a value is `sha256:` and 64 hex digits."""
+    return type(value) is str and _DIGEST.fullmatch(value) is not None
+
+
+def is_blob_name(name: str) -> bool:
+    """Whether a file name inside `blobs/` is one."""
+    return _BLOB.fullmatch(name) is not None
+
+
+def is_link(value: object) -> bool:
+    """Whether a value of `links` is a plain file name inside the episode."""
+    return type(value) is str and value in FILES
+
+
+def kind_of(name: str) -> str:
+    """The kind of a file as the manifest says it: its stem, or `blob`."""
+    return "blob" if name.startswith(f"{BLOBS}/") else name.partition(".")[0]

@@ -1,0 +1,145 @@
+"""`learn.jsonl`: at the end of a run one reflection, with proposals drawn from what happened.
+
+Proposals are suggestions with evidence; nothing applies them by itself. What happened many times is one proposal, with
+a count and the first few events that show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import orjson
+
+from cogcli.core.canonical import digest
+from cogcli.episode import summary
+from cogcli.episode.account import Account
+from cogcli.episode.tally import Use
+
+MAX_PROPOSALS: Final = 100
+MAX_EVIDENCE: Final = 10
+NEARLY: Final = 0.8
+
+
+def first_link(episode_id: str) -> str:
+    """What the first line of `learn.jsonl` names as the line before it."""
+    return digest(f"cogcli/learn/1:{episode_id}".encode())
+
+
+def learned(account: Account) -> bytes:
+    """The whole of `learn.jsonl` for a log whose root run has ended."""
+    return orjson.dumps(reflection_of(account), option=orjson.OPT_APPEND_NEWLINE)
+
+
+def reflection_of(account: Account) -> dict[str, Any]:
+    """The reflection on a root run, fixed by its log."""
+    ended = account.projection.terminated
+    if ended is None:
+        raise ValueError("the run has not ended")
+    return {
+        "seq": 0,
+        "id": f"lr_{ended.id.removeprefix('ev_')}",
+        "timestamp": ended.timestamp,
+        "episode_id": ended.episode_id,
+        "run_id": ended.run_id,
+        "entry_type": "reflection",
+        "agent_id": "system",
+        "basis": {
+            "success": summary.success(account),
+            "reasons": _reasons(account),
+            "latencies": _latencies(account),
+            "counts": summary.counts(account),
+        },
+        "proposals": list(_proposals(account))[:MAX_PROPOSALS],
+        "evidence_ids": [ended.id],
+        "caused_by": ended.id,
+        "prev": first_link(ended.episode_id),
+    }
+
+
+def _reasons(account: Account) -> list[str]:
+    ended = account.projection.terminated
+    payload = ended.payload if ended and type(ended.payload) is dict else {}
+    error = account.projection.error() or {}
+    given = (payload.get("status_reason"), error.get("code"), error.get("message"))
+    return list(dict.fromkeys(reason for reason in given if type(reason) is str and reason))
+
+
+def _latencies(account: Account) -> dict[str, Any]:
+    latencies = summary.step_latency_ms(account)
+    slowest = max(latencies, key=latencies.__getitem__, default=None)
+    return {
+        "total_ms": sum(latencies.values()),
+        "max_ms": max(latencies.values(), default=0),
+        "slowest_step": slowest,
+    }
+
+
+def _proposals(account: Account) -> Iterator[dict[str, Any]]:
+    yield from _fallbacks(account)
+    yield from _slow_steps(account)
+    yield from _second_tries(account)
+    yield from _spent_budgets(account)
+    yield from _missing_outputs(account)
+
+
+def _fallbacks(account: Account) -> Iterator[dict[str, Any]]:
+    for binding, uses in _grouped(account.tally.fallbacks).items():
+        text = f"binding `{binding}` needed its fallback: repair it, or make the fallback the first choice"
+        yield _proposal("binding-fallback", binding, text, uses)
+
+
+def _slow_steps(account: Account) -> Iterator[dict[str, Any]]:
+    options = account.projection.asked.get("options")
+    limit = options.get("step_timeout_seconds") if type(options) is dict else None
+    if not isinstance(limit, int | float) or limit <= 0:
+        return
+    # Past the limit the step had one of its own.
+    slow = [use for use, latency in account.tally.timed if NEARLY < latency / (limit * 1000) <= 1]
+    for step, uses in _grouped(slow).items():
+        yield _proposal("step-timeout", step, f"step `{step}` used more than 80 % of its {limit:g} s", uses)
+
+
+def _second_tries(account: Account) -> Iterator[dict[str, Any]]:
+    for step, tries in account.tally.retried.items():
+        if all(succeeded for succeeded, _ in tries):
+            text = f"step `{step}` always succeeded on the second try: look at what fails the first time"
+            yield _proposal("second-try", step, text, [use for _, use in tries])
+
+
+def _spent_budgets(account: Account) -> Iterator[dict[str, Any]]:
+    for name, budget in summary.budgets(account).items():
+        limit, used = budget["limit"], budget["used"]
+        if limit and used is not None and used / limit > NEARLY:
+            text = f"budget `{name}` was nearly spent: {used} of {limit}"
+            yield _proposal("budget-spent", name, text, _ending(account))
+
+
+def _missing_outputs(account: Account) -> Iterator[dict[str, Any]]:
+    ended = account.projection.terminated
+    missing = ended.payload.get("required_missing") if ended and type(ended.payload) is dict else None
+    for name in missing if type(missing) is list else ():
+        text = f"output `{name}` was never produced: no step that ran writes it"
+        yield _proposal("output-missing", str(name), text, _ending(account))
+
+
+def _ending(account: Account) -> list[Use]:
+    ended = account.projection.terminated
+    return [Use("", ended.id)] if ended else []
+
+
+def _grouped(uses: Iterable[Use]) -> dict[str, list[Use]]:
+    groups: dict[str, list[Use]] = {}
+    for use in uses:
+        groups.setdefault(use.about, []).append(use)
+    return groups
+
+
+def _proposal(kind: str, about: str, text: str, uses: list[Use]) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "about": about,
+        "suggestion": text,
+        "count": len(uses),
+        "evidence_ids": [use.evidence for use in uses[:MAX_EVIDENCE]],
+    }

@@ -1,0 +1,86 @@
+"""`manifest.json`: what a finished episode consists of. Its presence seals the episode."""
+
+from __future__ import annotations
+
+import stat
+from hashlib import sha256
+from typing import Any, Final
+
+from cogcli.core.canonical import digest
+from cogcli.episode.folder import TEMPORARY, Folder
+from cogcli.episode.journal import first_link
+from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, MANIFEST, kind_of
+from cogcli.episode.reading import Lines
+
+SCHEMA: Final = "manifest/1"
+
+
+def manifest_of(
+    *,
+    episode_id: str,
+    created_at: str,
+    files: list[dict[str, Any]],
+    chain: dict[str, Any],
+    pins: dict[str, Any],
+) -> dict[str, Any]:
+    """The manifest of an episode. `created_at` is the last event's timestamp."""
+    return {
+        "schema_version": SCHEMA,
+        "episode_id": episode_id,
+        "created_at": created_at,
+        "files": files,
+        "chain": chain,
+        "pins": pins,
+        "signature": None,
+    }
+
+
+def entry(name: str, digest: str, size: int) -> dict[str, Any]:
+    """One file of a manifest; `digest` is plain hex, as `sha256sum` prints it."""
+    return {"name": name, "sha256": digest, "size_bytes": size, "kind": kind_of(name)}
+
+
+def files_of(folder: Folder) -> list[dict[str, Any]]:
+    """Every file but the manifest itself, by name. Raises FileRefused."""
+    names = [(folder, name, name) for name in _regular(folder) if name != MANIFEST]
+    try:
+        kept = folder.sub(BLOBS)
+    except OSError:
+        return [_entry(*name) for name in names]
+    with kept:
+        names += [(kept, name, f"{BLOBS}/{name}") for name in _regular(kept)]
+        return sorted((_entry(*name) for name in names), key=_name)
+
+
+def _regular(folder: Folder) -> list[str]:
+    return [
+        name
+        for name, found in folder.entries().items()
+        if stat.S_ISREG(found.st_mode) and not name.startswith(TEMPORARY) and name != BALLAST
+    ]
+
+
+def _name(entry: dict[str, Any]) -> str:
+    name: str = entry["name"]
+    return name
+
+
+def _entry(folder: Folder, name: str, shown: str) -> dict[str, Any]:
+    return entry(shown, *measured(folder, name))
+
+
+def measured(folder: Folder, name: str) -> tuple[str, int]:
+    """Hash and size of a file. Raises FileRefused."""
+    content, size = sha256(), 0
+    for chunk in folder.chunks(name):
+        content.update(chunk)
+        size += len(chunk)
+    return content.hexdigest(), size
+
+
+def chain_of(folder: Folder, episode_id: str) -> dict[str, Any]:
+    """How many lines the log has, and the hash of the last. Raises FileRefused."""
+    count, last = 0, None
+    for count, last in Lines(folder.chunks(EVENTS)):  # noqa: B007
+        pass
+    return {"events": count, "head": first_link(episode_id) if last is None else digest(last)}

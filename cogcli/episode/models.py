@@ -1,0 +1,292 @@
+"""The shape of the documents of an episode, for schemas and for whoever checks a document from elsewhere.
+
+Nothing on the way of a run imports this module.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Json = dict[str, Any]
+Count = Annotated[int, Field(ge=0)]
+Ratio = Annotated[float, Field(ge=0, le=1)]
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+FileName = Annotated[str, Field(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
+StepStatus = Literal["pending", "running", "done", "skipped", "failed", "vetoed"]
+Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
+Number = int | float
+
+
+class Part(BaseModel):
+    """What all parts share: no keys but the declared ones and `x-...`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+
+class SkillRef(Part):
+    """Which skill ran."""
+
+    id: str
+    version: str | None = None
+
+
+class Episode(Part):
+    """Which run this is; `run_id`, `trace_id` and `skill` are missing where another tool wrote the log."""
+
+    id: str
+    seed: Number | None = None
+    tags: Json | None = None
+    using: str | None = None
+    started_at: str
+    intuition_mode: Literal["advisory", "interventive", "hybrid"] = "advisory"
+    run_id: str | None = None
+    trace_id: str | None = None
+    skill: SkillRef | None = None
+
+
+class Goal(Part):
+    """What was asked."""
+
+    task: str
+    type: Literal["task"] = "task"
+
+
+class Belief(Part):
+    """A statement held true."""
+
+    statement: str
+    confidence: Ratio
+    provenance: str
+    timestamp: str | None = None
+
+
+class PlanStep(Part):
+    """One step and where it stands."""
+
+    id: str
+    kind: Literal["detect", "analyze", "plan", "act", "verify", "review"]
+    description: str
+    status: StepStatus
+    rationale: str | None = None
+    depends_on: list[Any] | None = None
+    inputs: Json | None = None
+    outputs: Json | None = None
+
+
+class Plan(Part):
+    """The latest plan."""
+
+    source: str | None = None
+    updated_at: str | None = None
+    rationale: str | None = None
+    steps: list[PlanStep]
+
+
+class Fact(Part):
+    """One thing remembered."""
+
+    key: str
+    value: Any
+    timestamp: str | None = None
+    provenance: str | None = None
+
+
+class Memory(Part):
+    """What was remembered in the run."""
+
+    facts: list[Fact]
+    scratchpad: str | None = None
+
+
+class Action(Part):
+    """One thing done."""
+
+    id: str
+    kind: str | None = None
+    tool: str | None = None
+    input_excerpt: str | None = None
+    output_excerpt: str | None = None
+    result_status: str | None = None
+    step_id: str | None = None
+    provenance: str | None = None
+    result_artifacts: list[Any] | None = None
+    duration_ms: Number | None = None
+    timestamp: str
+
+
+class Outcomes(Part):
+    """How the run ended, or where it stands."""
+
+    status: Outcome
+    actions: list[Action]
+    metrics: Json
+    artifacts: list[str]
+    error: Json | None
+    outputs: Json
+
+
+class Links(Part):
+    """The files of the episode; summary and manifest of terminal runs only."""
+
+    events: Literal["events.jsonl"]
+    learn: Literal["learn.jsonl"]
+    summary: Literal["summary.json"] | None = None
+    manifest: Literal["manifest.json"] | None = None
+
+
+class StateDocument(Part):
+    """`state.json`."""
+
+    version: Literal["1.0"]
+    state_schema_version: Literal["1.0.0"]
+    episode: Episode
+    goal: Goal
+    beliefs: list[Belief]
+    plan: Plan
+    memory: Memory
+    outcomes: Outcomes
+    links: Links
+
+
+class Counts(Part):
+    """What happened how often. Steps are the root run's."""
+
+    steps: dict[StepStatus, Count]
+    calls: Count
+    retries: Count
+    fallbacks: Count
+    vetoes: Count
+    approvals: Count
+
+
+class Metrics(Part):
+    """One formula each; ratios are null where there is nothing to divide by, times are milliseconds."""
+
+    success: bool
+    plan_adherence: Ratio | None
+    tool_coverage: Ratio | None
+    veto_count: Count
+    would_veto_count: Count
+    retry_count: Count
+    fallback_count: Count
+    first_action_ms: Number | None
+    time_to_veto_ms: Number | None
+    step_latency_ms: dict[str, Count]
+    llm_calls: Count
+    tool_calls: Count
+    tokens_in: Count
+    tokens_out: Count
+
+
+class Budget(Part):
+    """What a run might use, and what it used."""
+
+    limit: Number
+    used: Number | None
+
+
+class Summary(Part):
+    """`summary.json`."""
+
+    schema_version: Literal["summary/1"]
+    episode_id: str
+    run_id: str | None
+    trace_id: str | None
+    task: str
+    skill: SkillRef | None
+    using: str | None
+    seed: Number | None
+    tags: Json
+    status: Outcome
+    status_reason: str | None
+    started_at: str
+    ended_at: str
+    duration_ms: Number | None
+    outputs: Json
+    error: Json | None
+    counts: Counts
+    metrics: Metrics
+    budgets: dict[str, Budget]
+
+
+class Latencies(Part):
+    """How long the steps took."""
+
+    total_ms: Count
+    max_ms: Count
+    slowest_step: str | None
+
+
+class Basis(Part):
+    """What a reflection rests on."""
+
+    success: bool
+    reasons: list[str]
+    latencies: Latencies
+    counts: Counts
+
+
+class Proposal(Part):
+    """A suggestion with evidence; nothing applies it by itself."""
+
+    kind: Literal["binding-fallback", "step-timeout", "second-try", "budget-spent", "output-missing"]
+    about: str
+    suggestion: str
+    count: Count
+    evidence_ids: list[str]
+
+
+class LearnEntry(Part):
+    """One line of `learn.jsonl`."""
+
+    seq: Count
+    id: Annotated[str, Field(pattern="^lr_")]
+    timestamp: str
+    episode_id: str
+    run_id: str | None
+    entry_type: Literal["reflection"]
+    agent_id: str
+    basis: Basis
+    proposals: list[Proposal]
+    evidence_ids: list[str]
+    caused_by: str
+    prev: Digest
+
+
+class ManifestFile(Part):
+    """One file of an episode."""
+
+    name: FileName
+    sha256: Hex
+    size_bytes: Count
+    kind: str
+
+
+class Chain(Part):
+    """The log's length and the hash of its last line."""
+
+    events: Count
+    head: Digest
+
+
+class Signature(Part):
+    """Who vouches for the manifest without this member."""
+
+    alg: Literal["ed25519"]
+    key_id: str
+    value: str
+
+
+class Manifest(Part):
+    """`manifest.json`."""
+
+    schema_version: Literal["manifest/1"]
+    episode_id: str
+    created_at: str
+    files: list[ManifestFile]
+    chain: Chain
+    pins: Json
+    signature: Signature | None

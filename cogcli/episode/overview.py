@@ -1,0 +1,145 @@
+"""One line about an episode, without folding its log: for lists and for finding one among many."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import parsed
+from cogcli.episode.document import milliseconds_between
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import EVENTS, MANIFEST, SUMMARY
+from cogcli.episode.lock import is_locked
+from cogcli.episode.reading import event_of, opened, parsed_line, unreadable
+from cogcli.episode.vocabulary import OUTCOMES, PROJECTION
+from cogcli.events.envelope import Event
+
+_SUMMARY_LIMIT: Final = 64 * 1024 * 1024
+_ENDS: Final = 256 * 1024
+"""Bytes read from either end of a log; a longer first line is not looked into."""
+
+
+class Overview(NamedTuple):
+    """An episode in a list. `status` is an outcome word, `running` or `interrupted`; `sealed`: it has a manifest."""
+
+    id: str
+    directory: Path
+    skill: str | None
+    status: str
+    started_at: str | None
+    duration_ms: int | float | None
+    trace_id: str | None
+    run_id: str | None
+    task: str | None
+    tags: dict[str, Any]
+    sealed: bool
+
+
+def overview(directory: Path) -> Overview:
+    """The episode in a directory. Raises EnvironmentRefusal `episode.unreadable` where there is no log."""
+    with opened(directory) as folder:
+        if folder.holds(MANIFEST):
+            row = _from_summary(folder)
+            if row is not None:
+                return row
+        return _from_log(folder)
+
+
+def _from_summary(folder: Folder) -> Overview | None:
+    try:
+        summary = parsed(folder.read(SUMMARY, limit=_SUMMARY_LIMIT))
+    except (FileRefused, JsonRefused):
+        return None
+    if type(summary) is not dict or summary.get("status") not in OUTCOMES:
+        return None
+    skill, tags = summary.get("skill"), summary.get("tags")
+    duration = summary.get("duration_ms")
+    return Overview(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_text(skill.get("id")) if type(skill) is dict else None,
+        status=summary["status"],
+        started_at=_text(summary.get("started_at")),
+        duration_ms=duration if type(duration) in (int, float) else None,
+        trace_id=_text(summary.get("trace_id")),
+        run_id=_text(summary.get("run_id")),
+        task=_text(summary.get("task")),
+        tags=tags if type(tags) is dict else {},
+        sealed=True,
+    )
+
+
+def _from_log(folder: Folder) -> Overview:
+    first, last = _ends_of_log(folder)
+    begun = first[0] if first else None
+    ended = next((event for event in last if event.phase == "terminate" and _is_root(event, begun)), None)
+    asked = begun.payload if begun and type(begun.payload) is dict else {}
+    skill, tags = asked.get("skill"), asked.get("tags")
+    return Overview(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_text(skill.get("id")) if type(skill) is dict else None,
+        status=_status(folder, ended, last),
+        started_at=begun.timestamp if begun else None,
+        duration_ms=milliseconds_between(begun.timestamp, last[0].timestamp) if begun and last else None,
+        trace_id=begun.trace_id if begun else None,
+        run_id=begun.run_id if begun else None,
+        task=_text(asked.get("task")),
+        tags=tags if type(tags) is dict else {},
+        sealed=folder.holds(MANIFEST),
+    )
+
+
+def _status(folder: Folder, ended: Event | None, last: list[Event]) -> str:
+    if ended is not None:
+        word = ended.payload.get("status") if type(ended.payload) is dict else None
+        return word if type(word) is str and word in OUTCOMES else "error"
+    if is_locked(folder):
+        return "running"
+    waits = bool(last) and last[0].event_type == PROJECTION
+    return "pending" if waits else "interrupted"
+
+
+def _is_root(event: Event, begun: Event | None) -> bool:
+    return begun is None or event.run_id in (None, begun.run_id)
+
+
+def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
+    """The first event, and the last ones with the newest first. Lines that cannot be read are passed over."""
+    try:
+        fd = folder.open_file(EVENTS)
+    except FileRefused as error:
+        raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+    try:
+        size = os.fstat(fd).st_size
+        start = os.pread(fd, _ENDS, 0)
+        offset = max(0, size - _ENDS)
+        end = os.pread(fd, _ENDS, offset) if offset else start
+    except OSError as error:
+        raise unreadable(folder.path, f"{EVENTS} cannot be read: {error.strerror}") from error
+    finally:
+        os.close(fd)
+    lines = end.split(b"\n")[1 if offset else 0 : -1]
+    head = start.partition(b"\n")
+    return _events([head[0]] if head[1] else []), _events(reversed(lines))
+
+
+def _events(lines: Any) -> list[Event]:
+    events = []
+    for line in lines:
+        try:
+            events.append(event_of(parsed_line(line), b"", _no_blob))
+        except JsonRefused:
+            continue
+    return events
+
+
+def _no_blob(digest: str) -> None:
+    return None
+
+
+def _text(value: Any) -> str | None:
+    return value if type(value) is str else None

@@ -1,0 +1,246 @@
+"""The projection: from the events of a log to `state.json` (episode.md, Projection).
+
+1. Pure: it reads no clock and nothing but the events. Equal events give equal bytes.
+2. `run.state_projection` events are ignored, so that a document projected again is the same: a fixed point.
+3. The root run is that of the first event. Of nested runs only actions count; what they called and used stands in the
+   closing event of the step that ran them.
+4. `episode.started_at` is the timestamp of the root's start event, an action's timestamp that of its act event.
+5. The plan follows the seed's contract (`plan_projection`), beliefs and memory follow `knowledge`.
+6. The outcome is that of the terminate event, `pending` without one. A word outside the vocabulary reads `error`.
+7. Summary and manifest are linked by terminal runs only.
+8. `x-cognitive` is the run's own state, brought there by the reducer of the live run.
+9. An event that the reducer cannot take changes nothing. Each repair is told to whoever asks: `verify` does.
+10. Memory grows with `state.json`, not with the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from cogcli.core.errors import CogcliError
+from cogcli.episode.actions import action_of
+from cogcli.episode.document import milliseconds_between
+from cogcli.episode.findings import Told, unheard
+from cogcli.episode.knowledge import Knowledge
+from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
+from cogcli.episode.plan_projection import PlanProjection
+from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, PROJECTION, SCHEMA_VERSION, VERSION
+from cogcli.events.envelope import Event
+from cogcli.mapping.apply import FINISHES, apply, begun
+from cogcli.state.execution import ExecutionState, snapshot
+
+_UNFIT: Final = (CogcliError, KeyError, TypeError, ValueError, AttributeError)
+"""What the reducer raises for a payload that is not one of ours."""
+_START_TYPES: Final = {
+    "task": str, "skill": dict, "inputs": dict, "frame": dict, "parent_run_id": str, "tags": dict, "using": str,
+    "intuition_mode": str,
+}  # fmt: skip
+
+
+class Projection:
+    """The document after the events fed so far. Memory in proportion to the document."""
+
+    def __init__(self, told: Told = unheard) -> None:
+        self._told = told
+        self._knowledge = Knowledge()
+        self._asked: dict[str, Any] = {}
+        self._began: Event | None = None
+        self._ended: Event | None = None
+        self._failed_step: str | None = None
+        self.plan = PlanProjection(told)
+        self.actions: list[dict[str, Any]] = []
+        self.artifacts: dict[str, None] = {}
+        self.state = ExecutionState("", "", "")
+        self.status = "pending"
+        """The outcome word."""
+        self.root: str | None = None
+        self.last: Event | None = None
+
+    @property
+    def terminated(self) -> Event | None:
+        """The root run's terminate event."""
+        return self._ended
+
+    @property
+    def started_at(self) -> str:
+        """When the root run started, the empty text before any event."""
+        return self._began.timestamp if self._began else ""
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The payload of the root's start event, members of a wrong type left out."""
+        return self._asked
+
+    def feed(self, event: Event) -> None:
+        """Take one event into account, in order of the log."""
+        if event.event_type == PROJECTION:
+            return
+        if self._began is None:
+            self._begin(event)
+        elif self.is_root(event):
+            self._feed_root(event)
+        if event.phase == "act":
+            action = action_of(event, len(self.actions) + 1)
+            if action is not None:
+                self.actions.append(action)
+        self.last = event
+
+    def is_root(self, event: Event) -> bool:
+        """Whether an event belongs to the root run; foreign logs may not say."""
+        return event.run_id == self.root or event.run_id is None or self.root is None
+
+    def _begin(self, event: Event) -> None:
+        self.root = event.run_id
+        self._began = event
+        if event.phase == "start":
+            self._start(event)
+        else:
+            self._told("the log does not begin with a start event")
+            self.state = ExecutionState(event.run_id or "", event.trace_id or "", "")
+            self._feed_root(event)
+
+    def _start(self, event: Event) -> None:
+        self._began = event
+        payload = event.payload if type(event.payload) is dict else {}
+        self._asked = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
+        try:
+            self.state = begun(event._replace(payload=self._asked))
+        except _UNFIT as error:
+            self._told(f"the start event gives no state: {error}")
+            self.state = ExecutionState(
+                event.run_id or "", event.trace_id or "", "", updated_at=event.timestamp
+            )
+
+    def _feed_root(self, event: Event) -> None:
+        if event.phase == "start" and not self._asked:
+            self._start(event)
+            return
+        self._reduce(event)
+        self.plan.feed(event)
+        if event.phase == "act":
+            self._feed_act(event)
+        elif event.phase == "terminate":
+            self._end(event)
+        else:
+            self._knowledge.hear(event)
+
+    def _reduce(self, event: Event) -> None:
+        try:
+            apply(self.state, event)
+            if event.event_type in FINISHES and event.payload.get("writes"):
+                self._knowledge.note_writes(event, event.payload["writes"])
+        except _UNFIT as error:
+            self._told(f"{event.event_type} changes no state: {error!r:.80}")
+
+    def _feed_act(self, event: Event) -> None:
+        payload = event.payload
+        if type(payload) is not dict:
+            return
+        artifacts = payload.get("result_artifacts")
+        if type(artifacts) is list and artifacts:
+            self.artifacts.update(dict.fromkeys(name for name in artifacts if type(name) is str))
+        if self._failed_step is None and payload.get("step_status") in ("failed", "vetoed"):
+            step_id = event.step_id or payload.get("step_id")
+            self._failed_step = step_id if type(step_id) is str else None
+
+    def _end(self, event: Event) -> None:
+        self._ended = event
+        word = self._final().get("status")
+        if type(word) is str and word in OUTCOMES:
+            self.status = word
+        else:
+            self.status = "error"
+            self._told(f"outcome {word!r:.40} reads `error`")
+
+    # -- the document -------------------------------------------------------------------------------------------------
+
+    def result(self) -> dict[str, Any]:
+        """`state.json` as an object. It shares values with this projection: turn it into bytes before feeding more."""
+        return {
+            "version": VERSION,
+            "state_schema_version": SCHEMA_VERSION,
+            "episode": self._episode(),
+            "goal": {"task": self.task(), "type": "task"},
+            "beliefs": self._knowledge.beliefs(self.state),
+            "plan": self.plan.result(),
+            "memory": self._knowledge.memory(self.state),
+            "outcomes": self._outcomes(),
+            "links": dict(TERMINAL_LINKS if self._ended else OPEN_LINKS),
+            "x-cognitive": snapshot(self.state),
+        }
+
+    def task(self) -> str:
+        """What was asked, in one line."""
+        goal = self.state.frame.goal
+        return self._asked.get("task") or (goal if type(goal) is str else "")
+
+    def _final(self) -> dict[str, Any]:
+        payload = self._ended.payload if self._ended else None
+        return payload if type(payload) is dict else {}
+
+    def _episode(self) -> dict[str, Any]:
+        began, asked = self._began, self._asked
+        mode = asked.get("intuition_mode")
+        episode: dict[str, Any] = {"id": began.episode_id if began else ""}
+        if type(asked.get("seed")) in (int, float):
+            episode["seed"] = asked["seed"]
+        episode.update((key, asked[key]) for key in ("tags", "using") if asked.get(key) is not None)
+        episode["started_at"] = self.started_at
+        episode["intuition_mode"] = mode if mode in INTUITION_MODES else INTUITION_MODES[0]
+        ours = {
+            "run_id": self.root,
+            "trace_id": began.trace_id if began else None,
+            "skill": asked.get("skill"),
+        }
+        episode.update({key: value for key, value in ours.items() if value is not None})
+        return episode
+
+    def _outcomes(self) -> dict[str, Any]:
+        outputs = self._final().get("outputs")
+        return {
+            "status": self.status,
+            "actions": self.actions,
+            "metrics": self.metrics(),
+            "artifacts": list(self.artifacts),
+            "error": self.error(),
+            "outputs": outputs if type(outputs) is dict else {},
+        }
+
+    def metrics(self) -> dict[str, Any]:
+        """Steps of the plan, time, and the run's own sums; then what else a terminate event measured."""
+        steps = self.plan.steps
+        metrics: dict[str, Any] = {
+            "steps_completed": sum(step["status"] == "done" for step in steps),
+            "steps_total": len(steps),
+            "duration_ms": self.duration_ms(),
+            **self.state.trace.metrics.as_dict(),
+        }
+        measured = self._final().get("metrics")
+        if type(measured) is dict:
+            metrics.update((key, value) for key, value in measured.items() if key not in metrics)
+        return metrics
+
+    def duration_ms(self) -> int | float | None:
+        """As the terminate event measured it, else from the start event to the last."""
+        measured = (self._ended.metrics or {}).get("duration_ms") if self._ended else None
+        if type(measured) in (int, float):
+            return measured
+        return milliseconds_between(self.started_at, self.last.timestamp) if self.last else None
+
+    def error(self) -> dict[str, Any] | None:
+        """Why the run did not end well, with the step where it went wrong."""
+        error = self._final().get("error")
+        if type(error) is str:
+            error = {"message": error}
+        if type(error) is not dict:
+            return None
+        return error if "step" in error else {**error, "step": self._failed_step}
+
+
+def project(events: Iterable[Event]) -> dict[str, Any]:
+    """`state.json` as an object, from the events of one log."""
+    projection = Projection()
+    for event in events:
+        projection.feed(event)
+    return projection.result()

@@ -1,0 +1,201 @@
+"""Reading a log: ours or another tool's, finished or being written.
+
+1. A line without its newline is not committed: whoever reads a run in progress sees a prefix.
+2. A last line that is no JSON is torn as well; one anywhere else is a finding, and reading stops before it.
+3. Only the seed's fields are expected. A member of a wrong type counts as absent; unknown phases and types are kept.
+4. Blobs are resolved: folds see values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.core.strict_json import loads as strict_loads
+from cogcli.episode import blobs
+from cogcli.episode.findings import Finding
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import EVENTS
+from cogcli.events.envelope import Event, from_json
+
+LONGEST_LINE: Final = 8 * 1024 * 1024
+"""Our own lines end at 1 MiB; other tools may not know that limit."""
+
+
+class Lines:
+    """The committed lines of a stream of bytes, numbered from 1, without their newlines.
+
+    Once iterated: `torn` is what follows the last newline, `too_long` the number of a line that stopped the reading.
+    """
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.torn = b""
+        self.too_long = 0
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        rest = b""
+        number = 0
+        for chunk in self._chunks:
+            *whole, rest = (rest + chunk if rest else chunk).split(b"\n")
+            for line in whole:
+                number += 1
+                yield number, line
+            if len(rest) > LONGEST_LINE:
+                self.too_long = number + 1
+                return
+        self.torn = rest
+
+
+class EventLog:
+    """An iterable of (line number, event). Once iterated: `torn` bytes were left out, `stopped` says why it ended,
+    `unresolved` counts the blobs that are missing, altered or cannot be read.
+
+    Iterating raises EnvironmentRefusal `episode.unreadable` where there is no log to open.
+    """
+
+    def __init__(self, source: Folder | Path | bytes) -> None:
+        self._source = source
+        self._lines = Lines(())
+        self.torn = 0
+        self.stopped: Finding | None = None
+        self.unresolved = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Event]]:
+        source = self._source
+        if isinstance(source, bytes):
+            yield from self._events([source], _no_blob)
+        elif isinstance(source, Path):
+            with opened(source) as folder:
+                yield from self._in(folder)
+        else:
+            yield from self._in(source)
+
+    def _in(self, folder: Folder) -> Iterator[tuple[int, Event]]:
+        with closing(blobs.BlobFolder(folder)) as kept:
+
+            def get(digest: str) -> bytes | None:
+                data = kept.get(digest)
+                self.unresolved += data is None
+                return data
+
+            try:
+                yield from self._events(folder.chunks(EVENTS), get)
+            except FileRefused as error:
+                raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+
+    def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
+        self._lines = Lines(chunks)
+        lines = iter(self._lines)
+        for number, line in lines:
+            try:
+                value = parsed_line(line)
+            except JsonRefused as error:
+                self._end(number, line, lines, error.message)
+                return
+            yield number, event_of(value, line, get_blob)
+        self.torn = len(self._lines.torn)
+        if self._lines.too_long:
+            self.stopped = _bad_line(self._lines.too_long, f"longer than {LONGEST_LINE:,} bytes")
+
+    def _end(self, number: int, line: bytes, rest: Iterator[tuple[int, bytes]], why: str) -> None:
+        more = next(rest, None) is not None
+        if more or self._lines.too_long:
+            self.stopped = _bad_line(number, why)
+        else:
+            self.torn = len(line) + 1 + len(self._lines.torn)
+
+
+def _bad_line(number: int, why: str) -> Finding:
+    return Finding("line.broken", "error", EVENTS, number, f"no event can be read here: {why}")
+
+
+def parsed_line(line: bytes) -> dict[str, Any]:
+    """The object of one line, strictly. Raises JsonRefused.
+
+    A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line
+    is read by the strict parser.
+    """
+    try:
+        value = orjson.loads(line)
+        known = orjson.dumps(value) == line
+    except (ValueError, TypeError):
+        known = False
+    if not known:
+        value = strict_loads(line, max_bytes=LONGEST_LINE, max_nodes=1_000_000)
+    if type(value) is not dict:
+        raise JsonRefused("json.type", "an event is an object")
+    return value
+
+
+def event_of(value: dict[str, Any], line: bytes, get_blob: blobs.Get) -> Event:
+    """The event of a parsed line, members of a wrong type left out, blobs resolved."""
+    event = from_json(value)
+    if not _well_typed(event):
+        event = _tidied(event)
+    if blobs.MARK in line and type(event.payload) is dict:
+        event = event._replace(payload=blobs.resolved(event.payload, get_blob))
+    return event
+
+
+def _well_typed(event: Event) -> bool:
+    return (
+        type(event.id) is str
+        and type(event.timestamp) is str
+        and type(event.episode_id) is str
+        and type(event.phase) is str
+        and (event.event_type is None or type(event.event_type) is str)
+        and (event.run_id is None or type(event.run_id) is str)
+        and (event.trace_id is None or type(event.trace_id) is str)
+        and (event.step_id is None or type(event.step_id) is str)
+        and (event.agent_id is None or type(event.agent_id) is str)
+        and (event.caused_by is None or type(event.caused_by) is str)
+        and (event.metrics is None or type(event.metrics) is dict)
+        and (event.seq is None or type(event.seq) is int)
+        and type(event.evidence_ids) in (list, tuple)
+        and (event.prev is None or type(event.prev) is str)
+    )
+
+
+_TEXTS: Final = ("event_type", "run_id", "trace_id", "step_id", "agent_id", "caused_by", "prev", "clock")
+
+
+def _tidied(event: Event) -> Event:
+    fixed: dict[str, Any] = {
+        name: value if type(value := getattr(event, name)) is str else ""
+        for name in ("id", "timestamp", "episode_id", "phase")
+    }
+    fixed |= {name: value if type(value := getattr(event, name)) is str else None for name in _TEXTS}
+    fixed["seq"] = event.seq if type(event.seq) is int else None
+    fixed["metrics"] = event.metrics if type(event.metrics) is dict else None
+    fixed["evidence_ids"] = event.evidence_ids if type(event.evidence_ids) is list else ()
+    return event._replace(**fixed)
+
+
+def read_events(source: Folder | Path | bytes) -> EventLog:
+    """The events of an episode's directory, by path or open, or of a log's bytes (then without blobs)."""
+    return EventLog(source)
+
+
+def _no_blob(digest: str) -> None:
+    return None
+
+
+def opened(path: Path) -> Folder:
+    """An episode's directory. Raises EnvironmentRefusal `episode.unreadable`."""
+    try:
+        return Folder.open(path)
+    except OSError as error:
+        raise unreadable(path, error.strerror or "cannot be opened") from error
+
+
+def unreadable(path: Path, why: str) -> EnvironmentRefusal:
+    """The error for a directory that is no readable episode."""
+    return EnvironmentRefusal("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))

@@ -1,0 +1,194 @@
+"""A log as the source of answers: what resume and replay hand to the engine in place of services and an empty log.
+
+1. An attempt is named by its run, its step path and its number. Its result is in the closing event, in `step.answered`,
+   or, where it failed before another attempt, in that attempt's `call.retried`.
+2. An intent without a result is in doubt. Nothing here decides what to do about it.
+3. An event that the engine tells again is answered with the recorded one, and changes state as it did then.
+4. What belongs to one sitting only (pauses, signals, approvals, projections) is never told again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+from cogcli.core.calls import Answer
+from cogcli.core.errors import FAILURE_OF, InternalError, RuntimeErrorBase
+from cogcli.core.refs import parse_target
+from cogcli.events.envelope import Draft, Event
+from cogcli.governance.approvals import Answered, Asked
+from cogcli.mapping.apply import FINISHES, TakenOver, Write
+
+_OF_ONE_SITTING: Final = frozenset(
+    ("run.paused", "run.resumed", "run.recovered", "run.aborting", "run.state_projection")
+)
+Key = tuple[str | None, str | None]
+
+
+class Recording:
+    """The calls of a log, and its events in the order of each step."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.closings: dict[Key, Event] = {}
+        self.intents: dict[Key, Event] = {}
+        self.repeats: dict[Key, list[Event]] = {}
+        self.resumptions: dict[Key, int] = {}
+        """How often a call in doubt was made again by a later sitting: the same attempt, sent once more."""
+        self.answers: dict[Key, dict[str, Any]] = {}
+        self.started: Event | None = None
+        self.last: Event | None = None
+        self.signal: str | None = None
+        """The signal that ended the run, if one did."""
+        self.requests: dict[str, Event] = {}
+        """Requests for approval by their id."""
+        self._answered: list[Event] = []
+        self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
+        for event in events:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        kind, key = event.event_type, (event.run_id, event.step_id)
+        self.last = event
+        if kind == "run.started" and self.started is None:
+            self.started = event
+        elif kind == "step.started":
+            self.intents[key] = event
+        elif kind == "call.retried" and event.payload["reason"] == "resumed":
+            self.resumptions[key] = self.resumptions.get(key, 0) + 1
+            return
+        elif kind == "call.retried":
+            self.repeats.setdefault(key, []).append(event)
+        elif kind == "step.answered":
+            self.answers[key] = event.payload["output"]
+        elif kind in FINISHES:
+            self.closings[key] = event
+        elif kind == "approval.requested":
+            self.requests[event.payload["approval_id"]] = event
+        elif kind in ("approval.granted", "approval.rejected"):
+            self._answered.append(event)
+        elif kind == "run.aborting":
+            self.signal = event.payload["signal"]
+        if kind not in _OF_ONE_SITTING and not (kind or "").startswith("approval."):
+            self._queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
+
+    @property
+    def approvals(self) -> tuple[Answered, ...]:
+        """What people answered, in order."""
+        return tuple(
+            answered(self.requests[event.payload["approval_id"]], event, used=self._used(event))
+            for event in self._answered
+            if event.payload["approval_id"] in self.requests
+        )
+
+    @property
+    def open_requests(self) -> list[Event]:
+        """Requests that nobody answered yet, the latest of each step."""
+        done = {event.payload["approval_id"] for event in self._answered}
+        latest = {e.step_id: e for id, e in self.requests.items() if id not in done}
+        return list(latest.values())
+
+    def _used(self, answer: Event) -> bool:
+        intent = self.intents.get((answer.run_id, answer.step_id))
+        closing = self.closings.get((answer.run_id, answer.step_id))
+        return any(e is not None and (e.seq or 0) > (answer.seq or 0) for e in (intent, closing))
+
+    @property
+    def results(self) -> dict[str, TakenOver]:
+        """The results of the root's steps that are done, by step path."""
+        root = self.started.run_id if self.started else None
+        return {
+            step_id or "": _taken_over(closing)
+            for (run_id, step_id), closing in self.closings.items()
+            if run_id == root and closing.event_type == "step.completed"
+        }
+
+    @property
+    def reused(self) -> dict[str, TakenOver]:
+        """The results that this log itself took over from an earlier one."""
+        root = self.started.run_id if self.started else None
+        marked = {
+            path for (run, path), c in self.closings.items() if run == root and "reused_from" in c.payload
+        }
+        return {path: result for path, result in self.results.items() if path in marked}
+
+    def told(self, draft: Draft) -> Event | None:
+        """The recorded event that stands for this draft, each once."""
+        queue = self._queues.get(_slot(draft.event_type, draft.run_id, draft.step_id))
+        return queue.popleft() if queue else None
+
+    @property
+    def untold(self) -> list[Event]:
+        """Recorded events that no draft stood for, in order."""
+        left = [event for queue in self._queues.values() for event in queue]
+        return sorted(left, key=lambda event: event.seq or 0)
+
+    def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
+        """What an attempt gave, or None where the log does not say."""
+        key = (run_id, step_id)
+        closing = self.closings.get(key)
+        attempts = closing.payload.get("attempts") or [] if closing else []
+        if number <= len(attempts):
+            return self._told_at_the_end(key, attempts[number - 1])
+        later = [event for event in self.repeats.get(key, ()) if event.payload["attempt"] == number + 1]
+        if later:
+            return error_of(later[0].payload.get("error") or {})
+        if key in self.answers and number == self._attempts_begun(key):
+            return Answer(self.answers[key])
+        return None
+
+    def in_doubt(self, run_id: str, step_id: str) -> bool:
+        """Whether the last intent of a step has no result."""
+        key = (run_id, step_id)
+        begun = self._attempts_begun(key)
+        return begun > 0 and key not in self.closings and self.result(run_id, step_id, begun) is None
+
+    def _attempts_begun(self, key: Key) -> int:
+        return (key in self.intents) + len(self.repeats.get(key, ()))
+
+    def _told_at_the_end(self, key: Key, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
+        if attempt.get("status") != "success":
+            return error_of(attempt)
+        output = self.answers.get(key) or self.closings[key].payload.get("output")
+        return Answer(output, attempt.get("usage")) if output is not None else None
+
+
+def _taken_over(closing: Event) -> TakenOver:
+    """What a closing event holds, and where that came from first."""
+    payload = closing.payload
+    targets = [(parse_target(write["target"]), write) for write in payload.get("writes") or ()]
+    return TakenOver(
+        payload.get("output") or {},
+        tuple(Write(target, write["strategy"], write["value"]) for target, write in targets if target),
+        payload.get("reused_from") or {"episode": closing.episode_id, "event": closing.id},
+    )
+
+
+def answered(request: Event, answer: Event, *, used: bool = False) -> Answered:
+    """A request and what a person said to it."""
+    payload = request.payload
+    asked = Asked(
+        payload["approval_id"],
+        payload["capability"],
+        payload["step_id"],
+        payload["action_hash"],
+        payload["evidence_hash"],
+        payload["expires_at"],
+        payload.get("gate") or "",
+    )
+    granted = answer.event_type == "approval.granted"
+    said = answer.payload
+    return Answered(asked, granted, said.get("by") or "", said.get("reason") or "", answer.timestamp, used)
+
+
+def _slot(kind: str | None, run_id: str | None, step_id: str | None) -> tuple[str | None, ...]:
+    """What drafts and events are matched by. A nested run gets its id from its first event, so that has none."""
+    return (kind, None if kind == "run.started" else run_id, step_id)
+
+
+def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
+    """The error that a recorded failure tells of."""
+    code = told.get("code") or "internal"
+    row = FAILURE_OF.get(code)
+    cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
+    return cls(code, told.get("message") or "", hint=told.get("hint") or "", left=told.get("left", True))

@@ -1,0 +1,136 @@
+"""Removing episodes for good.
+
+1. The lock is taken first, shared: no run can begin to write while it is held, and a run that writes keeps it away.
+2. With the lock held the episode is looked at again: whether it may go is judged by what it is then.
+3. The directory gets another name inside the runs directory before anything in it goes: nobody sees half an episode.
+   What a crash leaves under such a name is removed by the next who comes.
+4. An episode whose first event is not there yet is just being made, unless it has been like that for a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from cogcli.core.errors import CogcliError
+from cogcli.core.files import FileRefused
+from cogcli.episode.folder import Folder, disk_refusal
+from cogcli.episode.layout import EVENTS
+from cogcli.episode.overview import Overview, overview
+
+REMOVED: Final = ".gc-"
+"""How the names of directories begin that are no episodes any more."""
+_BEING_MADE: Final = 60.0
+"""Seconds."""
+
+
+def size_of(directory: Path) -> int:
+    """The bytes of all files in an episode, links not followed."""
+    total = 0
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                total += size_of(Path(entry.path))
+            else:
+                total += entry.stat(follow_symlinks=False).st_size
+    return total
+
+
+def is_being_made(row: Overview) -> bool:
+    """Whether an episode has no event yet and is not old (rule 4)."""
+    if row.started_at is not None:
+        return False
+    try:
+        return time.time() - os.stat(row.directory).st_mtime < _BEING_MADE
+    except OSError:
+        return True
+
+
+def remove(directory: Path, may_go: Callable[[Overview], bool]) -> bool:
+    """Remove an episode if it may still go when nobody can change it any more. Raises EnvironmentRefusal `env.disk`."""
+    try:
+        with Folder.open(directory.parent.resolve()) as runs, runs.sub(directory.name) as folder:
+            return _removed(runs, directory, folder, may_go)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise disk_refusal(directory, error) from error
+
+
+def _removed(runs: Folder, directory: Path, folder: Folder, may_go: Callable[[Overview], bool]) -> bool:
+    with _locked(folder) as locked:
+        if not locked or not _may_go(directory, may_go):
+            return False
+        name = f"{REMOVED}{directory.name}-{os.urandom(4).hex()}"
+        os.rename(directory.name, name, src_dir_fd=runs.fd, dst_dir_fd=runs.fd)
+        _delete(runs, name)
+    return True
+
+
+def remove_leftovers(runs_dir: Path) -> None:
+    """Remove what an earlier removal did not finish. Raises EnvironmentRefusal `env.disk`."""
+    try:
+        with Folder.open(runs_dir.resolve()) as runs:
+            for name in [entry.name for entry in os.scandir(runs.fd) if _is_leftover(entry)]:
+                with (
+                    contextlib.suppress(FileNotFoundError),
+                    runs.sub(name) as folder,
+                    _locked(folder) as locked,
+                ):
+                    if locked:
+                        _delete(runs, name)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise disk_refusal(runs_dir, error) from error
+
+
+def _is_leftover(entry: os.DirEntry[str]) -> bool:
+    return entry.name.startswith(REMOVED) and entry.is_dir(follow_symlinks=False)
+
+
+def _may_go(directory: Path, may_go: Callable[[Overview], bool]) -> bool:
+    try:
+        row = overview(directory)
+    except CogcliError:
+        return False
+    return not is_being_made(row) and may_go(row)
+
+
+@contextlib.contextmanager
+def _locked(folder: Folder) -> Iterator[bool]:
+    """Whether the log could be locked against writers; a directory without one needs no lock."""
+    try:
+        fd = folder.open_file(EVENTS)
+    except FileRefused as error:
+        yield error.reason == "missing"
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        locked = False
+    else:
+        locked = True
+    try:
+        yield locked
+    finally:
+        os.close(fd)
+
+
+def _delete(parent: Folder, name: str) -> None:
+    """Delete a directory tree, links themselves and not what they lead to. Another may do the same. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        with parent.sub(name) as folder:
+            for entry, found in folder.entries().items():
+                if stat.S_ISDIR(found.st_mode):
+                    _delete(folder, entry)
+                else:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(entry, dir_fd=folder.fd)
+        os.rmdir(name, dir_fd=parent.fd)

@@ -1,0 +1,300 @@
+"""Going on with an episode whose process died or whose run waits (episode.md, Writing 5; Resume).
+
+1. Nothing is touched before the lock is held. A held lock means that the run is alive: whoever else comes is told who
+   holds it, and leaves at once. A file system without locks is refused.
+2. Sealed episodes are never appended to. Links, FIFOs, files with a second name and files of no episode are refused.
+3. Every line must be what its chain says, every blob that it names be there. What follows the last committed line, or
+   a last line that is no JSON, is torn: cut off, its bytes first kept in `events.torn`, and `run.recovered` tells how
+   many. A bad line anywhere else is no accident: refused, nothing changed.
+4. A crash during recovery loses nothing either: bytes in `events.torn` that no `run.recovered` tells of were cut, or
+   were about to be.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.files import FileRefused
+from cogcli.core.ports import Clock, IdSource
+from cogcli.core.redact import Redactor
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode import blobs
+from cogcli.episode.ballast import holder
+from cogcli.episode.findings import Finding
+from cogcli.episode.folder import Folder, disk_refusal
+from cogcli.episode.journal import End, Journal
+from cogcli.episode.layout import EVENTS, MANIFEST, TORN
+from cogcli.episode.leftovers import remove_temporaries
+from cogcli.episode.reading import LONGEST_LINE, Lines, event_of, opened, parsed_line, unreadable
+from cogcli.episode.verify_files import Inventory
+from cogcli.episode.verify_lines import LineCheck
+from cogcli.events import build
+from cogcli.events.envelope import Event
+
+if TYPE_CHECKING:
+    from cogcli.episode.signing import Sign
+
+_TRIES: Final = 10
+_WAIT: Final = 0.01
+"""Readers hold the lock for a moment, to see whether a run is alive."""
+_MOST_TORN: Final = 1 << 30
+_CHUNK: Final = 1 << 20
+
+
+class Reopened(NamedTuple):
+    """An episode to go on with: its open journal, all its events, `run.recovered` among them, and the bytes cut off."""
+
+    journal: Journal
+    events: list[Event]
+    dropped_bytes: int
+
+
+class _Log(NamedTuple):
+    events: list[Event]
+    end: End
+    tail: bytes
+
+
+def reopen(
+    directory: Path,
+    *,
+    clock: Clock,
+    ids: IdSource,
+    redactor: Redactor,
+    durability: str = "process",
+    sign: Sign | None = None,
+) -> Reopened:
+    """An unsealed episode, locked and recovered. See `Store.reopen`."""
+    folder = opened(directory)
+    fd = -1
+    try:
+        _require_unsealed(folder)
+        fd = _locked(folder)
+        _require_unsealed(folder)
+        _require_plain(folder)
+        log = _read(folder)
+        first = log.events[0]
+        journal = Journal(
+            folder,
+            episode_id=first.episode_id,
+            trace_id=first.trace_id or "",
+            clock=clock,
+            ids=ids,
+            redactor=redactor,
+            durability=durability,
+            sign=sign,
+            going_on=(fd, log.end),
+        )
+    except BaseException as error:
+        _give_back(folder, fd)
+        if isinstance(error, OSError):
+            raise disk_refusal(directory, error) from error
+        raise
+    try:
+        return _recovered(journal, log)
+    except BaseException:
+        journal.close()
+        raise
+
+
+def _give_back(folder: Folder, fd: int) -> None:
+    folder.close()
+    if fd >= 0:
+        os.close(fd)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def _require_unsealed(folder: Folder) -> None:
+    if MANIFEST in folder.entries():
+        raise UsageError(
+            "episode.sealed",
+            f"`{folder.path.name}` is finished and sealed: nothing is appended to it",
+            hint="repeat it, or a part of it, as a new episode",
+            next=(f"cogcli rerun {folder.path.name}",),
+        )
+
+
+def _locked(folder: Folder) -> int:
+    """The log, opened for appending, its lock held."""
+    try:
+        fd = folder.open_file(EVENTS, appending=True)
+    except FileRefused as error:
+        raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+    try:
+        _lock(folder, fd)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _lock(folder: Folder, fd: int) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if not left:
+                raise _busy(folder) from error
+            time.sleep(_WAIT)
+        except OSError as error:
+            raise EnvironmentRefusal(
+                "env.runs-dir",
+                f"`{folder.path / EVENTS}` cannot be locked: {error.strerror or error}",
+                hint="runs need a file system with locks; copy the episode to one",
+            ) from error
+        else:
+            return
+
+
+def _busy(folder: Folder) -> EnvironmentRefusal:
+    return EnvironmentRefusal(
+        "episode.busy",
+        f"`{folder.path.name}` is held by {holder(folder)}",
+        hint="its run is alive: wait for it to end",
+        next=(f"cogcli trace {folder.path.name} --follow",),
+    )
+
+
+def _require_plain(folder: Folder) -> None:
+    """Nothing but the files of an episode, each with one name."""
+    for finding in Inventory(folder).findings:
+        if finding.severity == "error":
+            raise unreadable(folder.path, f"{finding.file} {finding.message}")
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _read(folder: Folder) -> _Log:
+    """The committed events, every line checked against its neighbours, and what follows the last."""
+    events: list[Event] = []
+    size = 0
+    check = LineCheck()
+    try:
+        with closing(blobs.BlobFolder(folder)) as kept:
+            for number, raw, value in _committed(folder):
+                _refuse_first(folder, check.check(number, raw, value))
+                if not check.chained:
+                    raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
+                events.append(_event(folder, kept, number, raw, value))
+                size += len(raw) + 1
+        _refuse_first(folder, check.end())
+        tail = _tail(folder, size)
+    except FileRefused as error:
+        raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+    if not events:
+        raise unreadable(folder.path, "no event was committed: there is nothing to go on with")
+    return _Log(
+        events, End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or ""), tail
+    )
+
+
+def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+    """Every line but a torn last one. Raises EnvironmentRefusal for a bad one anywhere else."""
+    lines = Lines(folder.chunks(EVENTS))
+    numbered = iter(lines)
+    for number, raw in numbered:
+        try:
+            value = parsed_line(raw)
+        except JsonRefused as error:
+            if next(numbered, None) is None and not lines.too_long:
+                return
+            raise _bad_line(folder, number, error.message) from error
+        yield number, raw, value
+    if lines.too_long:
+        raise _bad_line(folder, lines.too_long, f"longer than {LONGEST_LINE:,} bytes")
+
+
+def _event(folder: Folder, kept: blobs.BlobFolder, number: int, raw: bytes, value: dict[str, Any]) -> Event:
+    for digest in blobs.references(value["payload"]) if blobs.MARK in raw else ():
+        if kept.get(digest) is None:
+            raise _bad_line(folder, number, f"names {digest}, which is not there")
+    return event_of(value, raw, kept.get)
+
+
+def _refuse_first(folder: Folder, findings: Iterator[Finding]) -> None:
+    for finding in findings:
+        if finding.severity == "error":
+            raise _bad_line(folder, finding.line, finding.message)
+
+
+def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
+    return unreadable(folder.path, f"{EVENTS}:{number}: {why}")
+
+
+def _tail(folder: Folder, size: int) -> bytes:
+    """What follows the last committed line. Lines are at most so long, so it is no more than two of them."""
+    fd = folder.open_file(EVENTS)
+    try:
+        os.lseek(fd, size, os.SEEK_SET)
+        parts = []
+        while part := os.read(fd, _CHUNK):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+# -- recovering --------------------------------------------------------------------------------------------------------
+
+
+def _recovered(journal: Journal, log: _Log) -> Reopened:
+    """Remove what was never put in place, cut what was never committed, and say so."""
+    try:
+        remove_temporaries(journal.folder)
+    except OSError as error:
+        raise disk_refusal(journal.directory, error) from error
+    dropped = _cut(journal, log)
+    if not dropped:
+        return Reopened(journal, log.events, 0)
+    last = log.events[-1]
+    draft = build.run_recovered(
+        log.end.root,
+        reason="the process died while it wrote its last line",
+        checkpoint={"offset": log.end.size, "head": log.end.head},
+        dropped_bytes=dropped,
+        caused_by=last.id,
+    )
+    return Reopened(journal, [*log.events, journal.append(draft, durable=True)], dropped)
+
+
+def _cut(journal: Journal, log: _Log) -> int:
+    """Cut the torn tail; how many bytes were cut since the log last told of it (rule 4)."""
+    kept, told = _kept(journal), _told(log.events)
+    if log.tail:
+        if kept[told:] != log.tail:
+            kept += log.tail
+            journal.replace(TORN, kept)
+        journal.cut(log.end.size)
+    return max(0, len(kept) - told)
+
+
+def _kept(journal: Journal) -> bytes:
+    try:
+        return journal.folder.read(TORN, limit=_MOST_TORN)
+    except FileRefused as error:
+        if error.reason == "missing":
+            return b""
+        raise unreadable(journal.directory, f"{TORN} {error.message}") from error
+
+
+def _told(events: list[Event]) -> int:
+    """How many bytes the log says were cut so far."""
+    return sum(dropped_of(event) for event in events)
+
+
+def dropped_of(event: Event) -> int:
+    """How many bytes an event says were cut."""
+    if event.event_type != "run.recovered" or type(event.payload) is not dict:
+        return 0
+    dropped = event.payload.get("dropped_bytes")
+    return dropped if type(dropped) is int and dropped > 0 else 0

@@ -1,0 +1,138 @@
+"""JSON Schemas of the five artifacts, made from the models: an event line, a learn line and three documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from cogcli.events.envelope import PHASES
+
+Schema = dict[str, Any]
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_BLOB: Final = {
+    "title": "Blob",
+    "description": "A member above 64 KiB, kept in blobs/ under its hash.",
+    "type": "object",
+    "properties": {
+        "$blob": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+        "bytes": {"type": "integer", "minimum": 0},
+        "media_type": {"const": "application/json"},
+    },
+    "required": ["$blob", "bytes", "media_type"],
+    "additionalProperties": False,
+}
+_TEXT: Final = {"type": "string"}
+_METRICS: Final = {
+    "type": "object",
+    "properties": {
+        "started_at": {"type": ["string", "null"]},
+        "completed_at": {"type": ["string", "null"]},
+        "duration_ms": {"type": ["number", "null"]},
+    },
+    "additionalProperties": False,
+}
+_ENVELOPE: Final = {
+    "seq": {"type": "integer", "minimum": 0},
+    "id": {"type": "string", "pattern": "^ev_[0-7][0-9A-HJKMNP-TV-Z]{25}$"},
+    "timestamp": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"},
+    "episode_id": {"type": "string", "pattern": "^ep_"},
+    "run_id": _TEXT,
+    "trace_id": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
+    "phase": {"enum": list(PHASES)},
+    "event_type": _TEXT,
+    "step_id": _TEXT,
+    "agent_id": _TEXT,
+    "caused_by": {"type": "string", "pattern": "^ev_"},
+    "payload": {"type": "object"},
+    "evidence_ids": {"type": "array", "items": _TEXT},
+    "metrics": _METRICS,
+    "clock": {"const": "clamped"},
+    "prev": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+}
+_OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock")
+
+
+def event_schema() -> Schema:
+    """One line of `events.jsonl`; the event type decides the payload."""
+    from cogcli.events.payloads import MODELS
+
+    definitions: Schema = {"Blob": dict(_BLOB)}
+    cases = []
+    for event_type, model in MODELS.items():
+        schema = model.model_json_schema(ref_template="#/$defs/{model}")
+        definitions.update(schema.pop("$defs", {}))
+        schema["properties"] = {
+            name: {"anyOf": [member, {"$ref": "#/$defs/Blob"}]}
+            for name, member in schema["properties"].items()
+        }
+        definitions[model.__name__] = schema
+        cases.append(
+            {
+                "if": {"properties": {"event_type": {"const": event_type}}},
+                "then": {"properties": {"payload": {"$ref": f"#/$defs/{model.__name__}"}}},
+            }
+        )
+    return {
+        "$schema": _DIALECT,
+        "title": "events.jsonl",
+        "description": "One line: one event.",
+        "type": "object",
+        "properties": _ENVELOPE,
+        "required": [key for key in _ENVELOPE if key not in _OPTIONAL],
+        "patternProperties": {"^x-": {}},
+        "additionalProperties": False,
+        "allOf": cases,
+        "$defs": {name: _closed(definitions[name]) for name in sorted(definitions)},
+    }
+
+
+def learn_schema() -> Schema:
+    """One line of `learn.jsonl`."""
+    from cogcli.episode.models import LearnEntry
+
+    return _document("learn.jsonl", LearnEntry)
+
+
+def state_schema() -> Schema:
+    """`state.json`."""
+    from cogcli.episode.models import StateDocument
+
+    return _document("state.json", StateDocument)
+
+
+def summary_schema() -> Schema:
+    """`summary.json`."""
+    from cogcli.episode.models import Summary
+
+    return _document("summary.json", Summary)
+
+
+def manifest_schema() -> Schema:
+    """`manifest.json`."""
+    from cogcli.episode.models import Manifest
+
+    return _document("manifest.json", Manifest)
+
+
+SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
+    "events": event_schema,
+    "learn": learn_schema,
+    "state": state_schema,
+    "summary": summary_schema,
+    "manifest": manifest_schema,
+}
+"""By the stem of the file that they describe."""
+
+
+def _document(title: str, model: Any) -> Schema:
+    schema: Schema = _closed(model.model_json_schema())
+    definitions = schema.pop("$defs")
+    closed = {name: _closed(definitions[name]) for name in sorted(definitions)}
+    return {"$schema": _DIALECT, **schema, "title": title, "$defs": closed}
+
+
+def _closed(schema: Schema) -> Schema:
+    """An object schema that allows no keys but its own and `x-...`."""
+    if "properties" in schema and schema.get("additionalProperties") is not False:
+        return {**schema, "patternProperties": {"^x-": {}}, "additionalProperties": False}
+    return schema

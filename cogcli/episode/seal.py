@@ -1,0 +1,110 @@
+"""Ending an episode, or leaving it paused: what is on disk becomes documents, in an order that any crash may cut.
+
+1. Terminate event (already there), `learn.jsonl`, `summary.json`, projection evidence, `state.json`, `manifest.json`.
+2. Everything is derived from the log on disk, so each step done again gives the same bytes. Evidence that is already
+   the last line is not appended again.
+3. A paused run stops after `state.json`.
+4. The room kept for the end is given back before it is written. A run that a full disk stopped ends in that room.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from cogcli.core.errors import CogcliError, InternalError
+from cogcli.core.files import FileRefused
+from cogcli.episode.account import Account, account_of
+from cogcli.episode.document import to_bytes
+from cogcli.episode.journal import Journal
+from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
+from cogcli.episode.learn import learned
+from cogcli.episode.manifest import chain_of, files_of, manifest_of
+from cogcli.episode.reading import unreadable
+from cogcli.episode.summary import summary_of
+from cogcli.events import build
+from cogcli.events.envelope import Draft, Event
+
+
+def seal(journal: Journal) -> None:
+    """Finish an episode whose run has terminated. Raises EnvironmentRefusal `env.disk`."""
+    journal.free_ballast()
+    journal.sync()
+    account = _account(journal)
+    if account.projection.terminated is None:
+        raise InternalError("internal", "an episode is sealed after its run has terminated")
+    journal.replace(LEARN, learned(account))
+    journal.replace(SUMMARY, to_bytes(summary_of(account)))
+    evidence = _persist(journal, account)
+    try:
+        files, chain = files_of(journal.folder), chain_of(journal.folder, journal.episode_id)
+    except FileRefused as error:
+        raise unreadable(journal.directory, error.message) from error
+    manifest = manifest_of(
+        episode_id=journal.episode_id,
+        created_at=evidence.timestamp,
+        files=files,
+        chain=chain,
+        pins=account.pins,
+    )
+    if journal.sign is not None:
+        manifest["signature"] = journal.sign(manifest)
+    journal.replace(MANIFEST, to_bytes(manifest))
+
+
+def give_up(journal: Journal) -> None:
+    """Leave what an error stopped in the best shape that the disk allows; raises nothing that was expected.
+
+    An episode in which nothing was committed is taken back. On a full disk the terminal event goes where the ballast
+    was, and what room is left to sealing, which `verify --repair` does later if it has to.
+    """
+    if journal.discard() or not journal.stopped_by_full_disk:
+        return
+    with suppress(CogcliError):
+        account = account_of(journal.events())
+        if account.projection.terminated is None:
+            journal.append(_stopped(account), durable=True)
+        seal(journal)
+
+
+def _stopped(account: Account) -> Draft:
+    message = "the disk was full: nothing more could be recorded"
+    hint = "free space, then run it again"
+    told = {"code": "env.disk", "message": message, "step": None, "retryable": False, "hint": hint}
+    return build.run_terminated(
+        account.projection.root or "",
+        status="error",
+        status_reason="env.disk",
+        outputs={},
+        error=told,
+        required_missing=[],
+        metrics=None,
+    )
+
+
+def persist_pending(journal: Journal) -> None:
+    """Leave evidence and `state.json` of a run that waits. Raises EnvironmentRefusal `env.disk`."""
+    _persist(journal, _account(journal))
+
+
+def _account(journal: Journal) -> Account:
+    """What is derived from the log, all of it: nothing is derived from a part. Raises `episode.unreadable`."""
+    log = journal.events()
+    account = account_of(log)
+    if log.stopped or log.torn or log.unresolved:
+        why = log.stopped.message if log.stopped else "its last line or a blob cannot be read"
+        raise unreadable(journal.directory, why)
+    return account
+
+
+def _persist(journal: Journal, account: Account) -> Event:
+    """The projection evidence, which is on disk before `state.json` is replaced."""
+    document = account.projection.result()
+    evidence = account.evidence
+    if evidence is None:
+        outcomes, links = document["outcomes"], document["links"]
+        draft = build.state_projection(
+            account.projection.root or "", status=outcomes["status"], outcomes=outcomes, links=links
+        )
+        evidence = journal.append_derived(draft)
+    journal.replace(STATE, to_bytes(document))
+    return evidence

@@ -1,0 +1,113 @@
+"""What happened in a log, counted: the one source of summary and reflection.
+
+Steps are those of the root run; everything else includes nested runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any, NamedTuple
+
+from cogcli.events.envelope import Event
+from cogcli.mapping.apply import FINISHES
+
+_REPEATED_PART = re.compile(r"#[A-Za-z0-9_-]+")
+
+
+class Use(NamedTuple):
+    """One thing worth telling: what it is about, and the event that shows it."""
+
+    about: str
+    evidence: str
+
+
+class Tally:
+    """Counts over the events fed so far."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.retries = 0
+        self.fallbacks: list[Use] = []
+        self.vetoes = 0
+        self.would_vetoes = 0
+        self.approvals = 0
+        self.called: set[str] = set()
+        self.used: set[str] = set()
+        """Capabilities that the root's steps name, called or not."""
+        self.first_action: str | None = None
+        self.first_veto: str | None = None
+        self.latencies: dict[str, int] = {}
+        self.timed: list[tuple[Use, int]] = []
+        """Steps that called something, with their latency."""
+        self.retried: dict[str, list[tuple[bool, Use]]] = {}
+        """By step: whether the second try succeeded, for each of its invocations that was retried."""
+        self._open_retries: Counter[str] = Counter()
+
+    def feed(self, event: Event, *, is_root: bool) -> None:
+        """Count one event. Payloads of another shape than ours count for nothing."""
+        kind, payload = event.event_type, event.payload
+        if kind is None or type(payload) is not dict:
+            return
+        if kind in FINISHES:
+            self._finish(event, payload, is_root)
+        elif kind == "step.started":
+            self._start(event, payload)
+        elif kind == "call.retried":
+            self._retry(event, payload)
+        elif kind in ("gate.decided", "policy.decided"):
+            self.would_vetoes += payload.get("decision") == "audit"
+        elif kind == "approval.requested":
+            self.approvals += 1
+
+    def _start(self, event: Event, payload: dict[str, Any]) -> None:
+        if type(payload.get("binding")) is not str:
+            return
+        self.calls += 1
+        if type(payload.get("capability")) is str:
+            self.called.add(payload["capability"])
+        if self.first_action is None:
+            self.first_action = event.timestamp
+
+    def _retry(self, event: Event, payload: dict[str, Any]) -> None:
+        if payload.get("reason") != "fallback":
+            self.retries += 1
+            self._open_retries[event.step_id or ""] += 1
+
+    def _finish(self, event: Event, payload: dict[str, Any], is_root: bool) -> None:
+        step = event.step_id or ""
+        if is_root and "@" not in step:
+            uses, latency = payload.get("uses"), payload.get("latency_ms")
+            if type(uses) is str and not uses.startswith(("skill:", "_")):
+                self.used.add(uses)
+            if type(latency) is int:
+                self.latencies[step] = latency
+        if type(payload.get("tool")) is str and type(payload.get("latency_ms")) is int:
+            self.timed.append((Use(_plain(step), event.id), payload["latency_ms"]))
+        if event.event_type == "step.vetoed":
+            self.vetoes += 1
+            self.first_veto = self.first_veto or event.timestamp
+        binding = _fallen_back(payload)
+        if binding is not None:
+            self.fallbacks.append(Use(binding, event.id))
+        retries = self._open_retries.pop(step, 0)
+        if retries:
+            succeeded = retries == 1 and payload.get("step_status") == "done"
+            self.retried.setdefault(_plain(step), []).append((succeeded, Use(_plain(step), event.id)))
+
+
+def _plain(step: str) -> str:
+    """A step's id without the numbers of items and rounds."""
+    return _REPEATED_PART.sub("", step)
+
+
+def _fallen_back(payload: dict[str, Any]) -> str | None:
+    """The binding that was tried first, if another one answered in its place."""
+    attempts = payload.get("attempts")
+    if type(attempts) is not list or len(attempts) < 2:
+        return None
+    first, last = attempts[0], attempts[-1]
+    if type(first) is not dict or type(last) is not dict or last.get("status") != "success":
+        return None
+    tried = first.get("binding_id")
+    return tried if type(tried) is str and tried != last.get("binding_id") else None

@@ -1,0 +1,244 @@
+"""Whether the documents beside a log of ours are what the log says, byte for byte.
+
+1. `state.json` is the projection at the last `run.state_projection`, whose outcomes and links it repeats. Before an
+   episode is sealed it may still be that of the one before.
+2. `learn.jsonl`, `summary.json` and the manifest are derived again and compared. A run that has not terminated has an
+   empty `learn.jsonl` and no other document but `state.json`.
+3. The manifest names every file, each once, none that is not there.
+4. A manifest seals: then everything has to be there. Without one the episode is unfinished, which is said, not failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.account import Account
+from cogcli.episode.blobs import parsed
+from cogcli.episode.document import to_bytes
+from cogcli.episode.findings import Finding
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY, is_blob_name
+from cogcli.episode.learn import learned
+from cogcli.episode.manifest import entry, manifest_of, measured
+from cogcli.episode.signing import is_signature
+from cogcli.episode.summary import summary_of
+
+_LIMIT: Final = 1 << 30
+
+
+class Log(NamedTuple):
+    """What reading the log gave. `states` are the documents at its last two projections, the last one first."""
+
+    account: Account
+    events: int
+    head: str
+    sha256: str
+    size: int
+    last_timestamp: str
+    states: list[bytes]
+    readable: bool
+    """Whether it was read to its end: else nothing can be derived from it."""
+    intact: bool
+    """Whether nothing was wrong with it: else the manifest cannot fit, which needs no telling."""
+
+
+class DocumentCheck:
+    """Compares the documents of one episode with its log."""
+
+    def __init__(self, folder: Folder, files: dict[str, int], log: Log) -> None:
+        self._folder = folder
+        self._files = files
+        self._log = log
+        self._sealed = MANIFEST in files
+        self._ended = log.account.projection.terminated is not None
+        self._expected: dict[str, bytes] = {}
+
+    def check(self) -> Iterator[Finding]:
+        """Everything that is wrong with the documents."""
+        if self._log.readable:
+            yield from self._state()
+            yield from self._ending()
+        if self._sealed:
+            yield from self._manifest()
+        else:
+            yield Finding("episode.unsealed", "info", MANIFEST, 0, self._unsealed())
+
+    def _unsealed(self) -> str:
+        if self._ended:
+            return "the run has ended, but the episode is not sealed: nothing vouches for its last lines"
+        return "the run has not ended: nothing vouches for its last lines"
+
+    # -- documents ----------------------------------------------------------------------------------------------------
+
+    def _state(self) -> Iterator[Finding]:
+        states = self._log.states
+        if not states:
+            if STATE in self._files:
+                yield _error("state.unproven", STATE, 1, "no event of the log says that it was written")
+            elif self._sealed:
+                yield _error("file.missing", STATE, 0, "a sealed episode has one")
+            return
+        self._expected[STATE] = states[0]
+        data = self._read(STATE)
+        if data is None:
+            if self._sealed or len(states) > 1:
+                yield _error("file.missing", STATE, 0, "the log says that it was written")
+        elif data != states[0]:
+            if not self._sealed and data in states[1:]:
+                message = "is that of the projection before the last"
+                yield Finding("state.stale", "info", STATE, 0, message)
+            else:
+                yield self._differs("state.differs", STATE, data, states[0])
+
+    def _ending(self) -> Iterator[Finding]:
+        if not self._ended:
+            if self._files.get(LEARN):
+                yield _error("learn.early", LEARN, 1, "the run has not ended")
+            for name in (SUMMARY, MANIFEST):
+                if name in self._files:
+                    yield _error("file.early", name, 1, "the run has not ended")
+            return
+        account = self._log.account
+        for name, expected in ((LEARN, learned(account)), (SUMMARY, to_bytes(summary_of(account)))):
+            self._expected[name] = expected
+            data = self._read(name)
+            if data is None or (name == LEARN and not data):
+                if self._sealed:
+                    yield _error("file.missing", name, 0, "a sealed episode has one")
+            elif data != expected:
+                yield self._differs(f"{name.partition('.')[0]}.differs", name, data, expected)
+
+    def _differs(self, code: str, name: str, found: bytes, expected: bytes) -> Finding:
+        line = first_difference(found, expected)
+        return _error(code, name, line, "is not what the log says")
+
+    def _read(self, name: str) -> bytes | None:
+        if name not in self._files:
+            return None
+        try:
+            return self._folder.read(name, limit=_LIMIT)
+        except FileRefused:
+            return None
+
+    # -- the manifest -------------------------------------------------------------------------------------------------
+
+    def _manifest(self) -> Iterator[Finding]:
+        data = self._read(MANIFEST)
+        if data is None:
+            yield _error("file.unreadable", MANIFEST, 0, "cannot be read")
+            return
+        findings: list[Finding] = []
+        try:
+            manifest = parsed(data)
+        except JsonRefused as error:
+            findings.append(_error("manifest.syntax", MANIFEST, error.line or 1, error.message))
+            manifest = {}
+        else:
+            manifest = manifest if type(manifest) is dict else {}
+            if other := self._other_episode(manifest):
+                line = data[: data.find(b'"episode_id"')].count(b"\n") + 1
+                yield _error("episode.other", MANIFEST, line, f"it is the manifest of {other:.80}")
+                return
+            entries: dict[str, dict[str, Any]] = {}
+            findings += self._listed(manifest.get("files"), entries)
+            findings += self._altered(manifest, entries)
+        yield from findings
+        # A file too many or too few makes the whole differ, which needs no telling twice; both may be a name altered.
+        told = {finding.code for finding in findings if finding.file != MANIFEST}
+        if self._log.readable and self._log.intact and len(told) != 1:
+            yield from self._whole(data, manifest)
+
+    def _other_episode(self, manifest: dict[str, Any]) -> str:
+        """The episode that a manifest copied from elsewhere names."""
+        ended = self._log.account.projection.terminated
+        named = manifest.get("episode_id")
+        return named if ended and type(named) is str and named != ended.episode_id else ""
+
+    def _listed(self, listed: Any, entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+        if type(listed) is not list:
+            yield _error("manifest.files", MANIFEST, 1, "lists no files")
+            return
+        for item in listed:
+            if not _has_name(item):
+                yield _error("manifest.files", MANIFEST, 1, "lists something that is no file of an episode")
+                return
+            if item["name"] in entries:
+                yield _error("manifest.files", MANIFEST, 1, f"lists `{item['name']}` twice")
+            entries[item["name"]] = item
+        for name in sorted(entries.keys() - self._files.keys()):
+            yield _error("file.missing", name, 0, "the manifest names it")
+        for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
+            yield _error("file.extra", name, 0, "the manifest does not name it")
+
+    def _altered(self, manifest: dict[str, Any], entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+        """Files that nothing but the manifest vouches for."""
+        for name, given in entries.items():
+            if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
+                continue
+            if name == EVENTS:
+                vouched = not self._log.intact or manifest.get("chain") == self._chain()
+                found, line = self._log.sha256, self._log.events
+            else:
+                vouched, line = False, 0
+                found = self._measured(name)[0]
+            if found != given.get("sha256") and not vouched:
+                yield _error("file.altered", name, line, "is not the file that the manifest names")
+
+    def _measured(self, name: str) -> tuple[str, int]:
+        try:
+            return measured(self._folder, name)
+        except FileRefused:
+            return "", 0
+
+    def _chain(self) -> dict[str, Any]:
+        return {"events": self._log.events, "head": self._log.head}
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        """A file's entry as it should be: what the log says of it where it does, else what is on disk."""
+        if name in self._expected:
+            expected = self._expected[name]
+            return entry(name, sha256(expected).hexdigest(), len(expected))
+        if name == EVENTS:
+            return entry(name, self._log.sha256, self._log.size)
+        if name.startswith(f"{BLOBS}/"):
+            return entry(name, name[len(BLOBS) + 1 :], self._files[name])
+        return entry(name, *self._measured(name))
+
+    def _whole(self, data: bytes, manifest: dict[str, Any]) -> Iterator[Finding]:
+        log = self._log
+        ended = log.account.projection.terminated
+        expected = manifest_of(
+            episode_id=ended.episode_id if ended else "",
+            created_at=log.last_timestamp,
+            files=[self._entry(name) for name in sorted(self._files) if name != MANIFEST],
+            chain=self._chain(),
+            pins=log.account.pins,
+        )
+        if is_signature(manifest.get("signature")):
+            expected["signature"] = manifest["signature"]
+        if data != to_bytes(expected):
+            line = first_difference(data, to_bytes(expected))
+            yield _error("manifest.differs", MANIFEST, line, "is not what the log and the files say")
+
+
+def _has_name(item: Any) -> bool:
+    if type(item) is not dict or type(item.get("name")) is not str:
+        return False
+    folder, _, blob = item["name"].rpartition("/")
+    return is_blob_name(blob) if folder == BLOBS else item["name"] in FILES and item["name"] != MANIFEST
+
+
+def first_difference(found: bytes, expected: bytes) -> int:
+    """The line, from 1, on which two documents begin to differ."""
+    for number, (a, b) in enumerate(zip(found.split(b"\n"), expected.split(b"\n"), strict=False), 1):
+        if a != b:
+            return number
+    return min(found.count(b"\n"), expected.count(b"\n")) + 1
+
+
+def _error(code: str, name: str, line: int, message: str) -> Finding:
+    return Finding(code, "error", name, line, message)

@@ -1,0 +1,146 @@
+"""What each line of a log must be by itself and next to its neighbours (episode.md, Events).
+
+1. `seq` counts from 0 without gaps, `prev` is the hash of the line before, ids are unique, time never goes back.
+2. All lines name one episode and one trace; `caused_by` names an earlier event.
+3. A line has the keys of the format, of their types, and none else but `x-...`; it is at most 1 MiB long.
+4. A log whose first line has neither `seq` nor `prev` is another tool's: unchained. Then only rule 2 is held, as far as
+   the keys are there, and a chained line further down is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final
+
+from cogcli.episode.blobs import MAX_LINE
+from cogcli.episode.findings import Finding
+from cogcli.episode.journal import first_link
+from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, is_trace_id
+from cogcli.events.envelope import PHASES
+
+_PHASES: Final = frozenset(PHASES)
+_REQUIRED: Final = (
+    ("episode_id", str), ("run_id", str), ("trace_id", str), ("phase", str), ("event_type", str), ("payload", dict),
+    ("evidence_ids", list),
+)  # fmt: skip
+_OPTIONAL: Final = (("step_id", str), ("agent_id", str), ("caused_by", str), ("metrics", dict))
+_KEYS: Final = frozenset(
+    ["seq", "id", "timestamp", "prev", "clock", *(k for k, _ in _REQUIRED), *(k for k, _ in _OPTIONAL)]
+)
+_METRICS: Final = frozenset(("started_at", "completed_at", "duration_ms"))
+
+
+class LineCheck:
+    """Looks at lines one after the other. `chained` is known after the first."""
+
+    def __init__(self) -> None:
+        self.chained = True
+        self.count = 0
+        self.head = ""
+        self.ids: set[str] = set()
+        self._broken_at = 0
+        self._episode: Any = None
+        self._trace: Any = None
+        self._timestamp = ""
+        self._unknown_phases: set[str] = set()
+
+    def check(self, number: int, raw: bytes, line: dict[str, Any]) -> Iterator[Finding]:
+        """What is wrong with one line."""
+        if not self.count:
+            self._begin(line)
+        if self.chained:
+            yield from self._chain(number, line)
+            for code, message in self._own(number, raw, line):
+                yield _error(code, number, message)
+        elif "seq" in line or "prev" in line:
+            yield _error("chain.mixed", number, "a chained line in an unchained log")
+        yield from self._neighbours(number, line)
+        self.count += 1
+        self.head = f"sha256:{sha256(raw).hexdigest()}"
+
+    def _begin(self, line: dict[str, Any]) -> None:
+        self.chained = "seq" in line or "prev" in line
+        self._episode, self._trace = line.get("episode_id"), line.get("trace_id")
+        self.head = first_link(self._episode) if type(self._episode) is str else ""
+
+    def end(self) -> Iterator[Finding]:
+        """What is known only at the end: no later line tells whether the last one or the one before was altered."""
+        if self.count > 1 and self._broken_at == self.count:
+            yield _error("chain.broken", self.count, f"its `prev` is not the hash of line {self.count - 1}")
+
+    # -- our own lines ------------------------------------------------------------------------------------------------
+
+    def _own(self, number: int, raw: bytes, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        get = line.get
+        sequence = get("seq")
+        if type(sequence) is not int or sequence != self.count:
+            yield "seq.wrong", f"seq is {sequence!r:.30}, expected {self.count}"
+        if not (type(event_id := get("id")) is str and EVENT_ID.fullmatch(event_id)):
+            yield "id.invalid", f"id {event_id!r:.60} is none of ours"
+        if len(raw) >= MAX_LINE:
+            yield "line.long", f"{len(raw) + 1:,} bytes, at most {MAX_LINE:,} are allowed"
+        yield from self._time(line)
+        for key, kind in _REQUIRED:
+            if type(get(key)) is not kind:
+                yield "event.key", f"`{key}` is {get(key)!r:.40}, expected {_WORDS[kind]}"
+        for key, kind in _OPTIONAL:
+            if key in line and type(line[key]) is not kind:
+                yield "event.key", f"`{key}` is {line[key]!r:.40}, expected {_WORDS[kind]}"
+        if not line.keys() <= _KEYS:
+            for key in line:
+                if key not in _KEYS and not key.startswith("x-"):
+                    yield "event.key", f"key `{key:.60}` is none of an event's"
+        if type(metrics := get("metrics")) is dict and not metrics.keys() <= _METRICS:
+            yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
+
+    def _chain(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+        """A broken link is told of the line that is not what the next one says it was."""
+        if line.get("prev") == self.head:
+            return
+        self._broken_at = number
+        if number == 1:
+            yield _error("chain.broken", 1, "its `prev` is not that of an episode's first line")
+        else:
+            message = f"its hash is not the one that line {number} names: one of them was altered"
+            yield _error("chain.broken", number - 1, message)
+
+    def _time(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        timestamp, clock = line.get("timestamp"), line.get("clock")
+        if type(timestamp) is not str or not TIMESTAMP.fullmatch(timestamp):
+            yield "time.invalid", f"timestamp {timestamp!r:.40} is no RFC 3339 in UTC with microseconds"
+            return
+        if timestamp < self._timestamp:
+            yield "time.back", f"timestamp {timestamp} is before that of the line before"
+        self._timestamp = timestamp
+        if clock is not None and clock != "clamped":
+            yield "event.key", f"`clock` is {clock!r:.40}, expected `clamped`"
+
+    # -- any line -----------------------------------------------------------------------------------------------------
+
+    def _neighbours(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+        get = line.get
+        event_id = get("id")
+        if type(event_id) is str:
+            if event_id in self.ids:
+                yield _error("id.repeated", number, f"id `{event_id:.60}` was given before")
+            self.ids.add(event_id)
+        cause = get("caused_by")
+        if type(cause) is str and (cause not in self.ids or cause == event_id):
+            yield _error("cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event")
+        if get("episode_id") != self._episode:
+            yield _error("episode.other", number, f"another episode's event: {get('episode_id')!r:.80}")
+        trace = get("trace_id")
+        if trace != self._trace or (type(trace) is str and not is_trace_id(trace)):
+            yield _error("trace.other", number, f"trace_id is {trace!r:.80}, expected {self._trace!r:.80}")
+        phase = get("phase")
+        if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:
+            self._unknown_phases.add(phase)
+            yield Finding("phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here")
+
+
+_WORDS: Final = {str: "text", dict: "an object", list: "a list"}
+
+
+def _error(code: str, number: int, message: str) -> Finding:
+    return Finding(code, "error", EVENTS, number, message)

@@ -1,0 +1,114 @@
+"""What stands behind an episode besides itself: a signature, and a head hash that was kept elsewhere.
+
+1. Consistent: log and files fit one another. Whoever may write them all could have written them all anew.
+2. Signed: the manifest was signed with the key that the caller trusts. Nobody without it wrote it anew.
+3. Anchored: the log ends as a hash says that was kept elsewhere. Not even who has the key wrote it anew since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import ServiceResolutionError
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode import signing
+from cogcli.episode.blobs import parsed
+from cogcli.episode.findings import Finding
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import EVENTS, MANIFEST
+
+_LIMIT: Final = 1 << 28
+LEVELS: Final = {
+    "altered": "something does not fit",
+    "unfinished": "what is there fits; nothing vouches for its last lines",
+    "consistent": "all fits together; who may write every file could have written all anew",
+    "signed": "all fits together; nobody without this key wrote it",
+    "anchored": "all fits together; nobody changed it since the hash was kept elsewhere",
+}
+"""What each level proves, from the weakest on."""
+
+
+class Trusted(NamedTuple):
+    """What the caller knows for sure: the `key_id` that must have signed, the hash of the log's last line."""
+
+    key: str | None = None
+    head: str | None = None
+
+
+NOTHING: Final = Trusted()
+
+
+def level_of(findings: Iterable[Finding]) -> str:
+    """What an episode's findings add up to, a key of `LEVELS`."""
+    codes = set()
+    for finding in findings:
+        if finding.severity == "error":
+            return "altered"
+        codes.add(finding.code)
+    if "head.same" in codes:
+        return "anchored"
+    if "episode.unsealed" in codes or "log.empty" in codes:
+        return "unfinished"
+    return "signed" if "signature.valid" in codes else "consistent"
+
+
+def signature_findings(folder: Folder, trusted: str | None) -> Iterator[Finding]:
+    """What the manifest's signature is worth."""
+    manifest = _manifest(folder)
+    signature = manifest.get("signature")
+    if signature is None:
+        if trusted:
+            yield _error("signature.missing", "is not signed")
+        else:
+            yield _info("signature.none", "unsigned: consistent at best, not authentic")
+        return
+    if not signing.is_signature(signature):
+        yield _error("signature.invalid", "its signature is none")
+        return
+    try:
+        fits = signing.fits(manifest)
+    except ServiceResolutionError as error:
+        if trusted:
+            raise
+        yield _info("signature.unchecked", f"{error.message}: {error.hint}")
+        return
+    yield _judged(fits, signature["key_id"], trusted)
+
+
+def _judged(fits: bool, key: str, trusted: str | None) -> Finding:
+    if not fits:
+        return _error("signature.invalid", "was altered after it was signed")
+    if trusted is None:
+        return _info("signature.unknown", f"signed by {key}: `--key FILE` says whose key that has to be")
+    if trusted != key:
+        return _error("signature.other", f"was signed by {key}, not by the key given")
+    return _info("signature.valid", f"signed by the key given, {key}")
+
+
+def head_findings(head: str, found_at: int, lines: int, last: str) -> Iterator[Finding]:
+    """How the log stands to a hash kept elsewhere, which was that of line `found_at`, 0 for none."""
+    if not found_at:
+        yield Finding("head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}")
+    elif found_at < lines:
+        message = f"up to here the log is as it was; {lines - found_at} more lines have come since"
+        yield Finding("head.earlier", "info", EVENTS, found_at, message)
+    else:
+        yield Finding("head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says")
+
+
+def _manifest(folder: Folder) -> dict[str, Any]:
+    try:
+        manifest = parsed(folder.read(MANIFEST, limit=_LIMIT))
+    except (FileRefused, JsonRefused):
+        return {}
+    return manifest if type(manifest) is dict else {}
+
+
+def _error(code: str, message: str) -> Finding:
+    return Finding(code, "error", MANIFEST, 0, message)
+
+
+def _info(code: str, message: str) -> Finding:
+    return Finding(code, "info", MANIFEST, 0, message)

@@ -1,0 +1,158 @@
+"""Whether the events of a log can have happened in this order (episode.md, Events; quality.md, durability).
+
+1. A run starts with its start event and has no other; the first event of the log is the root's.
+2. A run terminates at most once, and nothing of a nested run follows its end. After the root's end come runtime,
+   insight and memory events only. Nested runs begin inside a run that is alive, and write no plan.
+3. A result that tells of a call has an intent before it; a step ends once.
+4. Steps of the root run stand in a plan.
+5. A payload is that of its event type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.episode.findings import Finding
+from cogcli.episode.layout import EVENTS
+from cogcli.events.envelope import Event
+from cogcli.mapping.apply import FINISHES
+
+_AFTER_END: Final = ("runtime", "insight", "memory")
+_PART = re.compile(r"[/#@]")
+
+
+class _Run:
+    __slots__ = ("alive", "ended", "open")
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.open: set[str] = set()
+        self.ended: set[str] = set()
+
+
+class StoryCheck:
+    """Looks at events one after the other, those of our own logs."""
+
+    def __init__(self) -> None:
+        from cogcli.events import payloads
+
+        self._payloads = payloads
+        self._runs: dict[str | None, _Run] = {}
+        self._root: str | None = None
+        self._planned: set[str] | None = None
+        self._unknown_types: set[str] = set()
+
+    def check(self, number: int, event: Event) -> Iterator[Finding]:
+        """What is wrong with one event, after those before it."""
+        for code, message in (*self._order(event), *self._step(event)):
+            yield Finding(code, "error", EVENTS, number, message)
+        yield from self._payload(number, event)
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def _order(self, event: Event) -> Iterator[tuple[str, str]]:
+        run = self._runs.get(event.run_id)
+        if event.phase == "start":
+            yield from self._start(event, run)
+            return
+        if run is None:
+            yield "run.unstarted", f"run {event.run_id!r:.40} has not started"
+            if not self._runs:
+                self._root = event.run_id
+            run = self._runs[event.run_id] = _Run()
+        if event.phase == "terminate":
+            if not run.alive:
+                yield "run.twice-ended", "the run has terminated before"
+            run.alive = False
+        elif not run.alive and not (event.run_id == self._root and event.phase in _AFTER_END):
+            yield "run.after-end", f"{event.event_type} after the run has terminated"
+        elif not self._runs[self._root].alive and event.phase not in _AFTER_END:
+            yield "run.after-end", f"{event.event_type} after the root run has terminated"
+        if event.phase == "plan":
+            yield from self._plan(event)
+
+    def _start(self, event: Event, run: _Run | None) -> Iterator[tuple[str, str]]:
+        payload = event.payload if type(event.payload) is dict else {}
+        parent = payload.get("parent_run_id")
+        if run is not None:
+            yield "run.twice-started", "the run has started before"
+            return
+        if not self._runs:
+            self._root = event.run_id
+            if parent is not None:
+                yield "run.parent", "the first run of a log has no parent"
+        elif type(parent) is not str or parent not in self._runs:
+            yield "run.parent", f"parent run {parent!r:.40} has not started"
+        elif not self._runs[parent].alive:
+            yield "run.after-end", "a nested run starts after its parent has terminated"
+        self._runs[event.run_id] = _Run()
+
+    def _plan(self, event: Event) -> Iterator[tuple[str, str]]:
+        if event.run_id != self._root:
+            yield "plan.nested", "a nested run writes no plan"
+            return
+        records = event.payload.get("step_records") if type(event.payload) is dict else None
+        if type(records) is list:
+            ids = {
+                record["id"] for record in records if type(record) is dict and type(record.get("id")) is str
+            }
+            self._planned = ids | (self._planned or set())
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _step(self, event: Event) -> Iterator[tuple[str, str]]:
+        payload, kind = event.payload, event.event_type
+        if event.phase != "act" or type(payload) is not dict or kind is None:
+            return
+        step = payload.get("step_id")
+        if type(step) is not str:
+            return
+        if event.step_id != step:
+            yield "step.other", f"step_id is {event.step_id!r:.40}, the payload's is `{step:.40}`"
+        if (
+            self._planned is not None
+            and event.run_id == self._root
+            and _PART.split(step)[0] not in self._planned
+        ):
+            yield "step.unplanned", f"step `{step:.60}` is in no plan"
+        run = self._runs[event.run_id]
+        if kind == "step.started":
+            run.open.add(step)
+            run.ended.discard(step)
+        elif kind in FINISHES:
+            yield from self._finish(run, step, payload)
+        elif kind in ("call.retried", "step.answered") and step not in run.open:
+            yield "step.no-intent", f"{kind} of step `{step:.60}`, which was not started"
+
+    def _finish(self, run: _Run, step: str, payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        if step in run.ended:
+            yield "step.twice-ended", f"step `{step:.60}` has ended before"
+        elif step not in run.open and "reused_from" not in payload and _called(payload):
+            yield "step.no-intent", f"step `{step:.60}` has a result, but no intent before it"
+        run.open.discard(step)
+        run.ended.add(step)
+
+    # -- payloads -----------------------------------------------------------------------------------------------------
+
+    def _payload(self, number: int, event: Event) -> Iterator[Finding]:
+        kind = event.event_type
+        if kind is None:
+            return
+        if kind not in self._payloads.MODELS:
+            if kind not in self._unknown_types:
+                self._unknown_types.add(kind)
+                message = f"event type `{kind:.60}` is not known here"
+                yield Finding("event.unknown", "info", EVENTS, number, message)
+            return
+        phase = self._payloads.PHASES[kind]
+        if phase is not None and phase != event.phase:
+            yield Finding("event.phase", "error", EVENTS, number, f"{kind} in phase `{event.phase:.40}`")
+        problem = self._payloads.problem_of(kind, event.payload)
+        if problem is not None:
+            yield Finding("event.payload", "error", EVENTS, number, f"{kind}: {problem}")
+
+
+def _called(payload: dict[str, Any]) -> bool:
+    return any(payload.get(key) is not None for key in ("action_id", "tool"))

@@ -1,0 +1,16 @@
+"""The seed's closed vocabularies, in its order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = "1.0"
+SCHEMA_VERSION: Final = "1.0.0"
+STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
+STEP_STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "vetoed")
+OUTCOMES: Final = ("ok", "error", "vetoed", "aborted", "partial", "pending")
+INTUITION_MODES: Final = ("advisory", "interventive", "hybrid")
+PROJECTION: Final = "run.state_projection"
+"""The event type of projection evidence [seed]."""
+EXCERPT: Final = 200
+"""Characters of JSON that stand for an action's input or output."""

@@ -1,0 +1,119 @@
+"""Logs kept as they were once written, and the documents that they give at any later date.
+
+`COGCLI_UPDATE_GOLDENS=1` writes the documents of foreign logs anew; ours are sealed and never change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from cogcli.episode.account import account_of
+from cogcli.episode.document import to_bytes
+from cogcli.episode.learn import learned
+from cogcli.episode.project import project
+from cogcli.episode.reading import read_events
+from cogcli.episode.schemas import SCHEMAS
+from cogcli.episode.summary import summary_of
+from cogcli.episode.verify import is_clean, verify
+
+HERE = Path(__file__).parent
+CASES = sorted(folder.name for folder in HERE.iterdir() if (folder / "events.jsonl").exists())
+OURS = [case for case in CASES if (HERE / case / "learn.jsonl").exists()]
+SEALED = [case for case in OURS if (HERE / case / "manifest.json").exists()]
+
+
+def projected(case: str) -> bytes:
+    return to_bytes(project(event for _, event in read_events(HERE / case)))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "interrupted"])
+def test_a_log_gives_its_state_document(case: str) -> None:
+    golden = HERE / case / "state.json"
+    if "COGCLI_UPDATE_GOLDENS" in os.environ and case not in OURS:
+        golden.write_bytes(projected(case))
+    assert projected(case) == golden.read_bytes()
+
+
+@pytest.mark.parametrize("case", SEALED)
+def test_a_log_gives_its_summary_and_its_reflection(case: str) -> None:
+    account = account_of(read_events(HERE / case))
+    assert to_bytes(summary_of(account)) == (HERE / case / "summary.json").read_bytes()
+    assert learned(account) == (HERE / case / "learn.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_kept_episode_verifies(case: str) -> None:
+    findings = verify(HERE / case)
+    assert is_clean(findings), findings
+
+
+@pytest.mark.parametrize("case", OURS)
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_artifact_fits_its_schema(case: str, name: str) -> None:
+    validator = jsonschema.Draft202012Validator(SCHEMAS[name]())
+    for path in (HERE / case).glob(f"{name}.json*"):
+        text = path.read_text(encoding="utf-8")
+        for document in text.splitlines() if path.suffix == ".jsonl" else [text]:
+            validator.validate(json.loads(document))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_state_document_fits_its_schema(case: str) -> None:
+    jsonschema.Draft202012Validator(SCHEMAS["state"]()).validate(json.loads(projected(case)))
+
+
+def test_the_seeds_complete_example_comes_out_of_its_log() -> None:
+    """Every member of the seed's example stands in the document; the document may hold more."""
+    example: dict[str, Any] = {
+        "version": "1.0",
+        "state_schema_version": "1.0.0",
+        "episode": {
+            "id": "ep_2024_abc123_s0",
+            "seed": 0,
+            "tags": {"team": "platform"},
+            "using": "baseline",
+            "started_at": "2024-01-15T10:30:00Z",
+        },
+        "goal": {"task": "Draft release notes for v1.2.0", "type": "task"},
+        "beliefs": [
+            {
+                "statement": "Version 1.2.0 includes 3 new features",
+                "confidence": 0.9,
+                "provenance": "changelog_analysis",
+            }
+        ],
+        "plan": {
+            "source": "direction",
+            "updated_at": "2024-01-15T10:30:01Z",
+            "steps": [
+                {"id": "step_1", "kind": "detect", "description": "Read changelog", "status": "done"},
+                {"id": "step_2", "kind": "act", "description": "Generate notes", "status": "done"},
+            ],
+        },
+        "memory": {
+            "facts": [{"key": "format", "value": "keep-a-changelog", "provenance": "detection"}],
+            "scratchpad": "3 breaking changes found",
+        },
+        "outcomes": {
+            "status": "ok",
+            "actions": [{"id": "action_1", "tool": "reader", "timestamp": "2024-01-15T10:30:01Z"}],
+            "metrics": {"task_score": 0.95},
+            "artifacts": ["release_notes.md"],
+        },
+    }
+    assert holds(json.loads(projected("seed-example")), example)
+
+
+def holds(document: Any, example: Any) -> bool:
+    """Whether every member of the example is in the document, lists being equally long."""
+    if isinstance(example, dict):
+        return all(key in document and holds(document[key], value) for key, value in example.items())
+    if isinstance(example, list):
+        return len(document) == len(example) and all(map(holds, document, example))
+    return bool(document == example)

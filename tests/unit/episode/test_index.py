@@ -1,0 +1,334 @@
+"""The index answers as the directories would, whatever happens to them or to it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_episode as sample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cogcli.core.errors import CogcliError
+from cogcli.episode import survey as surveying
+from cogcli.episode.index import FILE
+from cogcli.episode.overview import Overview, overview
+from cogcli.episode.seal import seal
+from cogcli.episode.store import Store
+from cogcli.episode.survey import indexed_ids, survey
+from cogcli.episode.wanted import Wanted
+
+EVERYTHING = Wanted()
+
+
+def finished(runs: Path, seed: int, status: str = "ok", **changes: Any) -> Path:
+    journal = sample.new_journal(runs, seed=seed)
+    sample.started(journal, **changes)
+    sample.terminated(journal, status)
+    seal(journal)
+    journal.close()
+    return journal.directory
+
+
+def interrupted(runs: Path, seed: int) -> Path:
+    journal = sample.new_journal(runs, seed=seed)
+    sample.started(journal)
+    journal.close()
+    return journal.directory
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Six episodes of all kinds, one of them unreadable, one of another tool."""
+    runs = tmp_path / "runs"
+    finished(runs, 1000)
+    finished(runs, 2000, "error")
+    interrupted(runs, 3000)
+    finished(runs, 4000, tags={"team": "search", "n": "3"})
+    (runs / "ep_01HF7YAT0000000000000000ZZ").mkdir()
+    foreign = runs / "ep_other.tool-1"
+    foreign.mkdir()
+    (foreign / "events.jsonl").write_text(
+        '{"id":"e1","timestamp":"2023-11-14T22:13:20Z","episode_id":"x","phase":"start"}\n'
+    )
+    return runs
+
+
+def asked(runs: Path, wanted: Wanted = EVERYTHING) -> list[Overview]:
+    return list(survey(runs, wanted, Store(runs).ids, worth=1))
+
+
+def plainly(runs: Path, wanted: Wanted = EVERYTHING) -> list[Overview]:
+    """The answer without any index."""
+    found = []
+    for name in Store(runs).ids():
+        try:
+            row = overview(runs / name)
+        except CogcliError:
+            continue
+        if wanted.fits(row):
+            found.append(row)
+    return found
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change is settled at once: tests need not wait for the clock to move on."""
+    monkeypatch.setattr(surveying, "_SETTLED", -1)
+
+
+def opened_episodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the episodes that are looked into from now on."""
+    seen: list[str] = []
+    real = surveying.overview
+
+    def watched(directory: Path) -> Overview:
+        seen.append(directory.name)
+        return real(directory)
+
+    monkeypatch.setattr(surveying, "overview", watched)
+    return seen
+
+
+def test_the_first_answer_and_every_later_one_are_the_same(runs: Path) -> None:
+    plain = plainly(runs)
+    assert len(plain) == 5
+    assert [asked(runs) for _ in range(3)] == [plain] * 3
+    assert stat.S_IMODE(os.stat(runs / FILE).st_mode) == 0o600
+
+
+def test_only_what_is_not_sealed_is_looked_into_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(runs)
+    seen = opened_episodes(monkeypatch)
+    asked(runs)
+    assert sorted(seen) == sorted(
+        name for name in Store(runs).ids() if not (runs / name / "manifest.json").exists()
+    )
+
+
+def test_few_episodes_need_no_index(runs: Path) -> None:
+    assert len(list(Store(runs).overviews())) == 5
+    assert not (runs / FILE).exists()
+
+
+def test_what_appears_is_there_at_once(runs: Path, patient: None) -> None:
+    asked(runs)
+    new = finished(runs, 9000)
+    assert asked(runs)[0].id == new.name
+    assert asked(runs) == plainly(runs)
+
+
+def test_a_run_that_ends_shows_its_outcome(runs: Path, patient: None) -> None:
+    journal = sample.new_journal(runs, seed=9000)
+    sample.started(journal)
+    assert asked(runs)[0].status == "running"
+    sample.terminated(journal)
+    seal(journal)
+    journal.close()
+    assert (asked(runs)[0].status, asked(runs)[0].sealed) == ("ok", True)
+
+
+def test_what_vanishes_is_gone_at_once(runs: Path, patient: None) -> None:
+    asked(runs)
+    shutil.rmtree(asked(runs)[0].directory)
+    assert asked(runs) == plainly(runs)
+    database = sqlite3.connect(runs / FILE)
+    assert database.execute("SELECT count(*) FROM episode").fetchone() == (5,)
+    database.close()
+
+
+def test_an_episode_that_was_replaced_is_looked_into(runs: Path, patient: None) -> None:
+    first = asked(runs)[-3]
+    asked(runs)
+    (first.directory / "summary.json").write_text(
+        (first.directory / "summary.json").read_text().replace("notes.draft", "notes.other")
+    )
+    assert asked(runs) == plainly(runs)
+    assert "notes.other" in {row.skill for row in asked(runs)}
+
+
+def test_a_link_in_the_place_of_an_episode_is_not_followed(runs: Path, patient: None) -> None:
+    asked(runs)
+    newest = asked(runs)[0].directory
+    newest.rename(runs.parent / "elsewhere")
+    os.symlink(runs.parent / "elsewhere", newest)
+    assert newest.name not in [row.id for row in asked(runs)]
+
+
+FILTERS = [
+    Wanted(skill="notes.draft"), Wanted(skill="no.such"), Wanted(outcomes=("error",)),
+    Wanted(outcomes=("interrupted", "error")), Wanted(trace_id=f"{1002:032x}"), Wanted(trace_id="00000000"),
+    Wanted(tags=(("team", "search"), ("n", "3"))), Wanted(tags=(("team", "platform"),)),
+    Wanted(since="2023-11-14T22:13:20.001000Z"), Wanted(since="2030"), Wanted(trace_id="'; DROP TABLE episode; --"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", FILTERS, ids=str)
+def test_filters_answer_the_same_cold_and_warm(runs: Path, wanted: Wanted) -> None:
+    plain = plainly(runs, wanted)
+    assert asked(runs, wanted) == plain
+    assert asked(runs, wanted) == plain
+    asked(runs)
+    assert asked(runs, wanted) == plain
+
+
+def test_a_reader_that_stops_early_leaves_a_part_that_is_completed_later(runs: Path, patient: None) -> None:
+    for count in (1, 2, 3, 1):
+        walk = survey(runs, EVERYTHING, Store(runs).ids, worth=1)
+        found = [next(walk) for _ in range(count)]
+        walk.close()
+        assert found == plainly(runs)[:count]
+    assert asked(runs) == plainly(runs)
+
+
+@pytest.mark.parametrize("damage", ["garbage", "empty", "cut", "other", "directory", "link", "fifo"])
+def test_a_database_that_is_none_is_done_without_or_made_anew(runs: Path, patient: None, damage: str) -> None:
+    plain = plainly(runs)
+    asked(runs)
+    file = runs / FILE
+    size = file.stat().st_size
+    if damage == "garbage":
+        file.write_bytes(os.urandom(5000))
+    elif damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "cut":
+        os.truncate(file, size // 2 + 100)
+    elif damage == "other":
+        file.unlink()
+        with sqlite3.connect(file) as database:
+            database.execute("CREATE TABLE episode (id TEXT)")
+        database.close()
+    else:
+        file.unlink()
+        if damage == "directory":
+            file.mkdir()
+        elif damage == "link":
+            (runs.parent / "target").write_bytes(b"precious")
+            file.symlink_to(runs.parent / "target")
+        else:
+            os.mkfifo(file)
+    assert [asked(runs) for _ in range(3)] == [plain] * 3
+    if damage == "link":
+        assert (runs.parent / "target").read_bytes() == b"precious"
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 200))
+def test_overwritten_bytes_never_show_what_is_not_so(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, count: int
+) -> None:
+    """No row that is not true is ever shown; what goes unnoticed can at most hide one until the file is deleted."""
+    runs = tmp_path_factory.mktemp("flips")
+    for number in range(3):
+        finished(runs, 1000 * (number + 1), "error" if number else "ok")
+    plain = plainly(runs)
+    asked(runs)
+    data = bytearray((runs / FILE).read_bytes())
+    chosen = random.Random(seed)
+    start = chosen.randrange(100, len(data) - count)
+    data[start : start + count] = chosen.randbytes(count)
+    (runs / FILE).write_bytes(data)
+    assert [row for row in asked(runs) if row not in plain] == []
+    (runs / FILE).unlink(missing_ok=True)
+    assert asked(runs) == plain
+
+
+def test_a_locked_database_is_done_without(runs: Path, patient: None) -> None:
+    asked(runs)
+    writer = sqlite3.connect(runs / FILE, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    finished(runs, 9000)
+    assert asked(runs) == plainly(runs)
+    writer.execute("ROLLBACK")
+    writer.close()
+    assert asked(runs) == plainly(runs)
+    assert (runs / FILE).exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_cannot_be_written_is_read(runs: Path) -> None:
+    plain = plainly(runs)
+    runs.chmod(0o500)
+    try:
+        assert asked(runs) == plain
+        assert not (runs / FILE).exists()
+    finally:
+        runs.chmod(0o700)
+
+
+def test_a_read_only_database_still_answers(runs: Path, patient: None) -> None:
+    asked(runs)
+    (runs / FILE).chmod(0o400)
+    finished(runs, 9000)
+    assert asked(runs) == plainly(runs)
+    assert asked(runs) == plainly(runs)
+
+
+def test_the_file_may_be_deleted_while_it_is_read(runs: Path, patient: None) -> None:
+    asked(runs)
+    walk: Iterator[Overview] = survey(runs, EVERYTHING, Store(runs).ids, worth=1)
+    found = [next(walk)]
+    (runs / FILE).unlink()
+    assert [*found, *walk] == plainly(runs)
+    assert asked(runs) == plainly(runs)
+
+
+def test_names_come_from_an_index_that_is_whole_and_only_then(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert indexed_ids(runs, "ep_") is None
+    asked(runs)
+    assert indexed_ids(runs, "ep_") is None, (
+        "changed a moment ago: something could still hide behind the time stamp"
+    )
+    monkeypatch.setattr(surveying, "_SETTLED", -1)
+    asked(runs)
+    assert indexed_ids(runs, "ep_") == Store(runs).ids()
+    assert indexed_ids(runs, "ep_", skip=1, limit=1) == Store(runs).ids()[1:2]
+    assert indexed_ids(runs, "ep_other") == ["ep_other.tool-1"]
+    new = finished(runs, 9000)
+    assert indexed_ids(runs, "ep_") is None
+    assert Store(runs).resolve("@last") == new
+    asked(runs)
+    assert Store(runs).resolve("@last") == new
+    assert Store(runs).resolve(new.name[:28]) == new
+
+
+def test_nothing_is_listed_while_an_index_knows_that_it_is_whole(runs: Path, patient: None) -> None:
+    asked(runs)
+    asked(runs)
+
+    def names() -> list[str]:
+        raise AssertionError("the directory was listed")
+
+    assert list(survey(runs, EVERYTHING, names, worth=1)) == plainly(runs)
+
+
+@pytest.mark.parametrize("value", [2**70, 2**63, -(2**64), 1e300])
+def test_values_that_no_database_takes_are_shown_all_the_same(runs: Path, value: float) -> None:
+    import orjson
+
+    file = next(row for row in asked(runs) if row.sealed).directory / "summary.json"
+    summary = orjson.loads(file.read_bytes())
+    file.write_text(
+        orjson.dumps(summary)
+        .decode()
+        .replace(f'"duration_ms":{summary["duration_ms"]}', f'"duration_ms":{value}')
+    )
+    assert asked(runs) == plainly(runs)
+    assert asked(runs) == plainly(runs)
+
+
+def test_many_readers_at_once_agree(runs: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    plain = plainly(runs)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(found == plain for found in pool.map(lambda _: asked(runs), range(40)))

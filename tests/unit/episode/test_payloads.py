@@ -1,0 +1,115 @@
+"""The payload models say exactly what the constructors of events write."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_episode as sample
+
+from cogcli.episode.layout import FILES
+from cogcli.episode.reading import read_events
+from cogcli.episode.schemas import SCHEMAS
+from cogcli.events import build
+from cogcli.events.envelope import PHASES as ALL_PHASES
+from cogcli.events.payloads import MODELS, PHASES, problem_of
+
+TOOLING = Path(__file__).parents[3] / "tooling"
+SAMPLES: dict[Any, Any] = {"payload": {"reason": "retry", "attempt": 2, "wait_ms": 0}}
+
+
+def drafts() -> list[Any]:
+    """One event of every constructor."""
+    made = []
+    for name, constructor in inspect.getmembers(build, inspect.isfunction):
+        if name.startswith("_") or constructor.__module__ != build.__name__:
+            continue
+        given = {
+            parameter.name: _value(name, parameter)
+            for parameter in inspect.signature(constructor).parameters.values()
+            if parameter.default is inspect.Parameter.empty
+        }
+        made.append(constructor(**given))
+    return made
+
+
+def _value(constructor: str, parameter: inspect.Parameter) -> Any:
+    known = {
+        "ending": "done", "status": "ok", "status_reason": None, "error": None, "required_missing": [], "seed": 0,
+        "step_records": [], "steps": [], "skill": {"id": "a.b", "version": None}, "metrics": {},
+        "dropped_bytes": 1,
+    }  # fmt: skip
+    if parameter.name == "payload":
+        return {
+            "step_started": {"uses": "a.b.c"},
+            "call_retried": {"reason": "retry", "attempt": 2, "wait_ms": 0},
+            "gate_decided": {"decision": "allow", "enforced": True},
+        }.get(constructor, {})
+    if parameter.name in known:
+        return known[parameter.name]
+    return "x" if parameter.annotation == "str" else {}
+
+
+@pytest.mark.parametrize("draft", drafts(), ids=lambda draft: draft.event_type)
+def test_what_a_constructor_writes_fits_its_model(draft: Any) -> None:
+    assert problem_of(draft.event_type, draft.payload) is None
+    assert PHASES[draft.event_type] == draft.phase
+
+
+def test_every_event_of_a_run_fits_its_model(tmp_path: Path) -> None:
+    for _, event in read_events(sample.sealed_episode(tmp_path)):
+        assert event.event_type is not None
+        assert problem_of(event.event_type, event.payload) is None
+
+
+def test_every_model_has_a_phase_of_the_format() -> None:
+    assert MODELS.keys() == PHASES.keys()
+    assert {phase for phase in PHASES.values() if phase is not None} <= set(ALL_PHASES)
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [({}, "payload.step_id"), ({"step_id": "a", "output": {}, "z": 1}, "`z`"), ("text", "payload"),
+     ({"step_id": 1, "output": {}}, "payload.step_id")],
+)  # fmt: skip
+def test_a_problem_names_its_place(payload: Any, told: str) -> None:
+    problem = problem_of("step.answered", payload)
+    assert problem is not None
+    assert told in problem
+
+
+def test_free_keys_are_free() -> None:
+    assert problem_of("step.answered", {"step_id": "a", "output": {}, "x-own": 1}) is None
+
+
+def test_the_generated_schemas_are_up_to_date() -> None:
+    done = subprocess.run([sys.executable, TOOLING / "generate_schemas.py", "--check"], check=False)
+    assert done.returncode == 0
+
+
+def test_schemas_are_for_files_of_an_episode_and_refuse_other_keys() -> None:
+    import jsonschema
+
+    for name, schema in SCHEMAS.items():
+        assert any(file.startswith(f"{name}.") for file in FILES)
+        jsonschema.Draft202012Validator.check_schema(schema())
+        assert schema()["additionalProperties"] is False
+
+
+def test_the_way_of_a_run_imports_no_model_library(tmp_path: Path) -> None:
+    code = (
+        "import sys, json, pathlib; sys.path.insert(0, sys.argv[2]); import sample_episode as s;"
+        "from cogcli.episode.overview import overview; d = s.sealed_episode(pathlib.Path(sys.argv[1])); overview(d);"
+        "print(json.dumps([m for m in ('pydantic', 'rich', 'httpx', 'jsonschema', 'ruamel') if m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent)],
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == []

@@ -1,0 +1,175 @@
+"""Any log can be read as far as it goes; nothing half-written is taken for data."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+import sample_episode as sample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.episode.project import project
+from cogcli.episode.reading import EventLog, read_events
+
+
+def log_of(*events: dict[str, object]) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+FOREIGN = log_of(
+    {
+        "id": "1",
+        "timestamp": "2024-01-15T10:30:00Z",
+        "episode_id": "ep_a",
+        "phase": "start",
+        "payload": {"task": "t"},
+    },
+    {"id": "2", "timestamp": "2024-01-15T10:30:01Z", "episode_id": "ep_a", "phase": "novel", "payload": {}},
+)
+
+
+def count(data: bytes) -> tuple[int, EventLog]:
+    log = read_events(data)
+    return sum(1 for _ in log), log
+
+
+def test_foreign_logs_are_read_with_the_seeds_fields_alone() -> None:
+    events = [event for _, event in read_events(FOREIGN)]
+    assert [(event.seq, event.event_type, event.phase) for event in events] == [
+        (None, None, "start"),
+        (None, None, "novel"),
+    ]
+
+
+def test_a_log_torn_at_any_byte_reads_as_its_whole_lines(tmp_path: Path) -> None:
+    directory = sample.sealed_episode(tmp_path)
+    data = (directory / "events.jsonl").read_bytes()
+    for cut in range(len(data)):
+        found, log = count(data[:cut])
+        assert found == data[:cut].count(b"\n")
+        assert log.stopped is None
+        assert log.torn == len(data[:cut]) - (data[:cut].rfind(b"\n") + 1)
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\0" * 4096, b'{"id":"3"', b"\0\0\n", b"not json\n", b"[1]\n", b'{"a":1,"a":2}\n']
+)
+def test_a_last_line_that_is_no_event_is_torn(tail: bytes) -> None:
+    found, log = count(FOREIGN + tail)
+    assert (found, log.torn, log.stopped) == (2, len(tail), None)
+
+
+@pytest.mark.parametrize(
+    "bad", [b"\0\0\n", b"not json\n", b"[1]\n", b'{"a":1,"a":2}\n', b'{"a":NaN}\n', b"\n"]
+)
+def test_a_bad_line_in_the_middle_stops_the_reading_there(bad: bytes) -> None:
+    first, second = FOREIGN.splitlines(keepends=True)
+    found, log = count(first + bad + second)
+    assert found == 1
+    assert log.stopped is not None
+    assert (log.stopped.code, log.stopped.line) == ("line.broken", 2)
+
+
+def test_a_line_without_end_is_not_read_into_memory() -> None:
+    found, log = count(FOREIGN + b"x" * (9 << 20))
+    assert found == 2
+    assert log.stopped is not None
+
+
+def test_members_of_a_wrong_type_count_as_absent() -> None:
+    wrong = {"id": 1, "timestamp": [], "episode_id": {}, "phase": None, "run_id": {}, "step_id": 4, "seq": True,
+             "metrics": "x", "evidence_ids": 3, "event_type": [], "payload": 7, "caused_by": {}}  # fmt: skip
+    [(_, event)] = read_events(log_of(wrong))
+    assert (event.id, event.timestamp, event.phase, event.run_id, event.seq) == ("", "", "", None, None)
+    assert event.payload == 7
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=200)
+def test_no_bytes_at_all_break_the_reader_or_the_projection(data: bytes) -> None:
+    project(event for _, event in read_events(FOREIGN + data))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+_KEYS = ["step_id", "step_status", "tool", "action_id", "writes", "steps", "step_records", "status", "beliefs", "facts",
+         "usage", "inputs", "frame", "skill", "error", "outputs", "reads", "result_artifacts", "metrics", "attempts",
+         "latency_ms", "tags", "seed", "options", "pins", "key", "value", "reason", "binding"]  # fmt: skip
+_TYPES = [None, "run.started", "plan.created", "step.started", "step.completed", "step.failed", "call.retried",
+          "run.terminated", "run.state_projection", "gate.decided"]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "phase": st.sampled_from(
+                    ["start", "plan", "act", "memory", "interpret", "terminate", "runtime"]
+                ),
+                "event_type": st.sampled_from(_TYPES),
+                "payload": st.dictionaries(st.sampled_from(_KEYS), _JSON, max_size=6) | _JSON,
+                "metrics": _JSON,
+            }
+        ),
+        max_size=8,
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> None:
+    from cogcli.episode.account import account_of
+    from cogcli.episode.document import to_bytes
+    from cogcli.episode.learn import learned
+    from cogcli.episode.summary import summary_of
+
+    account = account_of(read_events(log_of(*events)))
+    to_bytes(account.projection.result())
+    to_bytes(summary_of(account))
+    if account.projection.terminated is not None:
+        learned(account)
+
+
+def test_a_reader_of_a_run_in_progress_sees_a_prefix(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    reader_end, writer_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader_end)
+        sample.started(journal)
+        for n in range(3000):
+            sample.ended(journal, f"s{n}", sample.began(journal, f"s{n}"))
+        os.write(writer_end, b"done")
+        os._exit(0)
+    os.close(writer_end)
+    seen = 0
+    while seen < 6001:
+        log = read_events(journal.directory)
+        numbers = [event.seq for _, event in log]
+        assert numbers == list(range(len(numbers)))
+        assert log.stopped is None
+        assert len(numbers) >= seen
+        seen = len(numbers)
+        time.sleep(0.001)
+    os.waitpid(child, 0)
+    os.close(reader_end)
+    journal.close()
+
+
+def test_a_fifo_or_a_link_instead_of_a_log_is_refused_at_once(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_bytes(FOREIGN)
+    for name, make in (("fifo", os.mkfifo), ("link", lambda path: os.symlink(target, path))):
+        (tmp_path / name).mkdir()
+        make(tmp_path / name / "events.jsonl")
+        started = time.monotonic()
+        with pytest.raises(EnvironmentRefusal) as refused:
+            list(read_events(tmp_path / name))
+        assert refused.value.code == "episode.unreadable"
+        assert time.monotonic() - started < 1

@@ -1,0 +1,200 @@
+"""Episodes are created alone and found by whatever a user knows of them, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import sample_episode as sample
+
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.redact import Redactor
+from cogcli.core.system import SystemClock, SystemIds
+from cogcli.episode.layout import is_episode_id, is_link
+from cogcli.episode.overview import overview
+from cogcli.episode.seal import persist_pending, seal
+from cogcli.episode.store import Store
+from cogcli.episode.verify import is_clean, verify
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Three sealed episodes, the middle one failed; and one interrupted, older than all."""
+    runs = tmp_path / "runs"
+    journal = sample.new_journal(runs, seed=0)
+    sample.started(journal)
+    journal.close()
+    for seed, status in ((1000, "ok"), (2000, "error"), (3000, "ok")):
+        journal = sample.new_journal(runs, seed=seed)
+        sample.started(journal)
+        sample.terminated(journal, status)
+        seal(journal)
+        journal.close()
+    return runs
+
+
+def test_ids_come_newest_first(runs: Path) -> None:
+    ids = Store(runs).ids()
+    assert ids == sorted(ids, reverse=True)
+    assert len(ids) == 4
+    assert [row.id for row in Store(runs).overviews()] == ids
+
+
+def test_names_count_back_from_the_newest(runs: Path) -> None:
+    store = Store(runs)
+    ids = store.ids()
+    for name, expected in (("@last", 0), ("last", 0), ("@last~0", 0), ("@last~2", 2), ("last~3", 3)):
+        assert store.resolve(name).name == ids[expected]
+    assert store.resolve("@failed").name == ids[1]
+    assert store.resolve("failed").name == ids[1]
+
+
+def test_an_id_a_prefix_a_trace_and_a_path_all_lead_there(runs: Path) -> None:
+    store = Store(runs)
+    row = next(store.overviews())
+    assert row.trace_id is not None
+    for text in (row.id, row.id[:-1], row.trace_id, str(row.directory), f"{row.directory}/"):
+        assert store.resolve(text) == row.directory
+
+
+def test_a_mailed_episode_is_found_by_its_path(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(runs)
+    shutil.copytree(store.resolve("@last"), tmp_path / "mailed")
+    assert store.resolve(str(tmp_path / "mailed")) == tmp_path / "mailed"
+    monkeypatch.chdir(tmp_path)
+    assert Store(tmp_path / "none").resolve("mailed") == tmp_path / "mailed"
+    assert Store(tmp_path / "none").resolve("./mailed") == tmp_path / "mailed"
+
+
+def test_several_candidates_are_listed(runs: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        Store(runs).resolve("ep_01HF")
+    assert refused.value.code == "episode.ambiguous"
+    assert "ep_01HF" in refused.value.found
+    with pytest.raises(UsageError) as refused:
+        Store(runs).resolve("00000000")
+    assert refused.value.code == "episode.ambiguous"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nothing", "ep_01J", "ep_zzzz", "@last~9", "../../etc", "/etc/passwd", "ep_1\n", "..", ".", "", "e" * 300,
+     "ep_../../x", "@first", "ep_\x00aaaa", "a/b"],
+)  # fmt: skip
+def test_what_names_no_episode_is_a_usage_error(runs: Path, text: str) -> None:
+    with pytest.raises((UsageError, EnvironmentRefusal)) as refused:
+        Store(runs).resolve(text)
+    assert refused.value.code in ("episode.unknown", "episode.unreadable")
+
+
+def test_ids_differ_by_more_than_case() -> None:
+    assert is_episode_id("ep_01HF7YAT000000000000000001")
+    assert not is_episode_id("ep_01hF7YAT000000000000000001")
+    assert is_episode_id("ep_2024_abc123_s0")
+    for text in ("ep_a..b", "ep_.a", "ep_a.", "ep_", "x", "ep_é", "ep_a/b", "ep_" + "a" * 62, "ep_a\n"):
+        assert not is_episode_id(text)
+
+
+def test_links_lead_to_files_of_the_episode_only() -> None:
+    assert is_link("events.jsonl")
+    for value in ("../events.jsonl", "/etc/passwd", "file:///etc/passwd", "blobs", "", None, 3):
+        assert not is_link(value)
+
+
+def test_a_link_among_the_episodes_is_not_one(runs: Path, tmp_path: Path) -> None:
+    store = Store(runs)
+    real = store.resolve("@last")
+    link = runs / "ep_7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
+    shutil.move(real, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", link)
+    assert link.name not in store.ids()
+    with pytest.raises(EnvironmentRefusal):
+        store.resolve(link.name)
+
+
+def test_a_runs_directory_that_is_a_link_is_the_users_choice(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    os.symlink(tmp_path / "real", tmp_path / "link")
+    assert is_clean(verify(sample.sealed_episode(tmp_path / "link")))
+
+
+def test_a_missing_runs_directory_holds_nothing_and_an_unusable_one_is_refused(tmp_path: Path) -> None:
+    assert Store(tmp_path / "none").ids() == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentRefusal) as refused:
+        sample.new_journal(tmp_path / "file")
+    assert refused.value.code == "env.runs-dir"
+
+
+def test_the_overview_of_a_sealed_episode_comes_from_its_summary(runs: Path) -> None:
+    row = overview(Store(runs).resolve("@last"))
+    assert (row.status, row.sealed, row.skill, row.duration_ms) == ("ok", True, "notes.draft", 40)
+    assert row.tags == {"team": "platform"}
+
+
+def test_a_log_alone_tells_the_same(runs: Path) -> None:
+    directory = Store(runs).resolve("@last~1")
+    sealed = overview(directory)
+    for name in ("manifest.json", "summary.json"):
+        (directory / name).unlink()
+    alone = overview(directory)
+    assert not alone.sealed
+    assert alone._replace(sealed=True, duration_ms=sealed.duration_ms) == sealed
+
+
+def test_a_run_is_running_while_locked_then_interrupted(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    assert overview(journal.directory).status == "running"
+    journal.close()
+    assert overview(journal.directory).status == "interrupted"
+
+
+def test_a_paused_run_is_pending(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    persist_pending(journal)
+    journal.close()
+    assert overview(journal.directory).status == "pending"
+
+
+def test_a_run_that_ended_unsealed_shows_its_outcome(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    sample.terminated(journal, "vetoed")
+    journal.close()
+    assert overview(journal.directory).status == "vetoed"
+
+
+def test_an_overview_survives_any_summary(runs: Path) -> None:
+    directory = Store(runs).resolve("@last")
+    for text in ("", "[]", '{"status":"novel"}', '{"status":"ok","skill":3,"tags":[],"duration_ms":"x"}'):
+        (directory / "summary.json").write_text(text)
+        assert overview(directory).status == "ok"
+
+
+def _one_run(runs: str) -> str:
+    ids = SystemIds()
+    journal = Store(Path(runs)).create(
+        f"ep_{ids.ulid()}", trace_id=ids.trace_id(), clock=SystemClock(), ids=ids, redactor=Redactor()
+    )
+    sample.write_run(journal)
+    seal(journal)
+    journal.close()
+    return journal.directory.name
+
+
+def test_twenty_processes_at_once_each_get_their_own_episode(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(20) as pool:
+        names = pool.map(_one_run, [str(tmp_path / "runs")] * 20, chunksize=1)
+    assert len(set(names)) == 20
+    assert sorted(Store(tmp_path / "runs").ids()) == sorted(names)
+    for name in names:
+        assert is_clean(verify(tmp_path / "runs" / name))
+        assert json.loads((tmp_path / "runs" / name / "manifest.json").read_bytes())["episode_id"] == name
