@@ -1,0 +1,250 @@
+"""What is different between two episodes (cli.md 4). Times, ids and tags are no differences.
+
+1. Steps are compared by their ids: status, then error, then what they gave, then what they were given.
+2. Inputs, bindings, pinned specs and outputs are compared by name, the first episode's order first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.display import cells, cut, visible
+from cogcli.events.envelope import Event
+from cogcli.report.glyphs import Glyphs
+from cogcli.report.runs import RunFold, RunView, StepView
+from cogcli.report.spans import Line
+from cogcli.report.words import duration
+
+SAME, CHANGED, GONE, NEW = "=", "~", "-", "+"
+_ABSENT: Final = object()
+_EXCERPT: Final = 18
+
+
+class Side(NamedTuple):
+    """One of the two episodes."""
+
+    id: str
+    status: str
+    run: RunView
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+    specs: dict[str, Any]
+
+
+class Change(NamedTuple):
+    """One thing of both or of either episode; `how` is one of `=`, `~`, `-`, `+`."""
+
+    how: str
+    name: str
+    before: Any = None
+    after: Any = None
+    what: str = ""
+    """Of a step that ended alike: what of it differs."""
+
+
+class Difference(NamedTuple):
+    """All that was compared, by area."""
+
+    before: Side
+    after: Side
+    areas: dict[str, list[Change]]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        heads = [(side.run.skill, side.run.version, side.status) for side in (self.before, self.after)]
+        return heads[0] == heads[1] and all(c.how == SAME for found in self.areas.values() for c in found)
+
+
+def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
+    """An episode as far as it is compared; its events are gone through once."""
+    fold = RunFold()
+    asked: dict[str, Any] = {}
+    ended: dict[str, Any] = {}
+    for event in events:
+        fold.add(event)
+        payload = event.payload if isinstance(event.payload, dict) else {}
+        if event.phase == "start" and not asked:
+            asked = payload
+        elif event.phase == "terminate" and fold.root and event.run_id in (None, fold.root.id):
+            ended = payload
+    pins = _dict(asked.get("pins"))
+    return Side(
+        id, status, fold.root or RunView(""), _dict(asked.get("inputs")), _dict(ended.get("outputs")),
+        _dict(pins.get("specs")),
+    )  # fmt: skip
+
+
+def compare(before: Side, after: Side) -> Difference:
+    """The differences of two episodes."""
+    areas = {
+        "inputs": _named(before.inputs, after.inputs),
+        "specs": _named(before.specs, after.specs),
+        "bindings": _named(_bindings(before.run), _bindings(after.run)),
+        "steps": _steps(before.run, after.run),
+        "outputs": _named(before.outputs, after.outputs),
+    }
+    return Difference(before, after, areas)
+
+
+def _named(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+    changes = []
+    for name in dict.fromkeys([*before, *after]):
+        one, other = before.get(name, _ABSENT), after.get(name, _ABSENT)
+        if one is _ABSENT:
+            changes.append(Change(NEW, name, None, other))
+        elif other is _ABSENT:
+            changes.append(Change(GONE, name, one, None))
+        else:
+            changes.append(Change(SAME if _equal(one, other) else CHANGED, name, one, other))
+    return changes
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Equal as JSON: `1` and `true` are not."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _bindings(run: RunView) -> dict[str, str]:
+    """The last binding used for each capability, of the root's steps."""
+    return {step.uses: step.binding for step in run.own if step.binding}
+
+
+def _steps(before: RunView, after: RunView) -> list[Change]:
+    one, other = ({step.id: step for step in run.own} for run in (before, after))
+    changes = []
+    for id in dict.fromkeys([*one, *other]):
+        if id not in one:
+            changes.append(Change(NEW, id, None, other[id].status))
+        elif id not in other:
+            changes.append(Change(GONE, id, one[id].status, None))
+        else:
+            changes.append(_step(one[id], other[id]))
+    return changes
+
+
+def _step(one: StepView, other: StepView) -> Change:
+    codes = [(step.error or {}).get("code") for step in (one, other)]
+    if one.status != other.status:
+        return Change(CHANGED, one.id, one.status, other.status)
+    if codes[0] != codes[1]:
+        return Change(CHANGED, one.id, codes[0], codes[1], "error")
+    if not _equal(one.output, other.output):
+        return Change(CHANGED, one.id, one.status, other.status, "output")
+    if not _equal(one.input, other.input):
+        return Change(CHANGED, one.id, one.status, other.status, "input")
+    return Change(SAME, one.id, one.status, other.status)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# -- rendering ---------------------------------------------------------------------------------------------------------
+
+
+def as_object(difference: Difference) -> dict[str, Any]:
+    """The comparison for programs; of each area what differs."""
+    before, after = difference.before, difference.after
+    changes = {
+        area: [_change_object(change) for change in found if change.how != SAME]
+        for area, found in difference.areas.items()
+    }
+    return {
+        "episodes": [before.id, after.id],
+        "same": difference.same,
+        "skills": [f"{side.run.skill} {side.run.version}".strip() for side in (before, after)],
+        "status": [before.status, after.status],
+        "duration_ms": [before.run.ms, after.run.ms],
+        **changes,
+    }
+
+
+def _change_object(change: Change) -> dict[str, Any]:
+    words = {CHANGED: "changed", GONE: "removed", NEW: "added"}
+    body = {"name": change.name, "change": words[change.how], "before": change.before, "after": change.after}
+    return body | ({"what": change.what} if change.what else {})
+
+
+def lines(difference: Difference, glyphs: Glyphs, *, width: int | None) -> list[Line]:
+    """What went from where to where, then a line per area that has differences; of the steps all."""
+    found: list[Line] = [[(_fit(_head(difference, glyphs), width), "bold")]]
+    for area, changes in difference.areas.items():
+        shown = changes if area == "steps" else [change for change in changes if change.how != SAME]
+        if area == "bindings":
+            found += [_row(area, [f"{c.name}  {_arrow(c, glyphs)}"], width) for c in shown]
+        elif shown:
+            found.append(_row(area, _fitting(area, shown, glyphs, width), width))
+    if difference.same:
+        found.append([("  nothing differs but ids and times", "dim")])
+    return found
+
+
+def _head(difference: Difference, glyphs: Glyphs) -> str:
+    before, after = difference.before, difference.after
+    skills = [f"{side.run.skill} {side.run.version}".strip() or "no skill" for side in (before, after)]
+    parts = [
+        _pair(skills[0], skills[1], glyphs),
+        _pair(before.status, after.status, glyphs),
+        f"{duration(before.run.ms) or '?'} {glyphs.arrow} {duration(after.run.ms) or '?'}",
+    ]
+    return visible("    ".join(parts))
+
+
+def _pair(one: str, other: str, glyphs: Glyphs) -> str:
+    return one if one == other else f"{one} {glyphs.arrow} {other}"
+
+
+def _row(area: str, words: list[str], width: int | None) -> Line:
+    text = visible("   ".join(words))
+    return [(f"  {area:<8}  ", "dim"), (_fit(text, None if width is None else width - 12), "")]
+
+
+def _fit(text: str, width: int | None) -> str:
+    return text if width is None else cut(text, width)
+
+
+def _fitting(area: str, changes: list[Change], glyphs: Glyphs, width: int | None) -> list[str]:
+    """Every change; where they do not fit, those that differ come first and the others are counted."""
+    words = [_worded(area, change, glyphs) for change in changes]
+    if width is None or area != "steps" or cells("   ".join(words)) <= width - 12:
+        return words
+    same = sum(change.how == SAME for change in changes)
+    differing = [word for word, change in zip(words, changes, strict=True) if change.how != SAME]
+    return [*differing, *([f"= {same} others" if differing else f"= all {same}"] if same else [])]
+
+
+def _worded(area: str, change: Change, glyphs: Glyphs) -> str:
+    lead = f"{change.how} {change.name}"
+    if change.how == SAME or area == "specs":
+        return lead
+    if area == "steps":
+        if change.how != CHANGED:
+            return lead
+        if change.what in ("", "error"):
+            return f"{lead} {_arrow(change, glyphs)}"
+        return f"{lead} other {change.what}"
+    if change.how == CHANGED:
+        return f"{lead} {_excerpt(change.before)} {glyphs.arrow} {_excerpt(change.after)}"
+    return f"{lead} {_excerpt(change.before if change.how == GONE else change.after)}"
+
+
+def _arrow(change: Change, glyphs: Glyphs) -> str:
+    return f"{change.before or 'none'} {glyphs.arrow} {change.after or 'none'}"
+
+
+def _excerpt(value: Any) -> str:
+    """A value in a few characters: texts quoted, others as JSON."""
+    import orjson
+
+    if isinstance(value, str):
+        return f'"{cut(value, _EXCERPT)}"'
+    try:
+        return cut(orjson.dumps(value).decode(), _EXCERPT)
+    except (TypeError, ValueError):
+        return cut(str(value), _EXCERPT)

@@ -1,0 +1,114 @@
+"""Steps and what they wait for, as text, Mermaid or DOT; of an episode with the status of each step."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.display import cells, cut, padded, visible
+from cogcli.report.glyphs import Glyphs, style_of
+from cogcli.report.runs import RunFold
+from cogcli.report.spans import Line
+from cogcli.report.words import counted
+
+
+class Node(NamedTuple):
+    """One step; `status` is empty where nothing ran."""
+
+    id: str
+    uses: str
+    after: tuple[str, ...]
+    status: str = ""
+
+
+class Graph(NamedTuple):
+    """The steps of a skill, or of the root run of an episode, in order."""
+
+    title: str
+    nodes: tuple[Node, ...]
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """From each step to those that wait for it; to and from known steps only."""
+        known = {node.id for node in self.nodes}
+        return [(before, node.id) for node in self.nodes for before in node.after if before in known]
+
+    def as_object(self) -> dict[str, Any]:
+        """The graph for programs."""
+        nodes = [{"id": node.id, "uses": node.uses, "status": node.status or None} for node in self.nodes]
+        return {"title": self.title, "nodes": nodes, "edges": [{"from": a, "to": b} for a, b in self.edges]}
+
+
+def graph_of(fold: RunFold) -> Graph:
+    """The graph of an episode's root run."""
+    root = fold.root
+    if root is None:
+        return Graph("", ())
+    nodes = (Node(step.id, step.uses, tuple(step.depends_on), step.status) for step in root.own)
+    return Graph(f"{root.skill} {root.version}".strip(), tuple(nodes))
+
+
+def text(graph: Graph, glyphs: Glyphs, *, width: int | None) -> list[Line]:
+    """A line per step, with those it waits for."""
+    names = [visible(node.id) for node in graph.nodes]
+    uses = [visible(node.uses) for node in graph.nodes]
+    name, use = max(map(cells, names), default=0), max(map(cells, uses), default=0)
+    sign = max((cells(glyphs.sign(node.status)) for node in graph.nodes if node.status), default=0)
+    head = f"{visible(graph.title)} {glyphs.dot} {counted(len(graph.nodes), 'step')}"
+    lines: list[Line] = [[(head if width is None else cut(head, width), "bold")]]
+    for node, one, other in zip(graph.nodes, names, uses, strict=True):
+        lead = f"{padded(glyphs.sign(node.status), sign)} " if node.status else ""
+        after = f"after {', '.join(map(visible, node.after))}" if node.after else ""
+        rest = f"{padded(one, name)}  {padded(other, use)}  {after}".rstrip()
+        shown = rest if width is None else cut(rest, max(1, width - 2 - cells(lead)))
+        lines.append([("  ", ""), (lead, style_of(node.status) if node.status else ""), (shown, "")])
+    return lines
+
+
+_COLOURS: Final = {
+    "done": ("#e6f4ea", "#1e7e34"), "failed": ("#fdecea", "#b3261e"), "vetoed": ("#fff4e5", "#b26a00"),
+    "skipped": ("#f1f1f1", "#777777"), "running": ("#e3f2fd", "#1565c0"), "pending": ("#ffffff", "#777777"),
+}  # fmt: skip
+"""Fill and border by status; the status also stands in the label."""
+
+
+def mermaid(graph: Graph) -> str:
+    """A Mermaid flowchart. Names of nodes are ours, texts are quoted and escaped."""
+    number = {node.id: f"s{n}" for n, node in enumerate(graph.nodes)}
+    lines = ["flowchart TD"]
+    for node in graph.nodes:
+        label = "<br/>".join(map(_for_mermaid, _label(node)))
+        lines.append(f'    {number[node.id]}["{label}"]' + (f":::{_class(node)}" if node.status else ""))
+    lines += [f"    {number[a]} --> {number[b]}" for a, b in graph.edges]
+    used = dict.fromkeys(_class(node) for node in graph.nodes if node.status)
+    lines += [f"    classDef {name} fill:{_COLOURS[name][0]},stroke:{_COLOURS[name][1]}" for name in used]
+    return "\n".join(lines) + "\n"
+
+
+def dot(graph: Graph) -> str:
+    """A Graphviz digraph; every text is quoted."""
+    lines = [f"digraph {_for_dot(graph.title)} {{", "    node [shape=box, style=filled, fillcolor=white];"]
+    for node in graph.nodes:
+        label = "\\n".join(_for_dot(part)[1:-1] for part in _label(node))
+        fill = f', fillcolor="{_COLOURS[_class(node)][0]}", color="{_COLOURS[_class(node)][1]}"'
+        lines.append(f'    {_for_dot(node.id)} [label="{label}"{fill if node.status else ""}];')
+    lines += [f"    {_for_dot(a)} -> {_for_dot(b)};" for a, b in graph.edges]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _label(node: Node) -> list[str]:
+    return [node.id, *([node.uses] if node.uses else []), *([node.status] if node.status else [])]
+
+
+def _class(node: Node) -> str:
+    return node.status if node.status in _COLOURS else "pending"
+
+
+def _for_mermaid(value: str) -> str:
+    """Mermaid reads `#code;` as a character, and quotes end a label."""
+    safe = "".join(c if c.isalnum() or c in " .:_-/" else f"#{ord(c)};" for c in visible(value))
+    return safe or " "
+
+
+def _for_dot(value: str) -> str:
+    escaped = visible(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

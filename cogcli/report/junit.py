@@ -1,0 +1,65 @@
+"""Checks as JUnit XML: a suite per group, a case per file or check (cli.md 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from xml.etree import ElementTree as ET
+
+from cogcli.core.display import visible, visible_block
+
+_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Failure(NamedTuple):
+    """Why a case failed: its type is the code."""
+
+    code: str
+    message: str
+    text: str
+
+
+class Case(NamedTuple):
+    """One thing that was checked. `notes` are told without failing it."""
+
+    suite: str
+    name: str
+    failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+    file: str = ""
+
+
+def junit(name: str, cases: Sequence[Case], *, seconds: float) -> str:
+    """The document as text, cases grouped by suite in the order of first cases."""
+    root = ET.Element("testsuites", {"name": name, **_sums(cases), "time": f"{seconds:.3f}"})
+    for suite in dict.fromkeys(case.suite for case in cases):
+        own = [case for case in cases if case.suite == suite]
+        element = ET.SubElement(root, "testsuite", {"name": _line(suite), **_sums(own), "skipped": "0"})
+        for case in own:
+            _add(element, case)
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _sums(cases: Sequence[Case]) -> dict[str, str]:
+    failed = sum(bool(case.failures) for case in cases)
+    return {"tests": str(len(cases)), "failures": str(failed), "errors": "0"}
+
+
+def _add(suite: ET.Element, case: Case) -> None:
+    named = {"classname": _line(case.suite), "name": _line(case.name)}
+    element = ET.SubElement(suite, "testcase", named | ({"file": _line(case.file)} if case.file else {}))
+    for failure in case.failures:
+        told = {"type": _line(failure.code), "message": _line(failure.message)}
+        ET.SubElement(element, "failure", told).text = _block(failure.text)
+    if case.notes:
+        ET.SubElement(element, "system-out").text = _block("\n".join(case.notes))
+
+
+def _line(text: str) -> str:
+    return _NO_XML.sub("\ufffd", visible(text))
+
+
+def _block(text: str) -> str:
+    return _NO_XML.sub("\ufffd", visible_block(text))

@@ -1,0 +1,210 @@
+"""Which step wrote what, who read it, and what was never written (cli.md 4).
+
+1. Only the root run: a nested skill reads and writes in a state of its own, its step stands for it.
+2. The closing event of a step sums up its gates, items and rounds: theirs are passed over.
+3. A reader of a part of a target, or of something around it, is a reader of the target.
+4. What a step would have written is known from the specs that the episode keeps, where it keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.display import cells, cut, padded, visible
+from cogcli.events.envelope import Event
+from cogcli.report.glyphs import Glyphs
+from cogcli.report.runs import RunFold
+from cogcli.report.spans import Line
+from cogcli.report.words import counted
+
+COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
+
+
+class Declared(NamedTuple):
+    """What a skill declares: the targets of each step, in order, and its required outputs."""
+
+    writes: dict[str, list[str]]
+    required: frozenset[str]
+
+
+NOTHING: Final = Declared({}, frozenset())
+
+
+def declared_of(document: Any, skill_id: str) -> Declared:
+    """What a skill declares, from the document of specs that an episode keeps; nothing where that is none."""
+    try:
+        spec = document["specs"][f"skill:{skill_id}"]["spec"]
+        writes = {step["id"]: [*map(str, (step.get("output") or {}).values())] for step in spec["steps"]}
+        required = (name for name, field in spec["outputs"].items() if field.get("required"))
+        return Declared(writes, frozenset(required))
+    except (KeyError, TypeError, AttributeError):
+        return NOTHING
+
+
+class Write(NamedTuple):
+    """One write of a step; `items` counts those of a list."""
+
+    seq: int
+    step: str
+    target: str
+    strategy: str
+    items: int | None
+
+
+class Step(NamedTuple):
+    """What a step read and wrote."""
+
+    reads: list[str]
+    writes: list[Write]
+
+
+class Target(NamedTuple):
+    """One place in the state. `required` is None for what is no declared output."""
+
+    name: str
+    writes: list[Write]
+    readers: list[str]
+    never: str
+    """Why nothing is there; empty if something is."""
+    required: bool | None
+
+
+class Flow:
+    """The reads and writes of the root run's steps, in the order of the log."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.steps: dict[str, Step] = {}
+        self.writes: list[Write] = []
+        self.missing: list[str] = []
+        self._root: str | None = None
+        self._begun = False
+        for number, event in enumerate(events):
+            self._take(number, event)
+
+    def _take(self, number: int, event: Event) -> None:
+        if not self._begun:
+            self._begun, self._root = True, event.run_id
+        payload = event.payload
+        if event.run_id != self._root or not isinstance(payload, dict):
+            return
+        if event.phase == "terminate":
+            missing = payload.get("required_missing")
+            self.missing = (
+                [name for name in missing if isinstance(name, str)] if isinstance(missing, list) else []
+            )
+        elif event.phase == "act":
+            self._step(number, event, payload)
+
+    def _step(self, number: int, event: Event, payload: dict[str, Any]) -> None:
+        id = payload.get("step_id") or event.step_id
+        if not isinstance(id, str) or "#" in id or "@" in id or "step_status" not in payload:
+            return
+        reads, writes = payload.get("reads"), payload.get("writes")
+        step = self.steps.setdefault(id, Step([], []))
+        if isinstance(reads, list) and reads:
+            step.reads[:] = [name for name in reads if isinstance(name, str)]
+        for write in writes if isinstance(writes, list) else ():
+            if isinstance(write, dict) and isinstance(write.get("target"), str):
+                value = write.get("value")
+                items = len(value) if isinstance(value, list) else None
+                done = Write(number, id, write["target"], str(write.get("strategy") or "overwrite"), items)
+                step.writes.append(done)
+                self.writes.append(done)
+
+    def readers(self, target: str) -> list[str]:
+        """The steps that read a target, a part of it or something around it."""
+        return [id for id, step in self.steps.items() if any(overlap(target, name) for name in step.reads)]
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether one place is the other, or inside it."""
+    a, b = one.replace("[", ".").split("."), other.replace("[", ".").split(".")
+    return all(x == y for x, y in zip(a, b, strict=False))
+
+
+def targets(fold: RunFold, flow: Flow, declared: Declared = NOTHING) -> list[Target]:
+    """Every target, in plan order of the steps that wrote it or would have."""
+    found: dict[str, list[Write]] = {}
+    for write in flow.writes:
+        found.setdefault(write.target, []).append(write)
+    never = {name: id for id, names in declared.writes.items() for name in names if name not in found}
+    never |= {f"outputs.{name}": "" for name in flow.missing if f"outputs.{name}" not in {**found, **never}}
+    required = declared.required | set(flow.missing)
+
+    def target(name: str, writes: list[Write], why: str) -> Target:
+        is_output = name.startswith("outputs.")
+        needed = (name[8:] in required or None) if is_output else None
+        return Target(name, writes, flow.readers(name), why, needed)
+
+    order = {step.id: n for n, step in enumerate(fold.root.own)} if fold.root else {}
+    placed = [
+        (order.get(writes[0].step, len(order)), target(name, writes, "")) for name, writes in found.items()
+    ]
+    placed += [
+        (order.get(id, len(order)), target(name, [], _why_never(fold, id))) for name, id in never.items()
+    ]
+    return [one for _, one in sorted(placed, key=lambda entry: entry[0])]
+
+
+_NEVER: Final = {
+    "done": "gave none", "pending": "did not run", "running": "is running", "failed": "failed",
+    "skipped": "was skipped", "vetoed": "was vetoed",
+}  # fmt: skip
+
+
+def _why_never(fold: RunFold, step_id: str) -> str:
+    if not step_id:
+        return "never written: no step wrote it"
+    step = fold.root.steps.get(step_id) if fold.root else None
+    return f"never written: {step_id} {_NEVER.get(step.status if step else '', 'did not run')}"
+
+
+def rows(found: list[Target]) -> list[dict[str, Any]]:
+    """The targets as rows of a table."""
+    return [
+        {
+            "target": target.name,
+            "written_by": [_by(write) for write in target.writes],
+            "never": target.never or None,
+            "read_by": target.readers,
+            "required": target.required,
+        }
+        for target in found
+    ]
+
+
+def lineage(found: list[Target], glyphs: Glyphs, *, width: int | None) -> list[Line]:
+    """One line per target: who wrote it, who read it."""
+    texts = [
+        (visible(target.name), visible(_written(target)), visible(_read(target, glyphs))) for target in found
+    ]
+    first = max((cells(text[0]) for text in texts), default=0)
+    second = max((cells(text[1]) for text in texts), default=0)
+    lines: list[Line] = []
+    for target, (name, written, read) in zip(found, texts, strict=True):
+        text = f"  {padded(written, second)}   {read}".rstrip()
+        style = "red" if target.never and target.required else "dim" if target.never else ""
+        if width is not None:
+            name = cut(name, width)
+            text = cut(text, max(0, width - first))
+        lines.append([(padded(name, first), "bold"), (text, style)])
+    return lines
+
+
+def _written(target: Target) -> str:
+    return target.never or f"written by {', '.join(map(_by, target.writes))}"
+
+
+def _by(write: Write) -> str:
+    """`risks (append, 7 items)`."""
+    facts = [] if write.strategy == "overwrite" else [write.strategy]
+    facts += [counted(write.items, "item")] if write.items is not None else []
+    return f"{write.step} ({', '.join(facts)})" if facts else write.step
+
+
+def _read(target: Target, glyphs: Glyphs) -> str:
+    parts = [f"read by {', '.join(target.readers)}"] if target.readers else []
+    if target.required:
+        parts.append(f"required {glyphs.sign('failed' if target.never else 'done')}")
+    return "  ".join(parts)

@@ -1,0 +1,81 @@
+"""Problems as SARIF 2.1.0, for code scanning (cli.md 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from cogcli.core.display import visible
+from cogcli.specs.problems import Problem
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_ROOT: Final = "SRCROOT"
+_UNRESERVED: Final = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=@"
+)
+
+
+def sarif(
+    problems: Sequence[tuple[Problem, int]], rules: Mapping[str, tuple[str, str]], *, version: str
+) -> dict[str, Any]:
+    """One run with a result per problem. Each comes with the column just after its end, 0 where not known.
+
+    `rules` give meaning and cure of a code; the codes that occur become the rules of the run.
+    """
+    codes = list(dict.fromkeys(problem.code for problem, _ in problems))
+    driver = {
+        "name": "cogcli",
+        "semanticVersion": version,
+        "rules": [_rule(code, *rules.get(code, ("", ""))) for code in codes],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "the directory that was checked"}}},
+        "results": list(_results(problems, codes)),
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(code: str, meaning: str, cure: str) -> dict[str, Any]:
+    return {
+        "id": code,
+        "shortDescription": {"text": meaning or code},
+        "help": {"text": f"{cure} See `cogcli explain {code}`.".strip()},
+    }
+
+
+def _results(problems: Iterable[tuple[Problem, int]], codes: list[str]) -> Iterable[dict[str, Any]]:
+    index = {code: number for number, code in enumerate(codes)}
+    for problem, end in problems:
+        text = f"{problem.message}; {problem.hint}" if problem.hint else problem.message
+        result: dict[str, Any] = {
+            "ruleId": problem.code,
+            "ruleIndex": index[problem.code],
+            "level": "error" if problem.severity == "E" else "warning",
+            "message": {"text": visible(text)},
+        }
+        if problem.file:
+            result["locations"] = [{"physicalLocation": _place(problem, end)}]
+        yield result
+
+
+def _place(problem: Problem, end: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": _artifact(problem.file)}
+    if problem.line:
+        region = {"startLine": problem.line, "startColumn": problem.column}
+        place["region"] = region | ({"endColumn": end} if end else {})
+    return place
+
+
+def _artifact(file: str) -> dict[str, str]:
+    """A relative URI; a file outside of what was checked has an absolute one."""
+    path = file.replace("\\", "/")
+    uri = "".join(
+        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in path.encode(errors="replace")
+    )
+    if path.startswith("/"):
+        return {"uri": f"file://{uri}"}
+    if path[1:3] == ":/":
+        return {"uri": f"file:///{uri}"}
+    return {"uri": uri, "uriBaseId": _ROOT}

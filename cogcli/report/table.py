@@ -1,0 +1,114 @@
+"""A run's steps as table rows, and its events as log lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cogcli.core.display import visible
+from cogcli.events.envelope import Event
+from cogcli.report.runs import Branch, RunFold
+
+COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", "writes")
+
+
+def rows(fold: RunFold, *, only: str = "") -> list[dict[str, Any]]:
+    """One row per step; gates, items, rounds and nested steps below theirs."""
+    return list(_rows(fold.branches(only)))
+
+
+def _rows(branches: list[Branch]) -> Iterator[dict[str, Any]]:
+    for _, step, below in branches:
+        yield {
+            "step_id": step.id,
+            "uses": step.uses,
+            "status": step.status,
+            "started_at": step.started_at or None,
+            "ms": step.ms,
+            "binding": step.binding or None,
+            "reads": step.reads,
+            "writes": step.writes,
+        }
+        yield from _rows(below)
+
+
+class EventLines:
+    """Events as `TIME event_type key=value ...`, one line each."""
+
+    def __init__(self) -> None:
+        self._uses: dict[tuple[str | None, str | None], str] = {}
+
+    def line(self, event: Event) -> str:
+        """The line of one event, without its newline."""
+        payload = event.payload if isinstance(event.payload, dict) else {}
+        place = (event.run_id, event.step_id)
+        if isinstance(uses := payload.get("uses"), str):
+            self._uses[place] = uses
+        pairs = dict(_pairs(event, payload, self._uses.get(place)))
+        text = " ".join(
+            f"{name}={_quoted(value)}" for name, value in pairs.items() if value not in (None, "", [])
+        )
+        stamp = f"{event.timestamp[:23]}Z" if len(event.timestamp) > 24 else event.timestamp
+        return visible(f"{stamp} {event.event_type or event.phase} {text}".rstrip())
+
+
+def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[tuple[str, Any]]:
+    yield "step", event.step_id
+    kind = event.event_type or ""
+    error = payload.get("error")
+    error = error if isinstance(error, dict) else {}
+    ms = payload.get("latency_ms")
+    if ms is None:
+        ms = (event.metrics or {}).get("duration_ms")
+    if kind == "run.started":
+        skill = payload.get("skill")
+        yield from (
+            (("skill", skill.get("id")), ("version", skill.get("version"))) if isinstance(skill, dict) else ()
+        )
+        yield from (("episode", event.episode_id), ("run", event.run_id), ("trace", event.trace_id))
+    elif kind.startswith("step."):
+        yield from (
+            ("uses", uses),
+            ("ms", ms),
+            ("tool", payload.get("tool")),
+            ("reason", payload.get("reason")),
+        )
+    elif kind == "run.terminated":
+        yield from (("status", payload.get("status")), ("ms", ms))
+        yield from (
+            ("episode", event.episode_id),
+            ("run", event.run_id if payload.get("parent_run_id") else None),
+        )
+    elif kind == "run.state_projection":
+        yield "status", payload.get("status")
+    else:
+        for name in ("decision", "verdict", "gate", "rule", "attempt", "reason", "signal", "wait_ms"):
+            yield name, payload.get(name)
+    yield from (("error", error.get("code")), ("message", error.get("message")))
+
+
+def _quoted(value: Any) -> str:
+    text = value if isinstance(value, str) else str(value)
+    return f'"{text}"' if not text or " " in text or '"' in text else text
+
+
+def sections(event: Event) -> list[str]:
+    """An event in full: a head line and `a.b.c: value` lines, nothing empty."""
+    head = f"{event.seq if event.seq is not None else '-'} {event.event_type or event.phase}"
+    lines = [visible(f"{head} {event.step_id or ''}".rstrip())]
+    facts = {"timestamp": event.timestamp, "id": event.id, "run_id": event.run_id, "agent_id": event.agent_id,
+             "caused_by": event.caused_by, "payload": event.payload, "metrics": event.metrics}  # fmt: skip
+    for name, value in _leaves(facts, ""):
+        lines.append(f"  {visible(name)}: {visible(value)}")
+    return lines
+
+
+def _leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _leaves(item, f"{place}.{number}")
+    elif value is not None and value != "":
+        yield place, str(value).lower() if isinstance(value, bool) else str(value)

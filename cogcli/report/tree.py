@@ -1,0 +1,220 @@
+"""A run as a tree: each step with its time, what it read and wrote; nested runs under their step (cli.md 4).
+
+Rows never fold: where the width is too small the flow is cut or dropped first, then the other columns from the
+right, then names are shortened in the middle. Without a width nothing is cut and no boxes are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cogcli.core.display import cells, cut, padded, shortened, visible
+from cogcli.report.glyphs import Glyphs, style_of
+from cogcli.report.runs import Branch, RunFold, RunView, StepView
+from cogcli.report.spans import Line
+from cogcli.report.words import (
+    counted,
+    duration,
+    fuzzy_time,
+    milliseconds_between,
+    short_episode,
+    short_trace,
+)
+
+_LEAST_FLOW = 12
+
+
+class _Row:
+    """One step's row before its columns are measured."""
+
+    __slots__ = ("detail", "flow", "mark", "name", "prefix", "sign", "status", "time", "uses")
+
+    def __init__(
+        self, prefix: str, sign: str, status: str, name: str, uses: str, time: str, mark: str, flow: str
+    ) -> None:
+        self.prefix = prefix
+        self.sign = sign
+        self.status = status
+        self.name = name
+        self.uses = uses
+        self.time = time
+        self.mark = mark
+        self.flow = flow
+        self.detail: list[str] = []
+
+
+def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> Line:
+    """The first line: skill, outcome, time, ids."""
+    run = fold.root or RunView("")
+    dot = f" {glyphs.dot} "
+    parts = [f"{run.skill or 'no skill'} {run.version}".rstrip()]
+    ms = run.ms if run.ms is not None else milliseconds_between(run.started_at, fold.last)
+    when = fuzzy_time(run.started_at, now) if width else run.started_at
+    episode = short_episode(fold.episode_id) if width else fold.episode_id
+    trace = short_trace(fold.trace_id) if width else fold.trace_id
+    rest = [duration(ms), episode, when, f"trace {trace}" if trace else ""]
+    sign = f"{glyphs.sign('interrupted' if 'interrupted' in status else status)} {status}"
+    texts = [visible(text) for text in (*parts, sign, *rest) if text]
+    line: Line = [(texts[0], "bold"), (dot, "dim"), (texts[1], style_of(status.split(",")[0]))]
+    for text in texts[2:]:
+        line += [(dot, "dim"), (text, "")]
+    return line if width is None else _fitted(line, width)
+
+
+def tree(fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only: str = "") -> list[Line]:
+    """The tree of all runs, or of one step and what is inside it."""
+    root = fold.root
+    if root is None:
+        return []
+    rows = list(_rows(fold.branches(only), glyphs, "", boxes=width is not None))
+    columns = _columns(rows, width)
+    lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.last)]
+    for row in rows:
+        lines += _row_lines(row, columns, width)
+    return lines
+
+
+def footer(fold: RunFold, glyphs: Glyphs) -> Line:
+    """The sums: tokens, calls, the slowest step."""
+    parts = []
+    if any(fold.tokens):
+        parts.append(f"tokens {fold.tokens[0]} in, {fold.tokens[1]} out")
+    parts.append(counted(fold.calls, "call"))
+    timed = [step for step in (fold.root.own if fold.root else ()) if step.ms]
+    if timed:
+        slowest = max(timed, key=lambda step: step.ms or 0)
+        total = (fold.root.ms if fold.root else None) or sum(step.ms or 0 for step in timed)
+        share = min(100, round(100 * (slowest.ms or 0) / total)) if total else 100
+        parts.append(f"slowest {slowest.name} {duration(slowest.ms)} ({share}%)")
+    return [(f" {glyphs.dot} ".join(visible(part) for part in parts), "dim")]
+
+
+def _rows(branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool) -> Iterator[_Row]:
+    for position, (run, step, below) in enumerate(branches):
+        last = position == len(branches) - 1
+        mark, stem = (glyphs.last, "   ") if last else (glyphs.branch, glyphs.pipe)
+        if not boxes:
+            mark = stem = "  "
+        yield _row(run, step, glyphs, above + mark, above + stem)
+        yield from _rows(below, glyphs, above + stem, boxes=boxes)
+
+
+def _row(run: RunView, step: StepView, glyphs: Glyphs, prefix: str, stem: str) -> _Row:
+    row = _Row(
+        prefix,
+        glyphs.sign(step.status),
+        step.status,
+        visible(step.name),
+        visible(step.uses),
+        duration(step.ms),
+        glyphs.parallel if step.overlaps else "",
+        visible(flow(run, step, glyphs)),
+    )
+    if step.error and step.status in ("failed", "vetoed"):
+        code, message = step.error.get("code"), step.error.get("message")
+        row.detail = [f"{stem}   {visible(f'{code}: {message}')}"]
+    return row
+
+
+def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
+    """What went through a step: `vars.html → vars.text`, or why nothing did."""
+    if step.status == "skipped":
+        return skipped_because(run, step)
+    if step.status in ("pending", "running"):
+        return step.status if step.status == "running" else ""
+    target = ", ".join(step.writes) or ("?" if step.status in ("failed", "vetoed") else "")
+    parts = [", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
+    if step.tokens:
+        parts.append(f"{step.tokens[0]}{glyphs.arrow}{step.tokens[1]} tokens")
+    return " ".join(part for part in parts if part)
+
+
+def skipped_because(run: RunView, step: StepView) -> str:
+    """`skipped, needs score`."""
+    if step.reason == "dependency":
+        culprits = [
+            id
+            for id in step.depends_on
+            if id in run.steps and run.steps[id].status not in ("done", "pending")
+        ]
+        return f"skipped, needs {culprits[0]}" if culprits else "skipped, needs a step that failed"
+    words = {"condition": "skipped, its condition is false", "degraded": "skipped, a gate degraded it"}
+    return words.get(step.reason, f"skipped, {step.reason}" if step.reason else "skipped")
+
+
+class _Columns:
+    __slots__ = ("flow", "name", "sign", "time", "uses")
+
+    def __init__(self, name: int, uses: int, time: int, flow: bool, sign: int) -> None:
+        self.name = name
+        self.uses = uses
+        self.time = time
+        self.flow = flow
+        self.sign = sign
+
+    @property
+    def total(self) -> int:
+        """Columns up to the end of the time."""
+        return self.name + (self.uses + 2 if self.uses else 0) + (self.time + 2 if self.time else 0)
+
+
+def _columns(rows: list[_Row], width: int | None) -> _Columns:
+    sign = max((cells(row.sign) for row in rows), default=1)
+    name = max((cells(row.prefix) + sign + 1 + cells(row.name) for row in rows), default=0)
+    uses = max((cells(row.uses) for row in rows), default=0)
+    time = max((cells(row.time) for row in rows), default=0)
+    columns = _Columns(name, uses, time, True, sign)
+    if width is None:
+        return columns
+    columns.flow = columns.total + 4 + _LEAST_FLOW <= width
+    if columns.total > width:
+        columns.time = 0
+    if columns.total > width:
+        columns.uses = max(0, width - columns.name - 2)
+        if columns.uses < 10:
+            columns.uses = 0
+    columns.name = min(columns.name, width)
+    return columns
+
+
+def _root_line(
+    run: RunView, glyphs: Glyphs, status: str, columns: _Columns, width: int | None, last: str
+) -> Line:
+    ms = run.ms if run.ms is not None else milliseconds_between(run.started_at, last)
+    done = f"{run.count('done')} of {len(run.own)} done"
+    sign = glyphs.sign("interrupted" if "interrupted" in status else status)
+    skill = visible(run.skill or "run")
+    room = max(1, columns.total - cells(sign) - 1)
+    text = duration(ms)
+    name = padded(skill, max(cells(skill) + 2, room - len(text)))
+    line: Line = [(f"{sign} ", style_of(status.split(",")[0])), (name, "bold"), (text, ""), (f"  {done}", "")]
+    return line if width is None else _fitted(line, width)
+
+
+def _row_lines(row: _Row, columns: _Columns, width: int | None) -> list[Line]:
+    room = columns.name - cells(row.prefix) - columns.sign - 1
+    line: Line = [
+        (row.prefix, "dim"),
+        (padded(row.sign, columns.sign) + " ", style_of(row.status)),
+        (padded(shortened(row.name, max(1, room)), room), ""),
+    ]
+    if columns.uses:
+        line.append((f"  {padded(shortened(row.uses, columns.uses), columns.uses)}", "dim"))
+    if columns.time:
+        line.append((f"  {row.time:>{columns.time}}", ""))
+    if columns.flow and (row.flow or row.mark):
+        text = f"  {padded(row.mark, 2) if row.mark else '  '}{row.flow}"
+        line.append((text if width is None else cut(text, width - columns.total), ""))
+    details: list[Line] = [[(text if width is None else cut(text, width), "red")] for text in row.detail]
+    return [line, *details]
+
+
+def _fitted(line: Line, width: int) -> Line:
+    """The line's spans as far as they fit."""
+    kept: Line = []
+    for text, style in line:
+        room = width - sum(cells(part) for part, _ in kept)
+        if room <= 0:
+            break
+        kept.append((cut(text, room), style))
+    return kept

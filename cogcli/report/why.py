@@ -1,0 +1,140 @@
+"""Why a place of the state holds what it holds, or why it holds nothing (cli.md 4).
+
+1. What is there is led back from its last writers over what they read to the inputs of the run.
+2. What is not there is led back to the step that would have written it, to what kept that step from it, and to what the
+   step that failed had read: the one its error names, or all.
+3. A line goes on as long as there is one cause; several are told side by side, each led on in a line of its own, once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from cogcli.core.display import visible
+from cogcli.report.glyphs import ASCII, Glyphs
+from cogcli.report.lineage import Declared, Flow, Target, Write, overlap
+from cogcli.report.runs import RunFold, RunView, StepView
+from cogcli.report.spans import Line
+
+GIVEN: Final = ("inputs", "frame")
+_MOST: Final = 200
+"""Lines; what is left out is said."""
+
+
+def known(flow: Flow, found: list[Target]) -> list[str]:
+    """Every place that can be asked about."""
+    read = [name for step in flow.steps.values() for name in step.reads]
+    return list(dict.fromkeys([*(target.name for target in found), *read]))
+
+
+def causes(reference: str, fold: RunFold, flow: Flow, declared: Declared) -> list[list[str]]:
+    """Chains of causes, what is asked about first; each word a place, or a step with its status if it is not done."""
+    return _Search(fold.root or RunView(""), flow, declared).chains(reference)
+
+
+def why(chains: list[list[str]], glyphs: Glyphs) -> list[Line]:
+    """One line per chain."""
+    arrow = " <- " if glyphs is ASCII else " ← "
+    return [
+        [(visible(chain[0]), "bold"), (visible("".join(arrow + word for word in chain[1:])), "")]
+        for chain in chains
+    ]
+
+
+class _Search:
+    """Places and steps that wait to be led on, and those that were."""
+
+    def __init__(self, run: RunView, flow: Flow, declared: Declared) -> None:
+        self._run = run
+        self._flow = flow
+        self._declared = declared
+        self._waiting: deque[tuple[str, int | None]] = deque()
+        self._asked: set[str] = set()
+
+    def chains(self, reference: str) -> list[list[str]]:
+        self._ask(reference, None)
+        found: list[list[str]] = []
+        while self._waiting and len(found) < _MOST:
+            place, before = self._waiting.popleft()
+            chain = self._place(place, before)
+            if len(chain) > 1 or not found:
+                found.append(chain)
+        if self._waiting:
+            found.append([f"and {len(self._waiting)} more"])
+        return found
+
+    def _ask(self, place: str, before: int | None) -> None:
+        if place not in self._asked:
+            self._asked.add(place)
+            self._waiting.append((place, before))
+
+    def _place(self, place: str, before: int | None) -> list[str]:
+        """The chain that begins at a place, as it was when the event `before` was written."""
+        chain = [place]
+        while True:
+            writes = _last_writes(self._flow, place, before)
+            steps = list(dict.fromkeys(write.step for write in writes))
+            if not steps:
+                return chain + ([] if place.partition(".")[0] in GIVEN else self._missing(place))
+            chain.append(", ".join(steps))
+            reads = list(dict.fromkeys(name for id in steps for name in self._flow.steps[id].reads))
+            before = min(write.seq for write in writes)
+            if not reads:
+                return chain
+            chain.append(", ".join(reads))
+            fresh = [name for name in reads if name not in self._asked]
+            if len(reads) > 1 or not fresh:
+                for name in fresh:
+                    self._ask(name, before)
+                return chain
+            self._asked.add(place := fresh[0])
+
+    def _missing(self, place: str) -> list[str]:
+        """From the step that would have written a place to what kept it from that."""
+        named = (id for id, names in self._declared.writes.items() if any(overlap(place, n) for n in names))
+        step = next((self._run.steps[id] for id in named if id in self._run.steps), None)
+        if step is None:
+            return ["never written"]
+        words = [_worded(step)]
+        seen = {step.id}
+        while (culprit := self._culprit(step)) is not None and culprit.id not in seen:
+            step = culprit
+            seen.add(step.id)
+            words.append(_worded(step))
+        return words + self._read_by(step) if step.status in ("failed", "vetoed") else words
+
+    def _culprit(self, step: StepView) -> StepView | None:
+        if step.status not in ("skipped", "pending") or step.reason not in ("dependency", ""):
+            return None
+        before = [self._run.steps[id] for id in step.depends_on if id in self._run.steps]
+        return next((one for one in before if one.status != "done"), None)
+
+    def _read_by(self, step: StepView) -> list[str]:
+        """What a step that failed had read: what its error names, with who wrote that, else all."""
+        reads = self._flow.steps[step.id].reads if step.id in self._flow.steps else step.reads
+        message = str((step.error or {}).get("message") or "")
+        named = [name for name in reads if name in message or name.rpartition(".")[2] in _names(message)]
+        shown = named if len(named) == 1 else reads
+        writers = dict.fromkeys(w.step for name in shown for w in _last_writes(self._flow, name, None))
+        return [", ".join(shown), *([", ".join(writers)] if writers else [])] if shown else []
+
+
+def _names(message: str) -> set[str]:
+    """The words of a message, so that `entities[0].vat` names `entities`."""
+    return set("".join(c if c.isalnum() or c in "_-" else " " for c in message).split())
+
+
+def _worded(step: StepView) -> str:
+    return step.id if step.status == "done" else f"{step.id} ({step.status})"
+
+
+def _last_writes(flow: Flow, place: str, before: int | None) -> list[Write]:
+    """The writes that made a place what it was: the last that replaced all of it, and those after it."""
+    found: list[Write] = []
+    for write in reversed(flow.writes):
+        if (before is None or write.seq < before) and overlap(place, write.target):
+            found.insert(0, write)
+            if write.strategy in ("overwrite", "replace") and len(write.target) <= len(place):
+                break
+    return found

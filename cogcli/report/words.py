@@ -1,0 +1,85 @@
+"""Durations, times, sizes and ids in the words of the screens."""
+
+from __future__ import annotations
+
+import time
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def duration(ms: int | None) -> str:
+    """`18ms`, `1.84s`, `2m05s`, `3h12m`; nothing for nothing."""
+    if ms is None:
+        return ""
+    if ms < 1000:
+        return f"{ms}ms"
+    seconds = ms / 1000
+    if seconds < _MINUTE - 0.005:
+        return f"{seconds:.2f}s" if seconds < 10 else f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < _HOUR:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // _HOUR}h{whole % _HOUR // 60:02d}m"
+
+
+def short_episode(id: str) -> str:
+    """`ep_` and twelve characters."""
+    return id[:15] if id.startswith("ep_") else id[:20]
+
+
+def short_trace(id: str) -> str:
+    """Eight characters of a generated trace id, a given one whole."""
+    generated = len(id) == 32 and not set(id) - set("0123456789abcdef")
+    return id[:8] if generated else id
+
+
+def seconds_of(timestamp: str) -> float | None:
+    """Unix time of an RFC 3339 UTC text, None if it is none."""
+    from calendar import timegm
+
+    try:
+        whole = timegm(time.strptime(timestamp[:19], "%Y-%m-%dT%H:%M:%S"))
+        fraction = timestamp[19:].rstrip("Z")
+        return whole + (float(fraction) if fraction[:1] == "." else 0.0)
+    except ValueError:
+        return None
+
+
+def milliseconds_between(start: str, end: str) -> int | None:
+    """The time from one timestamp to another."""
+    first, last = seconds_of(start), seconds_of(end)
+    return None if first is None or last is None else max(0, round((last - first) * 1000))
+
+
+def fuzzy_time(timestamp: str, now: str) -> str:
+    """`today 22:58`, `yesterday 09:12`, `14 Nov 09:12`, `2025-11-14`, in the user's time zone."""
+    at, current = seconds_of(timestamp), seconds_of(now)
+    if at is None or current is None:
+        return timestamp
+    then, today = time.localtime(at), time.localtime(current)
+    clock = time.strftime("%H:%M", then)
+    if then[:3] == today[:3]:
+        return f"today {clock}"
+    if time.localtime(current - _DAY)[:3] == then[:3]:
+        return f"yesterday {clock}"
+    if then.tm_year == today.tm_year:
+        return f"{then.tm_mday} {_MONTHS[then.tm_mon - 1]} {clock}"
+    return time.strftime("%Y-%m-%d", then)
+
+
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+def size(count: int) -> str:
+    """`512 B`, `61 kB`, `12 MB`."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return ""
+
+
+def counted(count: int, word: str, plural: str = "") -> str:
+    """`1 step`, `2 steps`."""
+    return f"{count} {word if count == 1 else plural or word + 's'}"
