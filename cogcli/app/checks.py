@@ -1,0 +1,107 @@
+"""`validate`: every static check over the registry, or over some files against it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cogcli.app.registry import opened, options
+from cogcli.core.errors import CogcliError, EnvironmentRefusal
+from cogcli.specs.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cogcli.app.settings import Settings
+    from cogcli.specs.catalog import Catalog
+
+KINDS: Final = ("skills", "capabilities", "bindings", "services")
+
+
+class Checked(NamedTuple):
+    """What was found in how many specs, and how long it took."""
+
+    problems: list[Problem]
+    counts: dict[str, int]
+    seconds: float
+    catalog: Catalog
+    files: dict[str, str]
+    """Every file that was checked, by its shown name, and its kind."""
+
+    @property
+    def errors(self) -> int:
+        """Problems that are errors in every command."""
+        return sum(problem.severity == "E" for problem in self.problems)
+
+    @property
+    def warnings(self) -> int:
+        """Warnings, and what only becomes an error when a run needs it."""
+        return len(self.problems) - self.errors
+
+
+def validate(
+    settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
+) -> Checked:
+    """All specs of all layers, or those of the paths; `contents` stands for what is in a file of that name.
+
+    Raises EnvironmentRefusal `project.none`, UsageError.
+    """
+    if not paths and settings.project is None and not settings.value("registry"):
+        raise EnvironmentRefusal(
+            "project.none",
+            "there is no project here",
+            expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
+            hint="name the files to check, or start in a project with -C DIR",
+            next=("cogcli validate FILE",),
+        )
+    given = contents or {}
+    _require_existing([path for path in paths if path not in given])
+    return checked(settings, paths, contents=given)
+
+
+def checked(
+    settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
+) -> Checked:
+    """The checks themselves, project or not."""
+    from cogcli.specs.checks import check
+
+    clock = settings.clock
+    begun = clock.monotonic()
+    registry = opened(settings)
+    catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
+    found = check(catalog, options=options(settings))
+    if catalog.only is not None:
+        found = [problem for problem in found if problem.file in catalog.only]
+    files = _files(catalog, found)
+    kinds = Counter(files.values())
+    counts = {kind: kinds[kind] for kind in KINDS}
+    return Checked(found, counts, clock.monotonic() - begun, catalog, files)
+
+
+def _require_existing(paths: Sequence[str]) -> None:
+    import os
+
+    from cogcli.core.errors import UsageError
+
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError("input.file", f"`{path}` does not exist", hint="name a spec file or a directory")
+
+
+def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
+    """The files of all specs, or those that were asked for, by kind; broken ones too, others with problems last."""
+    files: dict[str, str] = {}
+    for kind in KINDS:
+        singular = "capability" if kind == "capabilities" else kind[:-1]
+        found = {spec.file for spec in getattr(catalog, kind).values()}
+        found |= {file for name, file in catalog.broken.items() if name.startswith(f"{singular}:")}
+        files.update(dict.fromkeys(sorted(found), kind))
+    files.update(dict.fromkeys(sorted(set(catalog.defaults.files.values())), "policies"))
+    for problem in problems:
+        files.setdefault(problem.file, "others")
+    return {file: kind for file, kind in files.items() if catalog.only is None or file in catalog.only}
+
+
+def as_problem(error: CogcliError) -> Problem:
+    """A configuration error in the shape of the other problems."""
+    return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, error.hint)

@@ -1,0 +1,180 @@
+"""Configuration: the keys there are, and reading one file of them (cli.md 5).
+
+A project's file may ask for less trust than its user gives, never for more; nothing but a flag confirms.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cogcli.core.errors import CogcliError, EnvironmentRefusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LEVELS = ("sandbox", "standard", "elevated", "privileged")
+PROJECT_FILE = "cogcli.toml"
+_LIMIT = 256 * 1024
+
+
+class Key:
+    """One setting: its kind, default and range, and the environment variable that sets it."""
+
+    __slots__ = ("choices", "default", "kind", "least", "most")
+
+    def __init__(
+        self,
+        kind: str,
+        default: Any = None,
+        *,
+        choices: tuple[str, ...] = (),
+        least: float = 0,
+        most: float = 31_536_000,
+    ) -> None:
+        self.kind = kind
+        self.default = default
+        self.choices = choices
+        self.least = least
+        self.most = most
+
+    @property
+    def expected(self) -> str:
+        """What a value has to be, in words."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.kind in ("integer", "number"):
+            word = "a whole number from" if self.kind == "integer" else "a number above"
+            return f"{word} {self.least:,} to {self.most:,}"
+        return {"boolean": "true or false", "paths": "a list of directories"}[self.kind]
+
+
+KEYS: dict[str, Key] = {
+    "registry": Key("paths", ()),
+    "trust_level": Key("choice", "standard", choices=LEVELS),
+    "keep_going": Key("boolean", False),
+    "max_workers": Key("integer", 8, least=1, most=256),
+    "timeout": Key("number", None),
+    "step_timeout": Key("number", 60.0),
+    "conformance": Key("choice", None, choices=("experimental", "standard", "strict")),
+    "durability": Key("choice", "process", choices=("process", "power", "none")),
+    "progress": Key("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
+}
+
+
+class ConfigFile:
+    """The settings of one file: values, the line of each key, and every problem."""
+
+    def __init__(self, path: str, shown: str, *, project: bool) -> None:
+        self.path = path
+        self.shown = shown
+        self.values: dict[str, Any] = {}
+        self.lines: dict[str, int] = {}
+        self.problems: list[CogcliError] = []
+        if os.path.lexists(path):
+            self._read(project)
+
+    def _read(self, project: bool) -> None:
+        from cogcli.core.files import FileRefused, read_regular
+
+        try:
+            text = read_regular(self.path, limit=_LIMIT).decode("utf-8-sig")
+        except FileRefused as error:
+            self._problem(error.message)
+            return
+        except UnicodeDecodeError:
+            self._problem("is not UTF-8", hint="save it as UTF-8")
+            return
+        raw = self._parsed(text)
+        for name, value in raw.items():
+            line = _line_of(text, name)
+            self._take(name, value, line, project)
+
+    def _parsed(self, text: str) -> dict[str, Any]:
+        import tomllib
+
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            message, line, column = _place_in(str(error))
+            self._problem(f"not TOML: {message}", line, column)
+            return {}
+        except RecursionError:
+            self._problem("nested too deeply")
+            return {}
+
+    def _take(self, name: str, value: Any, line: int, project: bool) -> None:
+        if name.startswith("x-"):
+            return
+        key = KEYS.get(name)
+        if key is None:
+            self._problem(f"unknown key `{name}`", line, 1, hint=_near(name))
+        elif (accepted := accept(key, value)) is None:
+            self._problem(f"`{name}`: found {value!r}, expected {key.expected}", line, 1)
+        elif project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
+            self._problem(
+                f"`trust_level`: a project cannot raise trust to {value}",
+                line,
+                1,
+                hint=f"use --trust-level {value}",
+            )
+        else:
+            if key.kind == "paths":
+                accepted = [os.path.join(os.path.dirname(self.path), path) for path in accepted]
+            self.values[name], self.lines[name] = accepted, line
+
+    def _problem(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
+        self.problems.append(
+            EnvironmentRefusal("config.key", message, file=self.shown, line=line, column=column, hint=hint)
+        )
+
+
+def accept(key: Key, value: Any) -> Any:
+    """The value in the key's own type, None if it does not fit."""
+    if key.kind == "boolean":
+        return value if isinstance(value, bool) else None
+    if key.kind == "choice":
+        return value if isinstance(value, str) and value in key.choices else None
+    if key.kind == "paths":
+        fits = isinstance(value, list) and all(isinstance(path, str) and path for path in value)
+        return list(value) if fits else None
+    if isinstance(value, bool) or not isinstance(value, int if key.kind == "integer" else (int, float)):
+        return None
+    return value if key.least <= value <= key.most and (value or key.kind == "integer") else None
+
+
+def from_text(key: Key, text: str) -> Any:
+    """The value that an environment variable holds, None if it does not fit."""
+    if key.kind == "paths":
+        return [path for path in text.split(os.pathsep) if path] or None
+    if key.kind == "boolean":
+        return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())
+    if key.kind == "choice":
+        return accept(key, text)
+    try:
+        return accept(key, int(text) if key.kind == "integer" else float(text))
+    except ValueError:
+        return None
+
+
+def _near(name: str) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, KEYS, n=3)
+    return f"did you mean {' or '.join(f'`{n}`' for n in found)}?" if found else f"keys: {', '.join(KEYS)}"
+
+
+def _line_of(text: str, name: str) -> int:
+    """The line that defines a top-level key or table; 0 if it cannot be told."""
+    for number, line in enumerate(text.splitlines(), 1):
+        head = line.strip().lstrip("[").replace('"', "").replace("'", "").replace(" ", "")
+        if head.startswith(name) and head[len(name) : len(name) + 1] in ("=", "]", "."):
+            return number
+    return 0
+
+
+def _place_in(message: str) -> tuple[str, int, int]:
+    """`... (at line 3, column 5)` taken apart."""
+    head, _, place = message.partition(" (at line ")
+    line, _, column = place.rstrip(")").partition(", column ")
+    return head, int(line) if line.isdigit() else 0, int(column) if column.isdigit() else 0

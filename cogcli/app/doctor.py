@@ -1,0 +1,220 @@
+"""`doctor`: are machine, project and registry ready? Each check with a cure that can be pasted."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogcli import __version__
+from cogcli.app.checks import Checked, checked
+from cogcli.app.registry import Usable, options
+from cogcli.app.trust import is_trusted, service_files
+from cogcli.report.words import counted, size
+from cogcli.specs.builtin import builtin_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.app.settings import Settings
+    from cogcli.specs.problems import Problem
+
+
+class Check(NamedTuple):
+    """One line of the doctor: `status` is ok, warning, error or skipped."""
+
+    group: str
+    name: str
+    status: str
+    message: str
+    details: tuple[str, ...] = ()
+    fix: str = ""
+
+
+class Diagnosis(NamedTuple):
+    """Every check, and how many skills and capabilities can be used."""
+
+    head: str
+    checks: list[Check]
+    summary: str
+
+
+def diagnose(settings: Settings) -> Diagnosis:
+    """All checks; nothing is changed, nothing is started."""
+    checks = [*_machine(), *_project(settings)]
+    summary = ""
+    broken = bool(settings.problems)
+    if not broken:
+        found = checked(settings)
+        checks += [*_registry(found), *_services(found)]
+        summary = _summary(settings, found)
+    return Diagnosis(_head(settings), checks, summary)
+
+
+def _head(settings: Settings) -> str:
+    parts = [
+        f"cogcli {__version__}",
+        f"Python {platform.python_version()}",
+        f"{platform.system()} {platform.machine()}",
+    ]
+    return " · ".join([*parts, f"project {settings.project}" if settings.project else "no project"])
+
+
+def _machine() -> Iterator[Check]:
+    from cogcli.specs.yaml_io import has_c_parser
+
+    if has_c_parser():
+        yield Check("machine", "yaml", "ok", "C parser")
+    else:
+        fix = "pip install ruamel.yaml.clib"
+        yield Check("machine", "yaml", "warning", "no C parser, specs are read ten times slower", fix=fix)
+    missing = [name for name, module in _EXTRAS.items() if not _installed(module)]
+    if missing:
+        fix = f"pip install 'cogcli[{','.join(missing)}]'"
+        yield Check("machine", "extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
+    else:
+        yield Check("machine", "extras", "ok", ", ".join(_EXTRAS))
+
+
+_EXTRAS = {"text": "snowballstemmer", "web": "bs4", "pdf": "pypdf"}
+
+
+def _installed(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def _project(settings: Settings) -> Iterator[Check]:
+    for problem in settings.problems:
+        place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
+        yield Check("project", "settings", "error", problem.message, (place,), problem.hint)
+    if not settings.problems:
+        present = [file.shown for file in settings.files if os.path.exists(file.path)]
+        yield Check("project", "settings", "ok", ", ".join(present) or "defaults")
+    yield _runs_dir(settings)
+    if settings.project:
+        yield from _git(settings.project)
+        yield from _trust(settings, settings.project)
+
+
+def _runs_dir(settings: Settings) -> Check:
+    path = settings.runs_dir
+    shown = settings.shown(path)
+    nearest = path
+    while not os.path.lexists(nearest) and os.path.dirname(nearest) != nearest:
+        nearest = os.path.dirname(nearest)
+    if not os.path.isdir(nearest):
+        message = f"{shown}: {settings.shown(nearest)} is no directory"
+        return Check("project", "runs directory", "error", message, fix="choose another with --runs-dir")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return Check(
+            "project", "runs directory", "error", f"{shown}, not writable", fix=f"chmod u+wx {nearest}"
+        )
+    count, total = _episodes(path)
+    what = f"{counted(count, 'episode')}, {size(total)}" if count else "no episodes yet"
+    return Check("project", "runs directory", "ok", f"{shown}, writable, {what}")
+
+
+def _episodes(path: str) -> tuple[int, int]:
+    """How many episodes, and the bytes of their files."""
+    count = total = 0
+    try:
+        folders = [entry for entry in os.scandir(path) if entry.name.startswith("ep_") and entry.is_dir()]
+    except OSError:
+        return 0, 0
+    for folder in folders:
+        count += 1
+        try:
+            total += sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(folder.path))
+        except OSError:
+            continue
+    return count, total
+
+
+def _git(project: str) -> Iterator[Check]:
+    if not os.path.exists(os.path.join(project, ".git")):
+        return
+    try:
+        with open(os.path.join(project, ".gitignore"), encoding="utf-8", errors="replace") as file:
+            lines = {line.strip().strip("/") for line in file}
+    except OSError:
+        lines = set()
+    if ".cogcli" in lines:
+        yield Check("project", "git", "ok", ".cogcli/ is ignored")
+    else:
+        fix = "echo .cogcli/ >> .gitignore"
+        yield Check("project", "git", "warning", ".cogcli/ is not in .gitignore", fix=fix)
+
+
+def _trust(settings: Settings, project: str) -> Iterator[Check]:
+    count = len(service_files(project))
+    if not count or os.path.realpath(builtin_root()) == os.path.realpath(project):
+        return
+    if is_trusted(project, settings.environ):
+        yield Check("project", "trust", "ok", f"{counted(count, 'service file')} trusted")
+    else:
+        message = f"{counted(count, 'service file')} not trusted: they start no code"
+        yield Check("project", "trust", "warning", message, fix="cogcli config trust")
+
+
+_SERVICE_CODES = ("env.missing", "env.extra", "service.module", "service.untrusted", "service.server")
+
+
+def _registry(found: Checked) -> Iterator[Check]:
+    for kind, count in [*found.counts.items(), ("policies", 0)]:
+        own = [p for p in found.problems if _kind(p) == kind and p.code not in _SERVICE_CODES]
+        errors = [problem for problem in own if problem.severity == "E"]
+        warnings = len(own) - len(errors)
+        if errors:
+            said = f"{counted(len(errors), 'error')} in {count}"
+            yield Check("registry", kind, "error", said, _told(errors), "cogcli validate")
+        elif warnings:
+            said = f"{count}, {counted(warnings, 'warning')}"
+            yield Check("registry", kind, "warning", said, _told(own), "cogcli validate")
+        elif count or kind != "policies":
+            yield Check("registry", kind, "ok", str(count))
+
+
+def _kind(problem: Problem) -> str:
+    parts = problem.file.replace("\\", "/").split("/")
+    for kind in ("policies", "bindings", "services", "capabilities", "skills"):
+        if kind in parts:
+            return kind
+    return "skills"
+
+
+def _told(problems: list[Problem]) -> tuple[str, ...]:
+    lines: list[str] = []
+    for problem in problems[:5]:
+        lines.append(problem.message + (f"; {problem.hint}" if problem.hint else ""))
+        lines.append(f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file)
+    if len(problems) > 5:
+        lines.append(f"and {len(problems) - 5} more")
+    return tuple(lines)
+
+
+def _services(found: Checked) -> Iterator[Check]:
+    """One line per service and reason, however many steps run into it."""
+    told = set()
+    for problem in found.problems:
+        if problem.code not in _SERVICE_CODES:
+            continue
+        _, named, rest = problem.message.rpartition("service `")
+        name, _, reason = rest.partition("`: ")
+        if not named or not reason:
+            name, reason = os.path.basename(problem.file).removesuffix(".yaml"), problem.message
+        if (name, problem.code) not in told:
+            told.add((name, problem.code))
+            place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
+            yield Check("services", name, "error", reason, (place,), problem.hint)
+
+
+def _summary(settings: Settings, found: Checked) -> str:
+    catalog = found.catalog
+    broken = frozenset(p.file for p in found.problems if p.severity == "E")
+    usable = Usable(catalog, options(settings), broken)
+    skills = sum(usable.skill(id) for id in catalog.skills)
+    bound = sum(usable.capability(id) for id in catalog.capabilities)
+    total_skills, total = found.counts["skills"], found.counts["capabilities"]
+    return f"{skills} of {total_skills} skills can run, {bound} of {total} capabilities have a binding."

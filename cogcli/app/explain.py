@@ -1,0 +1,57 @@
+"""The page of every error code: what it means, an example, the cure. read from `pages/codes.txt`, offline."""
+
+from __future__ import annotations
+
+import os
+
+from cogcli.core.errors import FAILURE_OF, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages", "codes.txt")
+
+
+def pages() -> dict[str, tuple[str, str, str]]:
+    """Code to meaning, example and cure."""
+    with open(_FILE, encoding="utf-8") as file:
+        blocks = file.read().strip().split("\n\n")
+    found = {}
+    for block in blocks:
+        code, meaning, example, cure = block.split("\n")
+        found[code] = (meaning, example.removeprefix("> "), cure)
+    return found
+
+
+def topic(name: str) -> str:
+    """The text of a help topic."""
+    with open(os.path.join(os.path.dirname(_FILE), f"{name}.txt"), encoding="utf-8") as file:
+        return file.read()
+
+
+def page(code: str) -> dict[str, Any]:
+    """One page as an object. Raises UsageError with what may have been meant."""
+    known = pages()
+    if code not in known:
+        from difflib import get_close_matches
+
+        near = get_close_matches(code, known, n=3, cutoff=0.6)
+        hint = (
+            f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
+            if near
+            else "see cogcli explain --list"
+        )
+        raise UsageError(
+            "usage.value", f"there is no code `{code[:60]}`", hint=hint, next=("cogcli explain --list",)
+        )
+    meaning, example, cure = known[code]
+    row = FAILURE_OF.get(code)
+    return {
+        "code": code,
+        "means": meaning,
+        "example": example,
+        "cure": cure,
+        "exit_code": row.exit if row else None,
+        "retryable": row.retryable if row else False,
+    }

@@ -1,0 +1,226 @@
+"""Looking into episodes: finding one, its events, its document, what `verify` finds."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cogcli.app.settings import Settings
+    from cogcli.episode.findings import Finding
+    from cogcli.episode.marks import Mark
+    from cogcli.episode.overview import Overview
+    from cogcli.episode.store import Store
+    from cogcli.episode.wanted import Wanted
+    from cogcli.events.envelope import Event
+    from cogcli.report.lineage import Declared
+
+
+def store_of(settings: Settings) -> Store:
+    """The episodes of the runs directory."""
+    from cogcli.episode.store import Store
+
+    return Store(Path(settings.runs_dir))
+
+
+def find(settings: Settings, name: str | None) -> Path:
+    """The directory of an episode; without a name the newest. Raises UsageError, EnvironmentRefusal."""
+    if name == "":
+        raise UsageError("episode.unknown", "an empty word names no episode", hint="is a variable unset?")
+    return store_of(settings).resolve("@last" if name is None else name)
+
+
+def events_of(directory: Path) -> list[Event]:
+    """The readable events of an episode. Raises EnvironmentRefusal `episode.unreadable`."""
+    return list(each_event(directory))
+
+
+def each_event(directory: Path) -> Iterator[Event]:
+    """The same one at a time, for logs of any length."""
+    from cogcli.episode.reading import read_events
+
+    return (event for _, event in read_events(directory))
+
+
+def declared(directory: Path | None, events: Iterable[Event]) -> Declared:
+    """What the skill of an episode declares, as far as the episode keeps its specs."""
+    from cogcli.core.strict_json import JsonRefused
+    from cogcli.episode.blobs import BlobFolder
+    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.reading import opened
+    from cogcli.report.lineage import NOTHING, declared_of
+
+    started = next(iter(events), None)
+    payload = started.payload if started and isinstance(started.payload, dict) else {}
+    skill, pins = payload.get("skill"), payload.get("pins")
+    if directory is None or not isinstance(skill, dict) or not isinstance(pins, dict):
+        return NOTHING
+    with opened(directory) as folder, closing(BlobFolder(folder)) as kept:
+        data = kept.get(str(pins.get("specs_blob")))
+    try:
+        return declared_of(strictly(data) if data else None, str(skill.get("id")))
+    except JsonRefused:
+        return NOTHING
+
+
+def status_of(directory: Path) -> str:
+    """The status word of an episode: an outcome, `running` or `interrupted`."""
+    from cogcli.episode.overview import overview
+
+    return overview(directory).status
+
+
+class Document(NamedTuple):
+    """The bytes of `state.json`, or of what it would be; `stored` tells which."""
+
+    data: bytes
+    stored: bool
+
+
+def stored(directory: Path) -> bytes | None:
+    """The bytes of `state.json`, None if the run never came to write it. Raises EnvironmentRefusal."""
+    from cogcli.core.files import FileRefused
+    from cogcli.episode.folder import Folder
+    from cogcli.episode.layout import STATE
+    from cogcli.episode.reading import opened, unreadable
+
+    folder: Folder
+    with opened(directory) as folder:
+        try:
+            return folder.read(STATE, limit=_STATE_LIMIT)
+        except FileRefused as error:
+            if error.reason == "missing":
+                return None
+            raise unreadable(directory, f"{STATE} {error.message}") from error
+
+
+_STATE_LIMIT = 1 << 30
+
+
+def projected(directory: Path) -> bytes:
+    """What the events of an episode project, as the bytes of `state.json`."""
+    from cogcli.episode.document import to_bytes
+    from cogcli.episode.project import project
+
+    return to_bytes(project(each_event(directory)))
+
+
+def document(directory: Path) -> Document:
+    """`state.json`, or what the events project while there is none."""
+    data = stored(directory)
+    return Document(projected(directory), False) if data is None else Document(data, True)
+
+
+def parsed(data: bytes, directory: Path) -> dict[str, Any]:
+    """The document's object, read strictly. Raises EnvironmentRefusal `episode.unreadable`."""
+    from cogcli.core.strict_json import JsonRefused
+    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.reading import unreadable
+
+    try:
+        value = strictly(data.rstrip(b"\n"))
+    except JsonRefused as error:
+        raise unreadable(directory, f"state.json: {error.message}") from error
+    if not isinstance(value, dict):
+        raise unreadable(directory, "state.json is no object")
+    return value
+
+
+def first_difference(left: Any, right: Any, place: str = "") -> str | None:
+    """The path of the first place where two documents differ, None if they are equal."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in [*left, *(key for key in right if key not in left)]:
+            inner = f"{place}.{key}" if place else key
+            if key not in left or key not in right:
+                return inner
+            if found := first_difference(left[key], right[key], inner):
+                return found
+        return None
+    if isinstance(left, list) and isinstance(right, list):
+        for number, (a, b) in enumerate(zip(left, right, strict=False)):
+            if found := first_difference(a, b, f"{place}.{number}"):
+                return found
+        return f"{place}.{min(len(left), len(right))}" if len(left) != len(right) else None
+    return None if type(left) is type(right) and left == right else place or "."
+
+
+class Verified(NamedTuple):
+    """What `verify` found in an episode, and what that adds up to: a level, and what it proves in words."""
+
+    findings: list[Finding]
+    level: str
+    proves: str
+
+
+def verified(directory: Path, *, key: str | None = None, head: str | None = None) -> Verified:
+    """Whether an episode was altered; `key` must have signed it, its log must end with the hash `head`.
+
+    Raises EnvironmentRefusal where there is no log to open.
+    """
+    from cogcli.episode.verify import verify
+    from cogcli.episode.verify_origin import LEVELS, Trusted, level_of
+
+    findings = verify(directory, Trusted(key, head))
+    level = level_of(findings)
+    return Verified(findings, level, LEVELS[level])
+
+
+OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "pending", "running", "interrupted")
+
+
+def listed(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overview]:
+    """Episodes newest first, as many as wanted."""
+    from itertools import islice
+
+    return list(islice(store_of(settings).overviews(wanted), limit))
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def before(settings: Settings, flag: str, age: str | None) -> str | None:
+    """The timestamp that an age leads back to. Raises UsageError, which names the flag."""
+    if age is None:
+        return None
+    from cogcli.core.system import rfc3339
+    from cogcli.report.words import seconds_of
+
+    number, unit = age[:-1], age[-1:]
+    if not number.isascii() or not number.isdigit() or unit not in _UNITS or len(number) > 6:
+        raise UsageError(
+            "usage.value", f"`{flag}`: found `{age[:40]}`", expected="an age like 30d, 12h or 45m"
+        )
+    now = settings.clock.now()
+    second = int(seconds_of(now) or 0.0) - int(number) * _UNITS[unit]
+    return rfc3339(max(0, second), int(now[20:26]))
+
+
+def row_of(row: Overview, shown: Callable[[str], str]) -> dict[str, Any]:
+    """An episode as the object that `ls --json` prints."""
+    return {
+        "episode_id": row.id,
+        "status": row.status,
+        "skill": row.skill,
+        "started_at": row.started_at,
+        "duration_ms": row.duration_ms,
+        "trace_id": row.trace_id,
+        "run_id": row.run_id,
+        "tags": row.tags,
+        "sealed": row.sealed,
+        "task": row.task,
+        "dir": shown(str(row.directory)),
+    }
+
+
+def file_marks(directory: Path) -> list[Mark]:
+    """The files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
+    from cogcli.episode.marks import marks
+    from cogcli.episode.reading import opened
+
+    with opened(directory) as folder:
+        return list(marks(folder))

@@ -1,0 +1,1 @@
+"""Texts shown by `help TOPIC` and `explain CODE`, one file each."""

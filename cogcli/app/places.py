@@ -1,0 +1,86 @@
+"""Where this machine keeps what belongs to its user: configuration, state, caches; and how paths are shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cogcli.core.errors import EnvironmentRefusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def config_home(environ: Mapping[str, str]) -> str:
+    """The directory of the user's configuration."""
+    return _home(environ, "XDG_CONFIG_HOME", "APPDATA", "Library/Application Support", ".config")
+
+
+def state_home(environ: Mapping[str, str]) -> str:
+    """The directory of what should outlive a cache: episodes run outside projects, crash reports."""
+    return _home(environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state")
+
+
+def cache_home(environ: Mapping[str, str]) -> str:
+    """The directory of what can be deleted at any time."""
+    return _home(environ, "XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
+
+
+def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: str) -> str:
+    """Relative XDG paths are ignored, as their specification asks."""
+    if os.path.isabs(environ.get(xdg, "")):
+        return os.path.join(environ[xdg], "cogcli")
+    if sys.platform == "win32" and environ.get(windows):
+        return os.path.join(environ[windows], "cogcli")
+    return os.path.join(
+        environ.get("HOME") or _own_home(), mac if sys.platform == "darwin" else other, "cogcli"
+    )
+
+
+def _own_home() -> str:
+    """The home of this user as the system knows it: an empty `HOME` would lead to the root directory."""
+    if sys.platform == "win32":
+        return os.path.expanduser("~")
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return os.sep
+
+
+def working_directory() -> str:
+    """Where this process stands. Raises EnvironmentRefusal where that directory is gone."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise EnvironmentRefusal(
+            "project.none",
+            f"the working directory cannot be used: {error.strerror}",
+            hint="change to a directory that exists, or give one with -C DIR",
+        ) from error
+
+
+def shown_path(path: str, base: str) -> str:
+    """A path as users see it: relative to `base` where it lies inside, else whole; always with `/`."""
+    path = os.path.abspath(path)
+    inside = path == base or path.startswith(base.rstrip(os.sep) + os.sep)
+    return (os.path.relpath(path, base) if inside else path).replace(os.sep, "/")
+
+
+PROJECT_MARKS = ("cogcli.toml", "skills", "capabilities")
+
+
+def find_project(start: str) -> str | None:
+    """The nearest directory upwards holding `cogcli.toml`, `skills/` or `capabilities/`."""
+    folder = os.path.abspath(start)
+    while True:
+        if os.path.isfile(os.path.join(folder, PROJECT_MARKS[0])) or any(
+            os.path.isdir(os.path.join(folder, mark)) for mark in PROJECT_MARKS[1:]
+        ):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent

@@ -1,0 +1,105 @@
+"""What a planned run needs to be there or allowed: variables, network, trust, approvals (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.errors import BindingResolutionError
+from cogcli.specs.capability import TRUST_RANKS
+from cogcli.specs.checks.gates import gates_of
+from cogcli.specs.eligibility import variables_of
+from cogcli.specs.selection import Link, SelectionOptions, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.app.run_skill import RunRequest
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.service import Service
+
+
+class Calls:
+    """The capabilities that may be called, gates included, and the bindings that would be."""
+
+    def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
+        self.capabilities: dict[str, Capability] = {}
+        self.options = options
+        self._catalog = catalog
+
+    def add(self, capability: Capability) -> None:
+        """A capability that may be called, and its gates."""
+        if capability.id in self.capabilities:
+            return
+        self.capabilities[capability.id] = capability
+        for gate in gates_of(capability):
+            asked = self._catalog.capability(gate.capability)
+            if asked:
+                self.add(asked)
+
+    def tool(self, capability_id: str) -> str | None:
+        """`protocol:service` of the binding that is called first, None where none can be named."""
+        found = next(self.bound(capability_id), None)
+        return f"{found[0].protocol}:{found[0].service}" if found else None
+
+    def bound(self, capability_id: str) -> Iterator[tuple[Binding, Service]]:
+        """The bindings that may be called, in the order of their turn; else the one that cannot be."""
+        for link in self._links(capability_id):
+            binding = self._catalog.bindings.get(link.binding_id)
+            service = self._catalog.services.get(link.service_id or "")
+            if binding and service:
+                yield binding, service
+
+    def _links(self, capability_id: str) -> list[Link]:
+        try:
+            chain = named(self._catalog, capability_id, self.options).chain
+        except BindingResolutionError:
+            return []
+        return [link for link in chain if link.eligible] or list(chain[:1])
+
+
+def needs(calls: Calls, request: RunRequest) -> dict[str, Any]:
+    """The needs of all calls together, each with whether it is met."""
+    called = calls.capabilities.values()
+    asking = [c.id for c in called if c.safety and c.safety.requires_confirmation]
+    return {
+        "variables": list(_variables(calls)),
+        "network": sorted(set(_hosts(calls))),
+        "trust": _trust(calls, request.trust_level),
+        "approvals": [{"capability": id, "confirmed": id in request.confirmed} for id in asking],
+        "may_ask": [
+            {"capability": capability.id, "gate": gate.capability}
+            for capability in called
+            for gate in gates_of(capability)
+            if gate.on_fail == "require_human"
+        ],
+    }
+
+
+def _trust(calls: Calls, given: str) -> dict[str, Any]:
+    levels = [c.safety.trust_level for c in calls.capabilities.values() if c.safety]
+    needed = max(levels, key=TRUST_RANKS.__getitem__, default="sandbox")
+    return {"needed": needed, "given": given, "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given]}
+
+
+def _variables(calls: Calls) -> Iterator[dict[str, Any]]:
+    """Of the bindings that are called first: a fallback whose variables are not set is passed over."""
+    told = set()
+    for capability_id in calls.capabilities:
+        for binding, service in list(calls.bound(capability_id))[:1]:
+            for name in variables_of(binding, service):
+                if name not in told:
+                    told.add(name)
+                    yield {"name": name, "set": bool(calls.options.environ.get(name)), "service": service.id}
+
+
+def _hosts(calls: Calls) -> Iterator[str]:
+    """Of all bindings that may be called."""
+    from urllib.parse import urlsplit
+
+    for capability_id in calls.capabilities:
+        for _, service in calls.bound(capability_id):
+            host = urlsplit(service.settings.get("base_url") or service.settings.get("url") or "").hostname
+            if host:
+                yield host

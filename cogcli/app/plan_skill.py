@@ -1,0 +1,108 @@
+"""`run --plan`: what a run would do, told from the specs alone (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.app.plan_needs import Calls, needs
+from cogcli.core.expressions import Expression
+from cogcli.core.refs import READABLE, parse
+from cogcli.engine.plan import PlannedStep, Target, planned, record
+from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.template import texts
+
+if TYPE_CHECKING:
+    from cogcli.app.run_skill import RunRequest
+    from cogcli.app.settings import Settings
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.skill import Skill
+
+
+def plan(settings: Settings, catalog: Catalog, request: RunRequest, *, exit_code: int = 0) -> dict[str, Any]:
+    """The plan of a skill whose specs have no errors. Nothing is executed.
+
+    `steps` are in plan order with their waves, `skills` holds the nested ones by id, `needs` are those of the whole
+    tree; `exit_code` is the one that the run would be refused with.
+    """
+    options = SelectionOptions(request.binds, request.conformance, settings.environ)
+    survey = _Survey(catalog, Calls(catalog, options))
+    own = survey.skill(catalog.skills[request.skill_id])
+    return {
+        "skill": request.skill_id,
+        **own,
+        "skills": survey.nested,
+        "needs": needs(survey.calls, request),
+        "exit_code": exit_code,
+    }
+
+
+def refused(settings: Settings, request: RunRequest, exit_code: int) -> dict[str, Any] | None:
+    """The plan of a run that may not start, where that is not for errors in its specs."""
+    from cogcli.app.registry import opened
+    from cogcli.specs.checks import check
+
+    catalog = opened(settings).reach(request.skill_id)
+    options = SelectionOptions(request.binds, request.conformance, settings.environ)
+    broken = any(problem.severity == "E" for problem in check(catalog, options=options))
+    if broken or request.skill_id not in catalog.skills:
+        return None
+    return plan(settings, catalog, request, exit_code=exit_code)
+
+
+class _Survey:
+    """A walk over a skill and everything below it; nested skills are looked at once."""
+
+    def __init__(self, catalog: Catalog, calls: Calls) -> None:
+        self.nested: dict[str, dict[str, Any]] = {}
+        self.calls = calls
+        self._catalog = catalog
+        known = catalog.capabilities
+        self._by_name = known | {alias: known[id] for alias, id in catalog.aliases.items() if id in known}
+
+    def skill(self, skill: Skill) -> dict[str, Any]:
+        """Version, number of waves and steps of one skill."""
+        wave_of: dict[str, int] = {}
+        steps = []
+        for step in planned(skill, self._by_name, self._catalog.skills).steps:
+            wave = 1 + max((wave_of[name] for name in step.depends_on), default=0)
+            wave_of[step.step.id] = wave
+            steps.append({**record(step), "wave": wave, "uses": step.step.uses, **self._step(step)})
+        return {"version": skill.version, "waves": max(wave_of.values(), default=0), "steps": steps}
+
+    def _step(self, step: PlannedStep) -> dict[str, Any]:
+        entry: dict[str, Any] = {"reads": list(reads_of(step))}
+        if step.step.config.condition is not None:
+            entry["condition"] = step.step.config.condition
+        default = [("default", step.target)] if step.targets and step.target else []
+        choices = [*step.targets.items(), *default]
+        if choices:
+            entry["targets"] = [{"name": name, **self._target(target)} for name, target in choices]
+        elif step.target:
+            entry.update(self._target(step.target))
+        return entry
+
+    def _target(self, target: Target) -> dict[str, Any]:
+        if target.capability is None:
+            self._nest(target.skill_id)
+            return {"uses": target.uses, "skill": target.skill_id}
+        self.calls.add(target.capability)
+        return {"uses": target.uses, "tool": self.calls.tool(target.capability.id)}
+
+    def _nest(self, id: str) -> None:
+        if id not in self.nested:
+            self.nested[id] = {}  # its place in the order of first calls
+            self.nested[id] = self.skill(self._catalog.skills[id])
+
+
+def reads_of(step: PlannedStep) -> dict[str, None]:
+    """The references of a step's input in order, then those of its expressions; loop names are its own."""
+    found: dict[str, None] = {}
+    for _, text in texts(step.step.input):
+        reference = parse(text)
+        if reference:
+            found[reference.text] = None
+    for expression in step.expressions.values():
+        for reference in expression.references if isinstance(expression, Expression) else ():
+            if reference.namespace in READABLE:
+                found[reference.text] = None
+    return found

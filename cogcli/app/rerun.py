@@ -1,0 +1,93 @@
+"""Rerun: a new episode that takes over earlier results and runs the rest again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.specs.problems import suggestion
+
+if TYPE_CHECKING:
+    from cogcli.app.run_skill import RunRequest
+    from cogcli.app.settings import Settings
+    from cogcli.engine.plan import Plan
+    from cogcli.episode.recording import Recording
+    from cogcli.mapping.apply import TakenOver
+
+
+class Reuse(NamedTuple):
+    """Which steps of an earlier episode are taken over, and why each other step runs."""
+
+    episode_id: str
+    steps: Mapping[str, TakenOver]
+    why: dict[str, str]
+    """Every step id in plan order, with what happens to it."""
+
+
+def asked_again(directory: Path, overrides: dict[str, Any]) -> tuple[RunRequest, Recording]:
+    """What an earlier run was asked, with what is asked otherwise now, and its recording."""
+    from cogcli.app.run_skill import RunRequest
+    from cogcli.episode.reading import read_events
+    from cogcli.episode.recording import Recording
+
+    recording = Recording(event for _, event in read_events(directory))
+    started = recording.started
+    if started is None or "options" not in started.payload:
+        raise EnvironmentRefusal("episode.unreadable", "this log does not say what was asked")
+    payload, options = started.payload, started.payload["options"]
+    request = RunRequest(
+        skill_id=payload["skill"]["id"],
+        inputs=payload["inputs"],
+        frame={name: value for name, value in payload["frame"].items() if value},
+        trace_id=None,
+        trust_level=options["trust_level"],
+        binds=options["binds"],
+        fail_fast=options["fail_fast"],
+        max_workers=options["max_workers"],
+        timeout=options["timeout_seconds"],
+        step_timeout=options["step_timeout_seconds"],
+        conformance=options["required_conformance_profile"],
+        seed=payload["seed"],
+        tags=payload["tags"],
+    )
+    return request._replace(**overrides), recording
+
+
+def reuse_of(recording: Recording, plan: Plan, from_step: str | None) -> Reuse:
+    """The steps whose results are taken over: done then, and neither `from_step` nor downstream of it.
+
+    Raises UsageError `step.unknown` for a step that the skill has not.
+    """
+    ids = [planned.step.id for planned in plan.steps]
+    if from_step is not None and from_step not in ids:
+        hint = suggestion(from_step, ids) or f"steps are {', '.join(ids[:20])}"
+        raise UsageError("step.unknown", f"no step `{from_step}` in this skill", hint=hint)
+    again = {from_step or ids[0]: "asked for"}
+    for planned in plan.steps:
+        needed = next((name for name in planned.depends_on if name in again), None)
+        if needed is not None:
+            again.setdefault(planned.step.id, f"needs {needed}")
+    started = recording.started
+    run_id = started.run_id if started else None
+    why = {}
+    for step_id in ids:
+        closing = recording.closings.get((run_id, step_id))
+        done = closing is not None and closing.event_type == "step.completed"
+        why[step_id] = again.get(step_id) or ("reused" if done else "was not done")
+    taken = {path: result for path, result in recording.results.items() if why.get(path) == "reused"}
+    return Reuse(started.episode_id if started else "", taken, why)
+
+
+def reusing(settings: Settings, directory: Path, from_step: str | None, overrides: dict[str, Any]) -> Any:
+    """The request, the loaded skill and the reuse of a rerun; every check of a run passed."""
+    from cogcli.app.run_skill import load
+    from cogcli.engine.plan import planned
+
+    request, recording = asked_again(directory, overrides)
+    loaded = load(settings, request)
+    catalog = loaded.catalog
+    names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
+    plan = planned(loaded.skill, {**names, **catalog.capabilities}, catalog.skills)
+    return request, loaded, reuse_of(recording, plan, from_step)

@@ -1,0 +1,318 @@
+"""Resume: the same engine over the same log. What the log answers is not called again; then it goes on, live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.core.calls import Answer, Attempt, Chain
+from cogcli.core.errors import (
+    EffectInDoubtError,
+    EnvironmentRefusal,
+    RejectedError,
+    RuntimeErrorBase,
+    UsageError,
+)
+from cogcli.engine.call import Degraded
+from cogcli.events import build
+from cogcli.events.envelope import Draft, Event
+
+if TYPE_CHECKING:
+    from cogcli.app.run_skill import Control, RunResult
+    from cogcli.app.settings import Settings
+    from cogcli.engine.ports import CapabilityRunner
+    from cogcli.episode.journal import Journal
+    from cogcli.episode.recording import Recording
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.selection import SelectionOptions
+
+
+class ResumeRequest(NamedTuple):
+    """What somebody who goes on with a run says. `approve` and `reject` name a request's id, capability or gate."""
+
+    approve: tuple[str, ...] = ()
+    reject: tuple[str, ...] = ()
+    by: str = ""
+    reason: str = ""
+    in_doubt: str | None = None
+    """rerun, skip or fail: what happens to an effect that may have happened."""
+    allow_changed_specs: bool = False
+    durability: str = "process"
+
+
+def resume(
+    settings: Settings,
+    directory: Path,
+    request: ResumeRequest,
+    *,
+    listener: Callable[[Event], None] | None = None,
+    control: Control | None = None,
+) -> RunResult:
+    """Go on with an interrupted or paused run in its own log, with its own ids and options.
+
+    Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
+    `episode.unreadable`, `resume.changed-specs`, `resume.masked`.
+    """
+    from cogcli.core.redact import Redactor
+    from cogcli.episode.recording import Recording
+    from cogcli.episode.store import Store
+
+    reopened = Store(settings.runs_dir).reopen(
+        directory,
+        clock=settings.clock,
+        ids=settings.ids,
+        redactor=Redactor(()),
+        durability=request.durability,
+    )
+    journal = reopened.journal
+    try:
+        recording = Recording(reopened.events)
+        catalog, selection = _specs(settings, recording, request)
+        answers = _answers(recording, request)
+        _tell_resumption(journal, recording, answers, request)
+        return _gone_on(settings, journal, recording, catalog, selection, answers, request, listener, control)
+    finally:
+        journal.close()
+
+
+def _gone_on(
+    settings: Settings,
+    journal: Journal,
+    recording: Recording,
+    catalog: Catalog,
+    selection: SelectionOptions,
+    answers: list[tuple[Event, bool]],
+    request: ResumeRequest,
+    listener: Callable[[Event], None] | None,
+    control: Control | None,
+) -> RunResult:
+    from cogcli.app.replay import request_of
+    from cogcli.app.run_skill import finished_as, sealed
+    from cogcli.app.wire import engine_of, live_runner, options_from
+    from cogcli.bindings.invokers.capture import diverted
+    from cogcli.engine.run import execute
+    from cogcli.governance.approvals import Approvals
+
+    started = recording.started
+    if started is None:
+        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+    new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
+    engine = engine_of(
+        catalog,
+        options=options_from(started.payload["options"]),
+        sink=_GoingOn(journal, recording, request.in_doubt),
+        runner=_Resuming(live_runner(catalog, selection), recording, request.in_doubt),
+        clock=settings.clock,
+        ids=settings.ids,
+        listener=_only_new(listener, recording),
+        approvals=Approvals((*recording.approvals, *new)),
+    )
+    if control is not None:
+        control.attach(engine)
+    with diverted():
+        finished = execute(
+            engine, engine.plan_of(started.payload["skill"]["id"]), request_of(started), started.run_id or ""
+        )
+    sealed(journal, finished)
+    return finished_as(finished, journal, control)
+
+
+def _only_new(
+    listener: Callable[[Event], None] | None, recording: Recording
+) -> Callable[[Event], None] | None:
+    """What is told again is not shown again."""
+    before = recording.last.seq if recording.last else None
+    if listener is None or before is None:
+        return listener
+    return lambda event: listener(event) if (event.seq or 0) > before else None
+
+
+# -- before anything goes on ------------------------------------------------------------------------------------------
+
+
+def _specs(
+    settings: Settings, recording: Recording, request: ResumeRequest
+) -> tuple[Catalog, SelectionOptions]:
+    """The specs to go on with: those that the run began with, unless a change is allowed."""
+    from cogcli.app.registry import opened
+    from cogcli.app.replay import changed_specs
+    from cogcli.specs.selection import SelectionOptions
+
+    started = recording.started
+    if started is None:
+        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+    changed = changed_specs(settings, started)
+    if changed and not request.allow_changed_specs:
+        names = ", ".join(f"`{name}`" for name in changed)
+        raise EnvironmentRefusal(
+            "resume.changed-specs",
+            f"changed since this run began: {names}",
+            hint="restore them, or go on with --allow-changed-specs",
+        )
+    options = started.payload["options"]
+    selection = SelectionOptions(options["binds"], options["required_conformance_profile"], settings.environ)
+    return opened(settings).reach(started.payload["skill"]["id"]), selection
+
+
+def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, bool]]:
+    """The open requests that are answered now. Raises UsageError for a name that nobody asked for."""
+    answers = []
+    for names, granted in ((request.approve, True), (request.reject, False)):
+        for name in names:
+            asked = [event for event in recording.open_requests if name in _names(event)]
+            if not asked:
+                waiting = (
+                    ", ".join(sorted({n for e in recording.open_requests for n in _names(e)})) or "nothing"
+                )
+                raise UsageError(
+                    "episode.unknown-approval", f"nobody asked for `{name}`", expected=f"one of: {waiting}"
+                )
+            answers += [(event, granted) for event in asked]
+    return answers
+
+
+def _names(request: Event) -> set[str]:
+    payload = request.payload
+    return {name for name in (payload["approval_id"], payload["capability"], payload.get("gate")) if name}
+
+
+def _tell_resumption(
+    journal: Journal, recording: Recording, answers: list[tuple[Event, bool]], request: ResumeRequest
+) -> None:
+    last, started = recording.last, recording.started
+    if last is None or started is None:
+        return
+    reason = "answered" if answers else "resumed"
+    if request.allow_changed_specs:
+        reason += ", changed specs allowed"
+    checkpoint = {"offset": last.seq, "event": last.id}
+    journal.append(
+        build.run_resumed(started.run_id or "", reason=reason, checkpoint=checkpoint, caused_by=last.id)
+    )
+
+
+def _answer_event(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
+    from cogcli.episode.recording import answered
+
+    payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
+    draft = build.approval_answered(
+        asked.run_id or "",
+        asked.step_id or "",
+        granted=granted,
+        approval_id=asked.payload["approval_id"],
+        by=request.by,
+        payload={**payload, "reason": request.reason},
+    )
+    return answered(asked, journal.append(draft, durable=True))
+
+
+# -- while it goes on -------------------------------------------------------------------------------------------------
+
+
+class _Resuming:
+    """A runner that answers from the log as far as it goes, and calls services after that."""
+
+    def __init__(self, live: CapabilityRunner, recording: Recording, in_doubt: str | None) -> None:
+        self._live = live
+        self._recording = recording
+        self._in_doubt = in_doubt
+
+    def chain(self, capability_id: str) -> Chain:
+        return self._live.chain(capability_id)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        recording = self._recording
+        result = recording.result(attempt.run_id, attempt.step_id, attempt.number)
+        if isinstance(result, RuntimeErrorBase):
+            raise result
+        if result is not None:
+            return result
+        if recording.in_doubt(attempt.run_id, attempt.step_id):
+            _require_repeatable(attempt, self._in_doubt)
+        require_whole(attempt)
+        return self._live.attempt(attempt)
+
+    def close(self, grace: float) -> None:
+        self._live.close(grace)
+
+
+def _require_repeatable(attempt: Attempt, choice: str | None) -> None:
+    """Raise unless a call that may have happened may be made again."""
+    if attempt.effect in ("none", "idempotent") or choice == "rerun":
+        return
+    if choice == "skip":
+        raise Degraded("left out by a person: it may have happened before")
+    if choice == "fail":
+        raise RejectedError(
+            "call.rejected", "left undone by a person: it may have happened before", left=False
+        )
+    raise EffectInDoubtError(
+        "effect.in-doubt",
+        f"`{attempt.capability_id}` may have happened before the run stopped",
+        hint="look at the other side, then resume with --in-doubt rerun, skip or fail",
+        left=True,
+    )
+
+
+def require_whole(attempt: Attempt) -> None:
+    """Raise EnvironmentRefusal `resume.masked` where a call would be made with a masked value."""
+    from cogcli.core.canonical import compact
+    from cogcli.core.redact import MASK
+
+    if MASK.encode() in compact(attempt.input):
+        raise EnvironmentRefusal(
+            "resume.masked",
+            f"step `{attempt.step_id}` needs a value that the log holds masked only",
+            hint="run the skill again and give the secret again",
+        )
+
+
+class _GoingOn:
+    """A sink that answers with the recorded event where the log has it, and appends after that."""
+
+    def __init__(self, journal: Journal, recording: Recording, in_doubt: str | None) -> None:
+        self._journal = journal
+        self._recording = recording
+        self._in_doubt = in_doubt
+
+    def append(self, draft: Draft, *, durable: bool = False) -> Event:
+        recorded = self._recording.told(draft) or self._asked_before(draft)
+        if recorded is None:
+            return self._journal.append(draft, durable=durable)
+        if draft.event_type == "step.started" and draft.payload.get("capability"):
+            self._tell_repeat(recorded, durable=durable)
+        return recorded
+
+    def _asked_before(self, draft: Draft) -> Event | None:
+        """The open request for the same action, so that nobody is asked twice."""
+        if draft.event_type != "approval.requested":
+            return None
+        for event in self._recording.open_requests:
+            if all(
+                event.payload[name] == draft.payload[name]
+                for name in ("step_id", "action_hash", "evidence_hash")
+            ):
+                return event
+        return None
+
+    def _tell_repeat(self, intent: Event, *, durable: bool) -> None:
+        """The intent of making a call again whose answer nobody knows."""
+        run_id, step_id = intent.run_id or "", intent.step_id or ""
+        effect = intent.payload.get("side_effects")
+        if not self._recording.in_doubt(run_id, step_id):
+            return
+        if effect not in ("none", "idempotent") and self._in_doubt != "rerun":
+            return
+        repeats = self._recording.repeats.get((run_id, step_id), ())
+        payload = {
+            "attempt": 2 + len(repeats) + self._recording.resumptions.get((run_id, step_id), 0),
+            "binding": intent.payload.get("binding"),
+            "service": intent.payload.get("service"),
+            "reason": "resumed",
+            "wait_ms": 0,
+        }
+        speaker = intent.agent_id or "system"
+        self._journal.append(
+            build.call_retried(run_id, step_id, payload=payload, speaker=speaker), durable=durable
+        )

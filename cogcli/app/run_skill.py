@@ -1,0 +1,289 @@
+"""Running a skill: load what it reaches, check all, run it as an episode, seal that."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli import __version__
+from cogcli.app.caller import checked_frame, checked_inputs
+from cogcli.core.canonical import compact
+from cogcli.core.errors import ABORTED, ENVIRONMENT, OK, USAGE, VETOED, CogcliError
+from cogcli.specs.pinned import document_of
+from cogcli.specs.problems import Problem, ProblemsFound, in_order
+from cogcli.specs.selection import SelectionOptions
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.engine.context import Engine, RunOptions
+    from cogcli.engine.run import Finished, Request
+    from cogcli.episode.journal import Journal
+    from cogcli.events.envelope import Event
+    from cogcli.mapping.apply import TakenOver
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.fields import Fields
+    from cogcli.specs.loading import Registry
+    from cogcli.specs.skill import Skill
+
+
+class RunRequest(NamedTuple):
+    """What the caller asks, as given."""
+
+    skill_id: str
+    inputs: dict[str, Any]
+    frame: dict[str, Any]
+    trace_id: str | None
+    trust_level: str = "standard"
+    confirmed: tuple[str, ...] = ()
+    binds: Mapping[str, str] = {}
+    fail_fast: bool = True
+    max_workers: int = 8
+    timeout: float | None = None
+    step_timeout: float = 60.0
+    conformance: str | None = None
+    seed: int = 0
+    tags: Mapping[str, str] = {}
+    durability: str = "process"
+
+
+class Loaded(NamedTuple):
+    """A skill that may run: its catalog without blocking problems, its inputs and frame checked."""
+
+    skill: Skill
+    catalog: Catalog
+    inputs: dict[str, Any]
+    frame: dict[str, Any]
+    selection: SelectionOptions
+    warnings: list[Problem]
+
+
+class RunResult(NamedTuple):
+    """How a run ended. `error` is the envelope's error object; `counts` are steps by status."""
+
+    status: str
+    exit_code: int
+    outputs: dict[str, Any] | None
+    error: dict[str, Any] | None
+    episode_id: str
+    run_id: str
+    trace_id: str
+    directory: str
+    metrics: dict[str, Any]
+    counts: dict[str, int]
+
+
+class Control:
+    """Ends a run from outside. `cancel` may be called from a signal handler, twice to leave no grace."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self.signals: list[str] = []
+
+    def attach(self, engine: Engine) -> None:
+        """Reach the run from now on; signals that came before are passed on."""
+        self._engine = engine
+        for name in self.signals:
+            engine.loop.interrupt(name)
+
+    def cancel(self, signal_name: str) -> None:
+        """Ask the run to end because of this signal."""
+        self.signals.append(signal_name)
+        if self._engine is not None:
+            self._engine.loop.interrupt(signal_name)
+
+
+def load_skill_inputs(settings: Settings, skill_id: str) -> Fields:
+    """The declared inputs of a skill. Raises SkillNotFoundError, or ProblemsFound where its file has errors."""
+    catalog = _registry(settings).reach(skill_id)
+    return _skill(catalog, skill_id).inputs
+
+
+def load(settings: Settings, request: RunRequest) -> Loaded:
+    """What a run needs, all checks passed. Nothing is started or written.
+
+    Raises SkillNotFoundError, or ProblemsFound with every problem: those of specs (exit 3, or 4 where all are
+    `safety.scope`) before those of inputs (exit 2).
+    """
+    from cogcli.specs.checks import check
+
+    catalog = _registry(settings).reach(request.skill_id)
+    options = SelectionOptions(request.binds, request.conformance, settings.environ)
+    found = check(catalog, options=options)
+    blocking = [problem for problem in found if problem.severity != "W"]
+    skill = catalog.skills.get(request.skill_id)
+    inputs, wrong = checked_inputs(skill.inputs, request.inputs) if skill else ({}, [])
+    frame, wrong_frame = checked_frame(request.frame)
+    if blocking:
+        raise ProblemsFound(blocking + wrong + wrong_frame, _exit_of(blocking))
+    if wrong or wrong_frame:
+        raise ProblemsFound(wrong + wrong_frame, USAGE)
+    warnings = [problem for problem in found if problem.severity == "W"]
+    return Loaded(_skill(catalog, request.skill_id), catalog, inputs, frame, options, warnings)
+
+
+def run(
+    settings: Settings,
+    loaded: Loaded,
+    request: RunRequest,
+    *,
+    listener: Callable[[Event], None] | None = None,
+    control: Control | None = None,
+    taken_over: Mapping[str, TakenOver] | None = None,
+) -> RunResult:
+    """Run a loaded skill to its end as a sealed episode; steps in `taken_over` are not done again.
+
+    Raises EnvironmentRefusal where the log cannot be written: what is there stays readable.
+    """
+    from cogcli.app.signing import signer_of
+    from cogcli.app.wire import engine_of, live_runner
+    from cogcli.bindings.invokers.capture import diverted
+    from cogcli.core.redact import Redactor
+    from cogcli.engine.run import execute
+    from cogcli.episode.seal import give_up
+    from cogcli.episode.store import Store
+
+    ids = settings.ids
+    journal = Store(settings.runs_dir, sign=signer_of(settings)).create(
+        f"ep_{ids.ulid()}",
+        trace_id=request.trace_id or ids.trace_id(),
+        clock=settings.clock,
+        ids=ids,
+        redactor=Redactor(()),
+        durability=request.durability,
+    )
+    try:
+        runner = live_runner(loaded.catalog, loaded.selection)
+        engine = engine_of(
+            loaded.catalog,
+            options=_options(request),
+            sink=journal,
+            runner=runner,
+            clock=settings.clock,
+            ids=ids,
+            listener=listener,
+            taken_over=taken_over,
+        )
+        asked = _asked(loaded, request, journal, runner.pinned())
+        if control is not None:
+            control.attach(engine)
+        with diverted():
+            finished = execute(engine, engine.plan_of(loaded.skill.id), asked, ids.run_id())
+        sealed(journal, finished)
+        return finished_as(finished, journal, control, loaded.catalog)
+    except BaseException:
+        give_up(journal)
+        raise
+    finally:
+        journal.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _registry(settings: Settings) -> Registry:
+    from cogcli.specs.cache import CompiledCache
+    from cogcli.specs.loading import Registry
+
+    return Registry(settings.layers, cache=CompiledCache(settings.cache_file), base=settings.base)
+
+
+def _skill(catalog: Catalog, skill_id: str) -> Skill:
+    skill = catalog.skills.get(skill_id)
+    if skill is None:
+        raise ProblemsFound(in_order(catalog.problems), ENVIRONMENT)
+    return skill
+
+
+def _exit_of(blocking: list[Problem]) -> int:
+    return VETOED if all(problem.code == "safety.scope" for problem in blocking) else ENVIRONMENT
+
+
+def _options(request: RunRequest) -> RunOptions:
+    from cogcli.engine.context import RunOptions
+
+    return RunOptions(
+        trust_level=request.trust_level,
+        confirmed_capabilities=frozenset(request.confirmed),
+        fail_fast=request.fail_fast,
+        max_workers=request.max_workers,
+        step_timeout_seconds=request.step_timeout,
+        timeout_seconds=request.timeout,
+        binds=request.binds,
+        required_conformance_profile=request.conformance,
+    )
+
+
+def _asked(loaded: Loaded, request: RunRequest, journal: Journal, selection: dict[str, Any]) -> Request:
+    from cogcli.engine.run import Request
+
+    skill = loaded.skill
+    one_line = " ".join(f"{skill.name}: {skill.description}".split())
+    return Request(
+        task=loaded.frame.get("goal") or one_line,
+        inputs=loaded.inputs,
+        frame=loaded.frame,
+        seed=request.seed,
+        tags=request.tags,
+        pins=_pins(loaded, journal),
+        selection=selection,
+    )
+
+
+def _pins(loaded: Loaded, journal: Journal) -> dict[str, Any]:
+    """What this run stands on: every spec by the digest of its file, and all of them in one blob."""
+    catalog = loaded.catalog
+    return {
+        "specs": dict(sorted(catalog.pins.items())),
+        "policy": "builtin.default",
+        "cogcli": __version__,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "specs_blob": journal.put_blob(compact(document_of(catalog))),
+    }
+
+
+def sealed(journal: Journal, finished: Finished) -> None:
+    """Make the documents of a run that ended, or of one that waits."""
+    from cogcli.episode.seal import persist_pending, seal
+
+    if finished.outcome.status == "pending":
+        persist_pending(journal)
+    else:
+        seal(journal)
+
+
+def finished_as(
+    finished: Finished, journal: Journal, control: Control | None, catalog: Catalog | None = None
+) -> RunResult:
+    """How a run ended, for whoever asked for it. Errors get their place in the files of `catalog`."""
+    outcome, state = finished.outcome, finished.state
+    return RunResult(
+        status=outcome.status,
+        exit_code=_exit_code(finished, control),
+        outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
+        error=_told(outcome.error, catalog) if outcome.error else None,
+        episode_id=journal.episode_id,
+        run_id=state.run_id,
+        trace_id=state.trace_id,
+        directory=str(journal.directory),
+        metrics=state.trace.metrics.as_dict(),
+        counts=dict(Counter(finished.steps.values())),
+    )
+
+
+def _exit_code(finished: Finished, control: Control | None) -> int:
+    outcome = finished.outcome
+    if outcome.status == "ok":
+        return OK
+    if outcome.status == "aborted":
+        return ABORTED[control.signals[0]] if control and control.signals else ABORTED["SIGINT"]
+    if outcome.status == "partial":
+        return 1
+    return outcome.error.exit_code if outcome.error else 1
+
+
+def _told(error: CogcliError, catalog: Catalog | None) -> dict[str, Any]:
+    from cogcli.app.told_error import told
+
+    return told(error, catalog)

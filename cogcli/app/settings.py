@@ -1,0 +1,179 @@
+"""Settings of one command, each with its origin: flag > environment > cogcli.toml > user's file > default."""
+
+from __future__ import annotations
+
+import os
+
+from cogcli.app.config import KEYS, PROJECT_FILE, ConfigFile, Key, from_text
+from cogcli.app.places import (
+    cache_home,
+    config_home,
+    find_project,
+    shown_path,
+    state_home,
+    working_directory,
+)
+from cogcli.core.errors import CogcliError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from cogcli.core.ports import Clock, IdSource
+    from cogcli.specs.layers import Layer
+
+
+class Settings:
+    """What a command works with. Paths are absolute; `base` is what shown paths are relative to.
+
+    Only `strict` access (`value`, `layers`) judges configuration files, so that looking at an episode or at the
+    settings themselves works beside a broken file.
+    """
+
+    def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str], *, base: str = "") -> None:
+        self.flags = flags
+        self.environ = environ
+        self.base = base or working_directory()
+        self.project = find_project(self.base)
+        self._files: list[ConfigFile] | None = None
+        self._clock: Clock | None = None
+        self._ids: IdSource | None = None
+
+    @property
+    def files(self) -> list[ConfigFile]:
+        """The configuration files in order of precedence, read once."""
+        if self._files is None:
+            user = os.path.join(config_home(self.environ), "config.toml")
+            self._files = [ConfigFile(user, user, project=False)]
+            if self.project:
+                path = os.path.join(self.project, PROJECT_FILE)
+                self._files.insert(0, ConfigFile(path, shown_path(path, self.base), project=True))
+        return self._files
+
+    @property
+    def problems(self) -> list[CogcliError]:
+        """Every problem of the configuration files."""
+        return [problem for file in self.files for problem in file.problems]
+
+    def value(self, name: str) -> Any:
+        """A setting's value. Raises UsageError, or EnvironmentRefusal `config.key` for the first broken line."""
+        for problem in self.problems:
+            raise problem
+        return self.with_origin(name)[0]
+
+    def with_origin(self, name: str) -> tuple[Any, str]:
+        """A setting's value and where it comes from, broken files passed over."""
+        key = KEYS[name]
+        if key.kind == "paths":
+            return self._all_paths(name)
+        given = self.flags.get(name)
+        if given is not None:
+            return given, f"--{name.replace('_', '-')}"
+        if (found := self._from_environment(name, key)) is not None:
+            return found, variable(name)
+        for file in self.files:
+            if name in file.values:
+                return file.values[name], f"{file.shown}:{file.lines[name]}"
+        return key.default, "default"
+
+    def _all_paths(self, name: str) -> tuple[list[str], str]:
+        """Lists of directories add up, the weakest source first, since later layers win."""
+        found: list[str] = []
+        origins: list[str] = []
+        for file in reversed(self.files):
+            if name in file.values:
+                found += file.values[name]
+                origins.append(f"{file.shown}:{file.lines[name]}")
+        for more, origin in (
+            (self._from_environment(name, KEYS[name]), variable(name)),
+            (self.flags.get(name), f"--{name}"),
+        ):
+            if more:
+                found += more
+                origins.append(origin)
+        return [os.path.abspath(path) for path in found], ", ".join(origins) or "default"
+
+    def _from_environment(self, name: str, key: Key) -> Any:
+        text = self.environ.get(variable(name), "")
+        if not text:
+            return None
+        value = from_text(key, text)
+        if value is None:
+            raise UsageError("usage.value", f"{variable(name)}: found `{text[:60]}`, expected {key.expected}")
+        return value
+
+    @property
+    def runs_dir(self) -> str:
+        """Where episodes live; it need not exist yet."""
+        return self.runs_dir_with_origin()[0]
+
+    def runs_dir_with_origin(self) -> tuple[str, str]:
+        """The runs directory and what decided it."""
+        if given := self.flags.get("runs_dir"):
+            return os.path.abspath(given), "--runs-dir"
+        if given := self.environ.get("COGCLI_RUNS_DIR"):
+            return os.path.abspath(given), "COGCLI_RUNS_DIR"
+        if self.project:
+            return os.path.join(self.project, ".cogcli", "episodes"), "project"
+        return os.path.join(state_home(self.environ), "episodes"), "default"
+
+    @property
+    def project_trusted(self) -> bool:
+        """Whether the project's services may start code."""
+        from cogcli.app.trust import is_trusted
+
+        return self.project is not None and is_trusted(self.project, self.environ)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The registry's layers in order. Raises UsageError for a `--registry` that is no directory."""
+        from cogcli.specs.layers import layers_for
+
+        registries = self.value("registry")
+        for root in registries:
+            if not os.path.isdir(root):
+                what = "is not a directory" if os.path.lexists(root) else "does not exist"
+                shown = shown_path(root, self.base)
+                raise UsageError(
+                    "registry.missing", f"registry {shown} {what}", hint="give a directory that holds specs"
+                )
+        return layers_for(project=self.project, project_trusted=self.project_trusted, registries=registries)
+
+    @property
+    def cache_file(self) -> str:
+        """The compiled specs of this user."""
+        return os.path.join(cache_home(self.environ), "specs.db")
+
+    @property
+    def clock(self) -> Clock:
+        """The clock; a counting one under `COGCLI_FAKE_CLOCK`, which only tests set."""
+        if self._clock is None:
+            from cogcli.core.system import FakeClock, SystemClock
+
+            start = self._fake("COGCLI_FAKE_CLOCK")
+            self._clock = SystemClock() if start is None else FakeClock(start)
+        return self._clock
+
+    @property
+    def ids(self) -> IdSource:
+        """The source of identifiers; a counting one under `COGCLI_FAKE_IDS`, which only tests set."""
+        if self._ids is None:
+            from cogcli.core.system import FakeIds, SystemIds
+
+            seed = self._fake("COGCLI_FAKE_IDS")
+            self._ids = SystemIds() if seed is None else FakeIds(seed)
+        return self._ids
+
+    def _fake(self, name: str) -> int | None:
+        text = self.environ.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    def shown(self, path: str) -> str:
+        """A path as users see it."""
+        return shown_path(path, self.base)
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"COGCLI_{name.upper()}"

@@ -1,0 +1,21 @@
+"""The key that signs what this user seals: `COGCLI_SIGNING_KEY`, a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.episode.signing import Sign
+
+VARIABLE: Final = "COGCLI_SIGNING_KEY"
+
+
+def signer_of(settings: Settings) -> Sign | None:
+    """What signs episodes, None if no key was named. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
+    path = settings.environ.get(VARIABLE, "")
+    if not path:
+        return None
+    from cogcli.episode.signing import signer
+
+    return signer(path)

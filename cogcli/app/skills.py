@@ -1,0 +1,170 @@
+"""`skills ls`, `show`, `search`: what can be run, told from the catalog."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from cogcli.app.registry import Usable, opened, options
+from cogcli.core.errors import SkillNotFoundError
+from cogcli.specs.problems import suggestion
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.report.graph import Graph
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.fields import Fields
+    from cogcli.specs.skill import Skill
+
+
+def listed(
+    settings: Settings, *, domain: str | None = None, channel: str | None = None, usable: bool = False
+) -> list[dict[str, Any]]:
+    """One row per skill, by id."""
+    catalog = opened(settings).everything()
+    rows = [_row(skill) for _, skill in sorted(catalog.skills.items())]
+    if domain is not None:
+        rows = [row for row in rows if row["id"].partition(".")[0] == domain]
+    if channel is not None:
+        rows = [row for row in rows if row["channel"] == channel]
+    if usable:
+        can_run = Usable(catalog, options(settings), _broken(settings, catalog))
+        rows = [row for row in rows if can_run.skill(row["id"])]
+    return rows
+
+
+def searched(settings: Settings, words: list[str], limit: int) -> list[dict[str, Any]]:
+    """Skills holding every word, in id, name or description first, then in their fields."""
+    catalog = opened(settings).everything()
+    found = []
+    for id, skill in sorted(catalog.skills.items()):
+        near = f"{id} {skill.name} {skill.description}".lower()
+        far = f"{near} {' '.join([*skill.inputs, *skill.outputs])} {' '.join(s.uses for s in skill.steps)}".lower()
+        parts = [part for word in words for part in word.lower().split()]
+        if all(part in far for part in parts):
+            found.append((sum(part not in near for part in parts), id not in parts, _row(skill)))
+    return [row for _, _, row in sorted(found, key=lambda entry: entry[:2])][:limit]
+
+
+def shown(settings: Settings, skill_id: str) -> dict[str, Any]:
+    """All of a skill that somebody who wants to run it needs. Raises SkillNotFoundError."""
+    skill, catalog = _found(settings, skill_id)
+    return {
+        **_row(skill),
+        "layer": _layer(settings, skill.file),
+        "shadows": [s.file for s in catalog.shadows if s.kind == "skill" and s.id == skill_id],
+        "inputs": _fields(skill.inputs),
+        "outputs": _fields(skill.outputs),
+        "steps": [
+            {"id": step.id, "uses": step.uses, "description": step.description} for step in skill.steps
+        ],
+        "run": _run_line(skill),
+    }
+
+
+def graph_of(settings: Settings, skill_id: str) -> Graph:
+    """The steps of a skill and what they wait for. Raises SkillNotFoundError, ProblemsFound."""
+    from cogcli.report.graph import Graph, Node
+
+    skill, _ = _found(settings, skill_id)
+    before: tuple[str, ...] = ()
+    nodes = []
+    for step in skill.steps:
+        declared = step.config.depends_on
+        nodes.append(Node(step.id, step.uses, before if declared is None else tuple(declared)))
+        before = (step.id,)
+    return Graph(f"{skill.id} {skill.version}", tuple(nodes))
+
+
+def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
+    """A skill with what it reaches. Raises SkillNotFoundError, ProblemsFound."""
+    registry = opened(settings)
+    catalog = registry.reach(skill_id)
+    skill = catalog.skills.get(skill_id)
+    if skill is None:
+        from cogcli.core.errors import ENVIRONMENT
+        from cogcli.specs.problems import ProblemsFound, in_order
+
+        if catalog.problems:
+            raise ProblemsFound(in_order(catalog.problems), ENVIRONMENT)
+        raise SkillNotFoundError(
+            "skill.not-found", f"no skill `{skill_id}`", hint=suggestion(skill_id, registry.ids("skill"))
+        )
+    return skill, catalog
+
+
+def source(settings: Settings, skill_id: str) -> str:
+    """The text of a skill's file."""
+    from cogcli.core.errors import EnvironmentRefusal
+    from cogcli.core.files import FileRefused, read_regular
+
+    file = shown(settings, skill_id)["file"]
+    try:
+        return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode("utf-8", "replace")
+    except FileRefused as error:
+        raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
+
+
+def _row(skill: Skill) -> dict[str, Any]:
+    parts = skill.file.replace("\\", "/").split("/")
+    channel = parts[-4] if len(parts) >= 4 else ""
+    return {
+        "id": skill.id,
+        "version": skill.version,
+        "channel": channel,
+        "name": skill.name,
+        "description": " ".join(skill.description.split()),
+        "file": skill.file,
+    }
+
+
+def _layer(settings: Settings, file: str) -> str:
+    path = os.path.realpath(os.path.join(settings.base, file))
+    inside = [layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)]
+    return inside[-1].name if inside else ""
+
+
+def _fields(fields: Fields) -> dict[str, Any]:
+    return {
+        name: {
+            "type": field.type,
+            "required": field.required,
+            "default": field.default,
+            "enum": field.enum,
+            "description": field.description,
+        }
+        for name, field in fields.items()
+    }
+
+
+_EXAMPLES = {
+    "string": "=…",
+    "integer": "=1",
+    "number": "=1.5",
+    "boolean": "=true",
+    "array": ":='[]'",
+    "object": ":='{}'",
+    "any": "=…",
+}
+_FILES = ("text", "content", "document", "html", "markdown", "source")
+
+
+def _run_line(skill: Skill) -> str:
+    """A line to paste: every required input with a value of its type to replace."""
+    words = [f"cogcli run {skill.id}"]
+    for name, field in skill.inputs.items():
+        if field.required and field.default is None:
+            value = _EXAMPLES.get(field.type, "=…")
+            if field.enum:
+                value = f"={field.enum[0]}"
+            elif field.type == "string" and name in _FILES:
+                value = "=@FILE"
+            words.append(f"-p {name}{value}")
+    return " ".join(words)
+
+
+def _broken(settings: Settings, catalog: Catalog) -> frozenset[str]:
+    from cogcli.specs.checks import check
+
+    found = check(catalog, options=options(settings))
+    return frozenset(problem.file for problem in found if problem.severity == "E")

@@ -1,0 +1,62 @@
+"""The composition root: which concrete parts a run tree is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cogcli.engine.context import Engine, RunOptions
+from cogcli.specs.selection import SelectionOptions, select
+
+if TYPE_CHECKING:
+    from cogcli.bindings.execute import LiveRunner
+    from cogcli.core.ports import Clock, IdSource
+    from cogcli.engine.ports import CapabilityRunner, EventSink
+    from cogcli.events.envelope import Event
+    from cogcli.governance.approvals import Approvals
+    from cogcli.mapping.apply import TakenOver
+    from cogcli.specs.catalog import Catalog
+
+
+def live_runner(catalog: Catalog, selection: SelectionOptions) -> LiveRunner:
+    """Calls services through the bindings that are chosen for a catalog."""
+    from cogcli.bindings.execute import LiveRunner
+
+    return LiveRunner(catalog, lambda capability_id: select(catalog, capability_id, selection))
+
+
+def engine_of(
+    catalog: Catalog,
+    *,
+    options: RunOptions,
+    sink: EventSink,
+    runner: CapabilityRunner,
+    clock: Clock,
+    ids: IdSource,
+    listener: Callable[[Event], None] | None = None,
+    approvals: Approvals | None = None,
+    taken_over: Mapping[str, TakenOver] | None = None,
+) -> Engine:
+    """The machinery of one run tree over a catalog; capabilities are found by id and by alias."""
+    by_name = {
+        alias: catalog.capabilities[id] for alias, id in catalog.aliases.items() if id in catalog.capabilities
+    }
+    return Engine(
+        sink=sink,
+        runner=runner,
+        clock=clock,
+        ids=ids,
+        options=options,
+        capabilities={**by_name, **catalog.capabilities},
+        skills=catalog.skills,
+        listener=listener,
+        approvals=approvals,
+        taken_over=taken_over,
+    )
+
+
+def options_from(recorded: dict[str, Any]) -> RunOptions:
+    """The options of a run out of its `run.started` event."""
+    known = {name: value for name, value in recorded.items() if name in RunOptions._fields}
+    known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
+    return RunOptions(**known)

@@ -1,0 +1,42 @@
+"""Every code that the sources can give has a page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cogcli.app.explain import pages, topic
+from cogcli.cli.table import TOPICS
+from cogcli.core.errors import FAILURE_OF
+
+PACKAGE = Path(__file__).resolve().parents[3] / "cogcli"
+CODE = re.compile(r'"([a-z]+\.[a-z]+(?:-[a-z]+)*)"')
+NO_CODES = re.compile(r"(run|step|plan|call|gate|policy|approval|layer|reflection)\.(started|created|completed|failed|"
+                      r"skipped|degraded|vetoed|answered|retried|decided|requested|terminated)|.*\.(json|jsonl|yaml|torn|db)|"
+                      r"(working|frame|output)\.[a-z]+|header\.name")  # fmt: skip
+
+
+def test_every_code_of_the_failure_model_has_a_page() -> None:
+    assert set(FAILURE_OF) <= set(pages())
+
+
+def test_every_code_of_checks_and_findings_has_a_page() -> None:
+    files = [
+        *(PACKAGE / "specs").rglob("*.py"),
+        *(PACKAGE / "episode").glob("verify*.py"),
+        PACKAGE / "core/strict_json.py",
+    ]
+    found = {code for file in files for code in CODE.findall(file.read_text(encoding="utf-8"))}
+    found |= {f"{document}.differs" for document in ("learn", "summary", "state", "manifest")}
+    assert not {code for code in found if not NO_CODES.fullmatch(code)} - set(pages())
+
+
+def test_pages_are_sorted_and_short() -> None:
+    known = pages()
+    assert list(known) == sorted(known)
+    assert all(len(part) <= 160 for page in known.values() for part in page)
+
+
+def test_every_topic_fits_a_terminal() -> None:
+    for name in TOPICS:
+        assert all(len(line) <= 80 for line in topic(name).splitlines()), name
