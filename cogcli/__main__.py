@@ -1,0 +1,44 @@
+"""The entry point. `--version` is answered here, before anything else is imported (cli.md 6).
+
+Until a run takes its signals over, Ctrl-C and SIGTERM end the process at once: nothing has begun that would have to be
+finished, and an exception out of the middle of an import can crash extension modules.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enums: slower than all of `--version`
+import os
+import sys
+
+
+def main() -> int:
+    """Run the command line of this process; the result is the exit code."""
+    argv = sys.argv[1:]
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
+            _signal.signal(number, _leave)
+    if argv == ["--version"]:
+        from cogcli import __version__
+
+        return _print_version(__version__)
+    from cogcli.cli.main import run
+
+    return run(argv)
+
+
+def _leave(number: int, frame: object) -> None:
+    os._exit(128 + number)
+
+
+def _print_version(version: str) -> int:
+    try:
+        os.write(1, f"cogcli {version}\n".encode())
+    except OSError:  # the reader is gone, or there is none
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]  # `python -m` puts the working directory there: nothing is imported from it
+    sys.exit(main())

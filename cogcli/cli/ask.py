@@ -1,0 +1,40 @@
+"""Questions to a person: asked only where one sits at both ends (cli.md 1)."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+
+def can_ask(context: Context) -> bool:
+    """Whether stdin and stderr are terminals, and nothing says that nobody answers."""
+    screen = context.screen
+    if screen.ci or screen.json or screen.quiet or not screen.err.real_tty:
+        return False
+    try:
+        return sys.stdin is not None and sys.stdin.isatty()
+    except ValueError:
+        return False
+
+
+def agrees(context: Context, question: str) -> bool:
+    """Whether a person says yes. Enter, Ctrl-D and everything else is no."""
+    context.screen.tell(
+        f"{question} [y/N] › ".translate(_PLAIN) if _is_plain(context) else f"{question} [y/N] › "
+    )
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        context.screen.tell("\n")
+    return answer.strip().lower() in ("y", "yes")
+
+
+_PLAIN = {0x203A: ">"}
+
+
+def _is_plain(context: Context) -> bool:
+    from cogcli.report.glyphs import ASCII
+
+    return context.screen.err.glyphs is ASCII

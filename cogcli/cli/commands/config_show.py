@@ -1,0 +1,91 @@
+"""`config show [KEY]`: settings, where each comes from, and what each layer of the registry holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.display import padded, visible
+from cogcli.core.errors import OK, UsageError
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.cli.context import Context
+
+
+def execute(context: Context) -> int:
+    """Show all settings or one; broken lines of configuration files are warnings here."""
+    settings = context.settings
+    rows = _rows(settings)
+    if context.arguments.words:
+        rows = {_known(context.arguments.words[0], rows): rows[context.arguments.words[0]]}
+    for problem in settings.problems:
+        context.warn(problem)
+    context.own["settings"] = {
+        name: {"value": value, "origin": origin} for name, (value, origin) in rows.items()
+    }
+    if not context.json:
+        _answer(context, rows)
+    return OK
+
+
+def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
+    from cogcli.app.config import KEYS
+
+    rows: dict[str, tuple[Any, str]] = {name: settings.with_origin(name) for name in KEYS}
+    runs_dir, origin = settings.runs_dir_with_origin()
+    rows["runs_dir"] = (settings.shown(runs_dir), origin)
+    rows["project"] = (settings.project, "found upwards" if settings.project else "none")
+    return rows
+
+
+def _known(key: str, rows: dict[str, Any]) -> str:
+    if key in rows:
+        return key
+    from cogcli.cli.parse import near
+
+    hint = near(key, list(rows)) or f"there is {', '.join(rows)}"
+    raise UsageError("usage.value", f"there is no setting `{key}`", hint=hint)
+
+
+def _answer(context: Context, rows: dict[str, tuple[Any, str]]) -> None:
+    origin = context.arguments.on("--origin")
+    if context.arguments.words and not origin:
+        ((value, _),) = rows.values()
+        context.screen.answer(visible(_text(value)) + "\n")
+        return
+    texts = {name: f"{name} = {visible(_text(value))}" for name, (value, _) in rows.items()}
+    size = max(map(len, texts.values()))
+    lines = [
+        f"{padded(text, size)}   {visible(rows[name][1])}" if origin else text for name, text in texts.items()
+    ]
+    if origin and not context.arguments.words:
+        lines += ["", *_surfaces(context)]
+    context.screen.answer("".join(line.rstrip() + "\n" for line in lines))
+
+
+def _surfaces(context: Context) -> list[str]:
+    """What each layer brings, weakest first."""
+    import os
+
+    if context.settings.problems:
+        return []
+    lines = []
+    for layer in context.settings.layers:
+        kinds = [
+            k
+            for k in ("skills", "capabilities", "bindings", "services", "policies")
+            if os.path.isdir(os.path.join(layer.root, k))
+        ]
+        trusted = "trusted" if layer.trusted else "not trusted"
+        shown = context.settings.shown(layer.root)
+        name = f"{layer.name}  {shown}" if layer.name != layer.root else shown
+        lines.append(visible(f"{name}  {trusted}  {' '.join(kinds) or 'empty'}"))
+    return ["layers, later wins", *(f"  {line}" for line in lines)]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(value) or "none" if isinstance(value, (list, tuple)) else str(value)

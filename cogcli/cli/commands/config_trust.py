@@ -1,0 +1,49 @@
+"""`config trust [DIR]`: let the services of a project start code, until one of them is edited."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cogcli.core.display import visible
+from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.report.words import counted
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+
+def execute(context: Context) -> int:
+    """Trust or revoke; the answer is the project's directory."""
+    from cogcli.app import trust
+
+    project = _project(context)
+    if context.arguments.on("--revoke"):
+        before = trust.revoke(project, context.environ)
+        told = "no longer trusted" if before else "was not trusted"
+    else:
+        count = trust.trust(project, context.environ)
+        told = f"trusted with {counted(count, 'service file')}; editing one ends the trust"
+    context.own["settings"] = {"project": project, "trusted": not context.arguments.on("--revoke")}
+    if not context.json:
+        context.screen.answer(visible(project) + "\n")
+    if not context.screen.quiet:
+        context.screen.tell(f"{visible(told)}\n")
+    return OK
+
+
+def _project(context: Context) -> str:
+    from cogcli.app.places import find_project
+
+    words = context.arguments.words
+    if words and not os.path.isdir(words[0]):
+        raise UsageError("usage.value", f"`{words[0]}` is no directory")
+    project = find_project(words[0] if words else context.settings.base)
+    if project is None:
+        raise EnvironmentRefusal(
+            "project.none",
+            "there is no project here" if not words else f"there is no project at `{words[0]}`",
+            expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
+            next=("cogcli config trust DIR",),
+        )
+    return project

@@ -1,0 +1,36 @@
+"""`diff [EP EP]`: what is different between two episodes (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.app import inspect
+from cogcli.core.errors import NO, OK, UsageError
+from cogcli.report.compare import as_object, compare, lines, side_of
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+    from cogcli.report.compare import Side
+
+
+def execute(context: Context) -> int:
+    """Compare the two that are named, or the newest with the one before."""
+    words = context.arguments.words or ["@last~1", "@last"]
+    if len(words) != 2:
+        raise UsageError(
+            "usage.value",
+            "`diff` needs two episodes, or none for the newest two",
+            found=f"`{words[0]}`",
+            next=(f"cogcli diff {words[0]} @last",),
+        )
+    difference = compare(*(_side(context, word) for word in words))
+    context.own["diff"] = as_object(difference)
+    if not context.json:
+        out = context.screen.out
+        context.screen.answer_lines(lines(difference, out.glyphs, width=out.width))
+    return NO if context.arguments.on("--exit-code") and not difference.same else OK
+
+
+def _side(context: Context, word: str) -> Side:
+    directory = inspect.find(context.settings, word)
+    return side_of(directory.name, inspect.status_of(directory), inspect.each_event(directory))

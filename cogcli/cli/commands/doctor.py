@@ -1,0 +1,81 @@
+"""`doctor`: one line per check, only problems expand (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.display import cells, cut, padded, visible
+from cogcli.core.errors import NO, OK
+from cogcli.report.glyphs import style_of
+from cogcli.report.words import counted
+
+if TYPE_CHECKING:
+    from cogcli.app.doctor import Check, Diagnosis
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+
+_SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "skipped"}
+
+
+def execute(context: Context) -> int:
+    """Diagnose and answer."""
+    from cogcli.app.doctor import diagnose
+
+    diagnosis = diagnose(context.settings)
+    context.own["checks"] = [
+        {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
+    ]
+    errors = sum(check.status == "error" for check in diagnosis.checks)
+    warnings = sum(check.status == "warning" for check in diagnosis.checks)
+    if not context.json:
+        sums = f"{diagnosis.summary} {counted(errors, 'error')}, {counted(warnings, 'warning')}.".strip()
+        context.screen.answer_lines([*_lines(context, diagnosis), [(sums, "")]])
+    if not errors and not (warnings and context.arguments.on("--strict")):
+        return OK
+    context.error = _error(diagnosis.checks, "error" if errors else "warning")
+    return NO
+
+
+def _error(checks: list[Check], status: str) -> dict[str, Any]:
+    """The first check that failed, as the envelope's error."""
+    first = next(check for check in checks if check.status == status)
+    return {
+        "code": "doctor.found",
+        "message": f"{first.name}: {first.message}",
+        "retryable": False,
+        "hint": first.fix,
+        "next": ["cogcli explain doctor.found"],
+    }
+
+
+def _lines(context: Context, diagnosis: Diagnosis) -> list[Line]:
+    out = context.screen.out
+    head = diagnosis.head.replace(" · ", f" {out.glyphs.dot} ")
+    lines: list[Line] = [[(_cut(head, out.width), "bold")]]
+    names = max((cells(check.name) for check in diagnosis.checks), default=0)
+    sign = max(cells(out.glyphs.sign(word)) for word in _SIGNS.values())
+    group = ""
+    for check in diagnosis.checks:
+        if check.group != group:
+            group = check.group
+            lines.append([(group, "bold")])
+        lines += _check(context, check, names, sign)
+    return lines
+
+
+def _check(context: Context, check: Check, names: int, sign: int) -> list[Line]:
+    out = context.screen.out
+    word = _SIGNS[check.status]
+    line: Line = [
+        (f"  {padded(out.glyphs.sign(word), sign)} ", style_of(word)),
+        (_cut(f"{padded(visible(check.name), names)}  {visible(check.message)}", out.width, 3 + sign), ""),
+    ]
+    if check.status == "ok":
+        return [line]
+    indent = " " * (5 + sign + names)
+    details = [*check.details, *([f"fix: {check.fix}"] if check.fix else [])]
+    return [line, *([(indent + _cut(visible(text), out.width, len(indent)), "dim")] for text in details)]
+
+
+def _cut(text: str, width: int | None, used: int = 0) -> str:
+    return text if width is None else cut(text, width - used)

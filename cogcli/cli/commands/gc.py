@@ -1,0 +1,88 @@
+"""`gc`: clear episodes away; never one that runs, waits or is pinned (cli.md 2, 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.app import gc
+from cogcli.core.errors import OK, UsageError
+from cogcli.report.words import counted, size
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+
+def execute(context: Context) -> int:
+    """Pin, unpin, or remove what fits all criteria."""
+    given = context.arguments
+    if given.given("--pin") or given.given("--unpin"):
+        return _pins(context)
+    wanted = gc.criteria(
+        context.settings,
+        keep=given.integer("--keep", 0) if given.given("--keep") else None,
+        older_than=given.text("--older-than"),
+        outcome=given.text("--outcome"),
+    )
+    planned = gc.sweep(context.settings, wanted)
+    if given.on("--dry-run"):
+        return _told(context, "would remove", planned, dry_run=True)
+    if planned.rows and not given.on("--yes") and not _agreed(context, planned):
+        context.screen.tell("nothing was removed\n")
+        return _told(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
+    return _told(context, "removed", gc.swept(context.settings, wanted, planned), dry_run=False)
+
+
+def _pins(context: Context) -> int:
+    given = context.arguments
+    if any(given.given(name) for name in ("--keep", "--older-than", "--outcome", "--dry-run", "--yes")):
+        raise UsageError("usage.flag", "pins are set by themselves", hint="leave the criteria out")
+    changed = {"pinned": gc.set_pin, "unpinned": gc.take_pin}
+    told: dict[str, list[str]] = {"pinned": [], "unpinned": []}
+    for word, name in (("pinned", "--pin"), ("unpinned", "--unpin")):
+        for episode in given.many(name):
+            id = changed[word](context.settings, episode)
+            told[word].append(id)
+            if not context.json:
+                context.screen.answer(f"{word} {id}\n")
+    context.own["removed"] = {"dry_run": False, "episodes": [], "bytes": 0, "kept": {}, **told}
+    return OK
+
+
+def _agreed(context: Context, planned: gc.Sweep) -> bool:
+    from cogcli.cli.ask import agrees, can_ask
+
+    if not can_ask(context):
+        raise UsageError(
+            "usage.flag",
+            f"`gc` would remove {_what(planned)}, and there is no terminal to ask on",
+            hint="--yes says so in advance; --dry-run only tells",
+            next=(f"cogcli gc{_again(context)} --dry-run", f"cogcli gc{_again(context)} --yes"),
+        )
+    return agrees(context, f"remove {_what(planned)}?")
+
+
+def _again(context: Context) -> str:
+    """The criteria as they were typed."""
+    from shlex import quote
+
+    given = context.arguments.values
+    names = ("--keep", "--older-than", "--outcome")
+    return context.again + "".join(f" {name} {quote(str(given[name]))}" for name in names if name in given)
+
+
+def _what(planned: gc.Sweep) -> str:
+    return f"{counted(len(planned.rows), 'episode')} ({size(planned.bytes)})"
+
+
+def _told(context: Context, verb: str, done: gc.Sweep, *, dry_run: bool) -> int:
+    kept = {reason: done.stay[reason] for reason in gc.STAYS if done.stay[reason]}
+    context.own["removed"] = {
+        "dry_run": dry_run,
+        "episodes": [row.id for row in done.rows],
+        "bytes": done.bytes,
+        "kept": kept,
+    }
+    if verb and not context.json:
+        rest = f"; keeps {', '.join(f'{count} {reason}' for reason, count in kept.items())}" if kept else ""
+        context.screen.answer(f"{verb} {_what(done)}{rest}\n")
+    return OK

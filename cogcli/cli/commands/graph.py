@@ -1,0 +1,39 @@
+"""`graph SKILL|EP`: steps and what they wait for; an episode adds the status of each (cli.md 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.cli.skill_or_episode import is_skill
+from cogcli.core.errors import OK
+from cogcli.report import graph as drawing
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+
+def execute(context: Context) -> int:
+    """Draw the skill or episode of the first word."""
+    graph = _graph(context, context.arguments.words[0])
+    context.own["graph"] = graph.as_object()
+    if context.json:
+        return OK
+    format, out = context.arguments.text("--format") or "text", context.screen.out
+    if format == "text":
+        context.screen.answer_lines(drawing.text(graph, out.glyphs, width=out.width))
+    else:
+        context.screen.answer((drawing.dot if format == "dot" else drawing.mermaid)(graph))
+    return OK
+
+
+def _graph(context: Context, word: str) -> drawing.Graph:
+    if is_skill(context, word):
+        from cogcli.app.skills import graph_of
+
+        return graph_of(context.settings, word)
+    from cogcli.app.inspect import each_event, find
+    from cogcli.report.runs import fold
+
+    directory = find(context.settings, word)
+    context.own["episode_id"] = directory.name
+    return drawing.graph_of(fold(each_event(directory)))

@@ -1,0 +1,72 @@
+"""`ls`: episodes, newest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.app.inspect import OUTCOMES, before, listed, row_of
+from cogcli.cli.listing import Column, show
+from cogcli.core.errors import OK, UsageError
+from cogcli.episode.wanted import Wanted
+from cogcli.report.glyphs import style_of
+from cogcli.report.words import duration, fuzzy_time, short_episode, short_trace
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+
+def execute(context: Context) -> int:
+    """List what fits."""
+    given = context.arguments
+    wanted = Wanted(
+        skill=given.text("--skill"),
+        outcomes=_outcome(given.text("--outcome")),
+        trace_id=given.text("--trace-id"),
+        tags=tuple(_tag(text) for text in given.many("--tag")),
+        since=before(context.settings, "--since", given.text("--since")),
+    )
+    limit = None if given.on("--all") else given.integer("--limit", 20)
+    found = listed(context.settings, wanted, limit)
+    rows = [row_of(row, context.settings.shown) for row in found]
+    context.own["episodes"] = rows
+    if context.json:
+        return OK
+    show(context, _columns(context), rows)
+    if not rows and context.screen.err.tty and not context.screen.quiet:
+        context.screen.tell(f"no episodes in {context.settings.shown(context.settings.runs_dir)}\n")
+    return OK
+
+
+def _columns(context: Context) -> tuple[Column, ...]:
+    now = context.settings.clock.now()
+    glyphs = context.screen.out.glyphs
+    return (
+        Column("episode_id", title="episode", shown=short_episode),
+        Column("status", shown=lambda word: f"{glyphs.sign(word)} {word}", style=style_of),
+        Column("skill"),
+        Column("started_at", title="started", shown=lambda text: fuzzy_time(text, now)),
+        Column("duration_ms", title="took", shown=lambda ms: duration(round(ms)), right=True),
+        Column("trace_id", title="trace", shown=short_trace),
+        Column("tags"),
+    )
+
+
+def _outcome(word: str | None) -> tuple[str, ...]:
+    if word is None:
+        return ()
+    if word in OUTCOMES:
+        return (word,)
+    from cogcli.cli.parse import near
+
+    raise UsageError(
+        "usage.value",
+        f"`--outcome`: found `{word}`, expected one of {', '.join(OUTCOMES)}",
+        hint=near(word, list(OUTCOMES)),
+    )
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError("usage.value", f"`--tag`: found `{text[:60]}`, expected k=v")
+    return name, value

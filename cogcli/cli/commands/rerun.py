@@ -1,0 +1,76 @@
+"""`rerun EP`: a new episode that takes over what stands before a step (cli.md 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.app import inspect
+from cogcli.cli.commands.run import Heard, Signals, pairs_of, tell
+from cogcli.cli.progress import display_for
+from cogcli.core.display import visible
+from cogcli.core.errors import CogcliError
+
+if TYPE_CHECKING:
+    from cogcli.app.rerun import Reuse
+    from cogcli.cli.context import Context
+
+_SETTINGS: Final = {
+    "--trust-level": "trust_level",
+    "--max-workers": "max_workers",
+    "--timeout": "timeout",
+    "--step-timeout": "step_timeout",
+    "--conformance": "conformance",
+    "--durability": "durability",
+}
+"""Flags that replace what the earlier run was asked."""
+
+
+def execute(context: Context) -> int:
+    """Run the skill of an earlier episode again, from the step asked for."""
+    from cogcli.app import run_skill as app
+    from cogcli.app.rerun import reusing
+
+    settings, given = context.settings, context.arguments
+    directory = inspect.find(settings, given.words[0])
+    request, loaded, reuse = reusing(settings, directory, given.text("--from"), _overrides(context))
+    _tell_why(context, reuse)
+    display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
+    control, heard = app.Control(), Heard(display)
+    context.screen.claim_stdout()
+    try:
+        with Signals(context, control, display):
+            result = app.run(
+                settings, loaded, request, listener=heard, control=control, taken_over=reuse.steps,
+            )  # fmt: skip
+    finally:
+        display.close()
+    tell(context, result, heard, None, answer=True)
+    return result.exit_code
+
+
+def _overrides(context: Context) -> dict[str, Any]:
+    given = context.arguments
+    problems: list[CogcliError] = []
+    changed: dict[str, Any] = {
+        name: context.settings.value(name) for flag, name in _SETTINGS.items() if given.given(flag)
+    }
+    if given.on("--keep-going"):
+        changed["fail_fast"] = False
+    if given.many("--confirm"):
+        changed["confirmed"] = tuple(given.many("--confirm"))
+    for flag, name, shape in (("--bind", "binds", "CAP=BINDING"), ("--tag", "tags", "k=v")):
+        if given.many(flag):
+            changed[name] = pairs_of(given.many(flag), flag, shape, problems)
+    for problem in problems:
+        raise problem
+    return changed
+
+
+def _tell_why(context: Context, reuse: Reuse) -> None:
+    """One line a step: taken over, or why it runs again."""
+    if context.screen.quiet:
+        return
+    width = max(len(step_id) for step_id in reuse.why)
+    for step_id, why in reuse.why.items():
+        word = f"reused from {reuse.episode_id}" if why == "reused" else f"runs: {why}"
+        context.screen.tell(visible(f"  {step_id:<{width}}  {word}") + "\n")

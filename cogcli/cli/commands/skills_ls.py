@@ -1,0 +1,35 @@
+"""`skills ls` and `skills search`: what can be run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.cli.listing import Column, show
+from cogcli.core.errors import OK
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+COLUMNS = (Column("id"), Column("version"), Column("description"))
+
+
+def execute(context: Context) -> int:
+    """List, or search by the words given."""
+    from cogcli.app.skills import listed, searched
+
+    given = context.arguments
+    if given.words:
+        rows = searched(context.settings, given.words, given.integer("--limit", 10))
+    else:
+        rows = listed(
+            context.settings,
+            domain=given.text("--domain"),
+            channel=given.text("--channel"),
+            usable=given.on("--usable"),
+        )
+    context.own["skills"] = rows
+    if not context.json:
+        show(context, COLUMNS, rows)
+        if not rows and context.screen.err.tty and not context.screen.quiet:
+            context.screen.tell("no skill fits\n")
+    return OK

@@ -1,0 +1,67 @@
+"""`skills show ID`: fields, layer, steps, and a line to run it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.display import cells, cut, padded, visible, visible_block
+from cogcli.core.errors import OK
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+
+
+def execute(context: Context) -> int:
+    """Show the skill, or its file."""
+    from cogcli.app.skills import shown, source
+
+    skill_id = context.arguments.words[0]
+    if context.arguments.on("--source") and not context.json:
+        context.screen.answer(visible_block(source(context.settings, skill_id)))
+        return OK
+    spec = shown(context.settings, skill_id)
+    context.own["spec"] = spec
+    if context.arguments.on("--source"):
+        context.own["source"] = source(context.settings, skill_id)
+    if not context.json:
+        context.screen.answer_lines(_lines(spec, context.screen.out.width))
+    return OK
+
+
+def _lines(spec: dict[str, Any], width: int | None) -> list[Line]:
+    lines: list[Line] = [
+        [(visible(f"{spec['id']} {spec['version']}"), "bold"), (f"  {visible(spec['name'])}", "")]
+    ]
+    lines.append([(_cut(visible(spec["description"]), width), "")])
+    lines += _fields("inputs", spec["inputs"], width) + _fields("outputs", spec["outputs"], width)
+    lines.append([("steps", "bold")])
+    size = max((cells(step["id"]) for step in spec["steps"]), default=0)
+    lines += [[(_cut(f"  {padded(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
+    lines.append([("from    ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")])
+    lines += [[("hides   ", "dim"), (visible(file), "")] for file in spec["shadows"]]
+    lines.append([("run     ", "dim"), (visible(spec["run"]), "")])
+    return lines
+
+
+def _fields(title: str, fields: dict[str, Any], width: int | None) -> list[Line]:
+    lines: list[Line] = [[(title, "bold")]] if fields else []
+    size = max((cells(name) for name in fields), default=0)
+    for name, field in fields.items():
+        lines.append([(_cut(f"  {padded(name, size)}  {visible(_told(field))}", width), "")])
+    return lines
+
+
+def _told(field: dict[str, Any]) -> str:
+    from cogcli.cli.envelope import dumps
+
+    parts = [f"{field['type']:<7}", "required" if field["required"] else "optional"]
+    if field["default"] is not None:
+        parts.append(f"default {dumps(field['default'])}")
+    if field["enum"]:
+        parts.append(f"one of {', '.join(map(str, field['enum']))}")
+    return "  ".join([" ".join(parts), " ".join(field["description"].split())]).rstrip()
+
+
+def _cut(text: str, width: int | None) -> str:
+    return text if width is None else cut(text, width)

@@ -1,0 +1,179 @@
+"""`state show [EP]`: a summary on terminals, the file itself when piped, one value, or a check (cli.md 2, 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.app import inspect
+from cogcli.core.display import cut, visible, visible_block
+from cogcli.core.errors import NO, OK, PathAbsent, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+
+
+def execute(context: Context) -> int:
+    """Show what was asked for."""
+    given = context.arguments
+    _refuse_conflicts(context)
+    directory = inspect.find(context.settings, given.words[0] if given.words else None)
+    context.own["episode_id"] = directory.name
+    if given.on("--check"):
+        return _check(context, directory)
+    data = inspect.projected(directory) if given.on("--project") else inspect.document(directory).data
+    if given.given("--path"):
+        return _value(context, inspect.parsed(data, directory))
+    document = inspect.parsed(data, directory)
+    if context.json:
+        context.own["state"] = document
+    elif context.screen.out.tty and not given.on("--project"):
+        context.screen.answer_lines(_summary(context, document, directory))
+    else:
+        context.screen.answer(data.decode("utf-8", "backslashreplace"))
+    return OK
+
+
+def _refuse_conflicts(context: Context) -> None:
+    given = context.arguments
+    if given.on("--check") and (given.on("--project") or given.given("--path")):
+        raise UsageError(
+            "usage.flag", "`--check` compares the whole file", hint="leave --path and --project out"
+        )
+    if given.given("--default") and not given.given("--path"):
+        raise UsageError("usage.flag", "`--default` belongs to `--path`")
+
+
+def _value(context: Context, document: dict[str, Any]) -> int:
+    from cogcli.cli.envelope import dumps
+    from cogcli.core.jsonpath import Absent, BadPath, look_up, parse
+
+    path, default = context.arguments.text("--path") or "", context.arguments.text("--default")
+    try:
+        value = look_up(document, parse(path))
+    except BadPath as error:
+        raise UsageError(
+            "usage.value",
+            f"`--path {path}`: {error.reason} at {error.position + 1}",
+            expected='like outcomes.actions[0].tool or vars["a.b"]',
+        ) from error
+    except Absent as error:
+        if default is None:
+            raise _absent(error) from error
+        value = default
+    context.own["value"] = value
+    if not context.json:
+        raw = isinstance(value, str) and context.arguments.text("--format") != "json"
+        text = value if raw else dumps(value, indent=True)
+        context.screen.answer((visible_block(text) if context.screen.out.tty else text) + "\n")
+    return OK
+
+
+def _absent(error: Any) -> PathAbsent:
+    from cogcli.cli.parse import near
+
+    where = f"in `{error.before}`" if error.before else "in state.json"
+    what = f"no `{error.segment[:60]}` {where[:200]}" + (
+        "" if error.kind == "object" else f", a {error.kind}"
+    )
+    hint = near(error.segment, error.known)
+    if not hint and error.known:
+        hint = f"there is {', '.join(error.known[:12])}"
+    return PathAbsent("path.absent", what, hint=hint)
+
+
+def _check(context: Context, directory: Path) -> int:
+    stored, projected = inspect.stored(directory), inspect.projected(directory)
+    count = len(inspect.events_of(directory))
+    if stored == projected:
+        context.own["findings"] = []
+        return _answered(context, f"state.json is what its {count} events project, byte for byte", OK)
+    if stored is None:
+        message = "there is no state.json yet: the run was not finalised"
+    else:
+        place = _difference(stored, projected, directory)
+        message = f"state.json is not what its {count} events project: first difference at `{place}`"
+    found = {"code": "state.differs", "file": "state.json", "message": message}
+    context.own["findings"] = [found]
+    context.error = {**found, "retryable": False, "hint": "", "next": ["cogcli explain state.differs"]}
+    return _answered(context, message, NO)
+
+
+def _answered(context: Context, message: str, code: int) -> int:
+    if not context.json:
+        context.screen.answer(visible(message) + "\n")
+    return code
+
+
+def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
+    from cogcli.core.errors import CogcliError
+
+    try:
+        left = inspect.parsed(stored, directory)
+    except CogcliError:
+        return "its JSON"
+    return inspect.first_difference(left, inspect.parsed(projected, directory)) or "its bytes, not its values"
+
+
+def _summary(context: Context, document: dict[str, Any], directory: Path) -> list[Line]:
+    glyphs, width = context.screen.out.glyphs, context.screen.out.width or 80
+    dot = f" {glyphs.dot} "
+    rows = {
+        "episode": dot.join(_episode(document)),
+        "plan": dot.join(_plan(document)),
+        "outcomes": dot.join(_outcomes(document, inspect.status_of(directory))),
+        "files": "  ".join(
+            f"{name} {lines if name.endswith('l') else ''}".rstrip()
+            + f" {glyphs.sign('done' if good else 'failed')}"
+            for name, lines, good in inspect.file_marks(directory)
+        ),
+    }
+    return [[(f"{name:<10}", "dim"), (cut(visible(text), width - 10), "")] for name, text in rows.items()]
+
+
+def _episode(document: dict[str, Any]) -> list[str]:
+    from cogcli.report.words import short_episode
+
+    episode = _dict(document.get("episode"))
+    skill = _dict(episode.get("skill"))
+    tags = _dict(episode.get("tags"))
+    parts = [short_episode(str(episode.get("id") or ""))]
+    if skill:
+        parts.append(f"{skill.get('id')} {skill.get('version')}")
+    parts.append(f"seed {episode.get('seed')}")
+    if tags:
+        parts.append(f"tags {' '.join(f'{name}={value}' for name, value in tags.items())}")
+    return parts
+
+
+def _plan(document: dict[str, Any]) -> list[str]:
+    plan = _dict(document.get("plan"))
+    steps = [step for step in plan.get("steps") or () if isinstance(step, dict)]
+    counts: dict[str, int] = {}
+    for step in steps:
+        status = str(step.get("status"))
+        counts[status] = counts.get(status, 0) + 1
+    words = ", ".join(f"{count} {status}" for status, count in counts.items())
+    total = f"{len(steps)} step{'s' if len(steps) != 1 else ''}" + (f": {words}" if words else "")
+    return [str(plan["source"]), total] if plan.get("source") else [total]
+
+
+def _outcomes(document: dict[str, Any], status: str) -> list[str]:
+    outcomes = _dict(document.get("outcomes"))
+    actions = outcomes.get("actions")
+    count = len(actions) if isinstance(actions, list) else 0
+    word = str(outcomes.get("status"))
+    if status == "interrupted":
+        word = "interrupted, not finalised"
+    parts = [word, f"{count} action{'s' if count != 1 else ''}"]
+    if names := _dict(outcomes.get("outputs")):
+        parts.append(f"outputs {', '.join(names)}")
+    if error := _dict(outcomes.get("error")):
+        parts.append(f"{error.get('code')}: {error.get('message')}")
+    return parts
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,148 @@
+"""`trace [EP|SKILL]`: the positional decides whether an episode is inspected or a skill is run (cli.md 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.cli.skill_or_episode import is_skill
+from cogcli.core.errors import OK, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cogcli.cli.context import Context
+    from cogcli.events.envelope import Event
+    from cogcli.report.runs import RunFold
+
+_OF_EPISODES = ("--why", "--follow", "--step")
+
+
+def execute(context: Context) -> int:
+    """Inspect, or hand over to the run."""
+    words = context.arguments.words
+    if words and is_skill(context, words[0]):
+        from cogcli.cli.trace_run import trace_run
+
+        _refuse(context, _OF_EPISODES, "`trace EP`", "run it, then look at the episode")
+        return trace_run(context, words[0])
+    _refuse_run_flags(context)
+    directory, note = _episode(context, words[0] if words else None)
+    return _inspect(context, directory, note)
+
+
+def _refuse_run_flags(context: Context) -> None:
+    from cogcli.cli.table import RUN_FLAGS
+
+    names = tuple(flag.name for flag in RUN_FLAGS if flag.name != "--trace-id")
+    _refuse(context, names, "`trace SKILL`", "an episode that exists is only looked at")
+
+
+def _refuse(context: Context, names: tuple[str, ...], owner: str, hint: str) -> None:
+    for name in names:
+        if context.arguments.given(name):
+            raise UsageError("usage.flag", f"`{name}` belongs to {owner}", hint=hint)
+
+
+def _episode(context: Context, name: str | None) -> tuple[Path, str]:
+    """The episode's directory, and a line about others of its trace."""
+    from cogcli.app import inspect
+
+    trace_id = context.arguments.text("--trace-id")
+    if trace_id is None:
+        return inspect.find(context.settings, name), ""
+    if name is None:
+        rows = inspect.store_of(context.settings).by_trace(trace_id)
+        if not rows:
+            raise UsageError(
+                "episode.unknown", f"no episode has trace id `{trace_id[:130]}`", next=("cogcli ls",)
+            )
+        shared = f"{len(rows)} episodes share trace {trace_id}; this is the newest"
+        return rows[0].directory, shared if len(rows) > 1 else ""
+    directory = inspect.find(context.settings, name)
+    from cogcli.episode.overview import overview
+
+    own = overview(directory).trace_id
+    if own != trace_id:
+        raise UsageError(
+            "usage.value",
+            f"`--trace-id {trace_id}` is not the trace of {directory.name}",
+            found=own or "none",
+        )
+    return directory, ""
+
+
+def _inspect(context: Context, directory: Path, note: str) -> int:
+    from cogcli.app import inspect
+    from cogcli.cli import trace_views
+    from cogcli.report.runs import fold
+
+    view = trace_views.view_of(context)
+    if context.arguments.on("--follow"):
+        events = _followed(context, directory, view)
+        told = view == "events" and not context.json
+    else:
+        events, told = inspect.events_of(directory), False
+    folded = fold(events)
+    only = _known_step(folded, context.arguments.text("--step"))
+    if only and view == "events":
+        events = [event for event in events if trace_views.inside(event.step_id or "", only)]
+    shown = trace_views.Shown(folded, _status(directory), only, note, tuple(events), directory)
+    context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
+    if context.json:
+        context.own["trace"] = trace_views.as_object(context, view, shown)
+    elif not told:
+        trace_views.answer(context, view, shown)
+    return OK
+
+
+def _status(directory: Path) -> str:
+    from cogcli.app.inspect import status_of
+
+    status = status_of(directory)
+    return "interrupted, not finalised" if status == "interrupted" else status
+
+
+def _followed(context: Context, directory: Path, view: str) -> list[Event]:
+    """All events, once the run has ended. They are told as they come, on stdout where they are the answer."""
+    from time import sleep
+
+    from cogcli.cli.progress import display_for
+    from cogcli.cli.trace_views import LISTED, Told
+    from cogcli.episode.following import GrowingLog
+
+    if context.arguments.given("--step") or context.arguments.text("--format") in LISTED:
+        raise UsageError(
+            "usage.flag", "`--follow` tells every event", hint="leave --step and tables for afterwards"
+        )
+    on_stdout = view == "events" and not context.json
+    display = display_for(
+        context.screen, "none" if on_stdout else "auto", verbose=context.arguments.on("--verbose")
+    )
+    tell = Told(context) if on_stdout else display
+    events = []
+    try:
+        for _, event in GrowingLog(directory, lambda: sleep(_POLL)):
+            tell(event)
+            events.append(event)
+    finally:
+        display.close()
+    return events
+
+
+_POLL = 0.1
+"""Seconds between two looks at a log that grows."""
+
+
+def _known_step(folded: RunFold, wanted: str | None) -> str:
+    if wanted is None:
+        return ""
+    from cogcli.cli.parse import near
+
+    known = [step.id for run in folded.runs.values() for step in run.steps.values()]
+    if wanted in known:
+        return wanted
+    raise UsageError(
+        "usage.value",
+        f"there is no step `{wanted}`",
+        hint=near(wanted, known) or f"steps: {', '.join(known[:20])}",
+    )

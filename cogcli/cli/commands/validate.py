@@ -1,0 +1,136 @@
+"""`validate`: problems are the answer, exit 1 if there is an error (cli.md 4 and 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.cli import check_reports, reports
+from cogcli.cli.envelope import dumps, envelope
+from cogcli.cli.frame import Sources
+from cogcli.cli.render_error import concise, problem_lines
+from cogcli.core.errors import NO, OK, UsageError
+from cogcli.report.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogcli.app.checks import Checked
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+
+_STDIN = "<stdin>"
+_LARGEST = 256 * 1024
+
+
+def execute(context: Context) -> int:
+    """Check all, or the paths given."""
+    from cogcli.app.checks import validate
+
+    arguments = context.arguments
+    wanted = reports.asked(arguments.many("--report"), check_reports.KINDS)
+    paths, contents = _paths(context)
+    checked = validate(context.settings, paths, contents=contents)
+    code = _judge(context, checked)
+    sources = Sources(context.base, contents)
+    if not context.json:
+        _FORMATS[arguments.text("--format") or "text"](context, checked, sources)
+    _report(context, checked, sources, wanted, code)
+    _summarise(context, checked)
+    return code
+
+
+def _paths(context: Context) -> tuple[list[str], dict[str, bytes]]:
+    """The paths to check, stdin under the name it stands for."""
+    from cogcli.cli.stdin import read_stdin
+
+    words, name = context.arguments.words, context.arguments.text("--stdin-filename")
+    if "-" not in words:
+        if name is not None:
+            raise UsageError("usage.flag", "`--stdin-filename` names what `-` reads", hint="add `-`")
+        return list(words), {}
+    if words.count("-") > 1:
+        raise UsageError("usage.value", "stdin can be read only once", hint="keep one `-`")
+    name = (name or _STDIN).replace("\\", "/").removeprefix("./")
+    return [name if word == "-" else word for word in words], {name: read_stdin(context.screen, _LARGEST)}
+
+
+def _judge(context: Context, checked: Checked) -> int:
+    """The exit code; the envelope is filled."""
+    failed = checked.errors or (context.arguments.on("--strict") and checked.warnings)
+    context.own["problems"] = [problem.as_dict() for problem in checked.problems]
+    context.own["counts"] = checked.counts
+    if failed:
+        first = next((p for p in checked.problems if p.severity == "E"), checked.problems[0])
+        context.error = {**first.as_dict(), "retryable": False, "next": [f"cogcli explain {first.code}"]}
+    return NO if failed else OK
+
+
+def _report(
+    context: Context, checked: Checked, sources: Sources, wanted: list[reports.Report], code: int
+) -> None:
+    strict = context.arguments.on("--strict")
+
+    def whole() -> str:
+        own: Mapping[str, Any] = context.own
+        return envelope("validate", code, error=context.error, warnings=context.warnings, own=dict(own))
+
+    texts = {
+        "junit": lambda: check_reports.junit_of(checked, strict=strict),
+        "sarif": lambda: check_reports.sarif_of(checked, sources),
+        "md": lambda: check_reports.markdown_of(checked),
+        "json": whole,
+    }
+    reports.write(wanted, texts)
+    if any(report.kind == reports.GITHUB for report in wanted):
+        context.screen.tell(check_reports.github_of(checked, sources))
+
+
+def _text(context: Context, checked: Checked, sources: Sources) -> None:
+    out = context.screen.out
+    lines: list[Line] = []
+    for problem in checked.problems:
+        lines += [
+            *problem_lines(problem, width=out.width, as_error=False, sources=sources),
+            [("", "")],
+        ]
+    context.screen.answer_lines([*lines, *_sums(checked)])
+
+
+def _sums(checked: Checked) -> list[Line]:
+    words = ", ".join(
+        counted(count, "capability" if kind == "capabilities" else kind[:-1], kind)
+        for kind, count in checked.counts.items()
+    )
+    sums = f"{counted(checked.errors, 'error')}, {counted(checked.warnings, 'warning')}."
+    told = sorted(checked.problems, key=lambda problem: problem.severity == "W")
+    why = f"   Why? cogcli explain {told[0].code}" if told else ""
+    style = "red" if checked.errors else "yellow" if checked.warnings else "green"
+    return [[(f"Checked {words} in {checked.seconds:.2f}s.", "")], [(sums, style), (why, "dim")]]
+
+
+def _concise(context: Context, checked: Checked, sources: Sources) -> None:
+    context.screen.answer("".join(concise(p, as_error=False) + "\n" for p in checked.problems))
+
+
+def _jsonl(context: Context, checked: Checked, sources: Sources) -> None:
+    for problem in checked.problems:
+        context.screen.answer(dumps(problem.as_dict()) + "\n")
+
+
+def _github(context: Context, checked: Checked, sources: Sources) -> None:
+    context.screen.answer(check_reports.github_of(checked, sources))
+
+
+def _summarise(context: Context, checked: Checked) -> None:
+    """A Markdown table where GitHub shows one; a summary that cannot be written is no error of the check."""
+    path = context.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    try:
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(check_reports.markdown_of(checked, limit=100))
+    except OSError:
+        return
+
+
+_FORMATS = {"text": _text, "concise": _concise, "jsonl": _jsonl, "github": _github}

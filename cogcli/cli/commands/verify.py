@@ -1,0 +1,130 @@
+"""`verify [EP...]`: findings with file and line; unfinished is said, not failed."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from cogcli.app import inspect
+from cogcli.cli import reports, verify_report
+from cogcli.cli.verify_report import Looked
+from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cogcli.cli.context import Context
+
+_HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+def execute(context: Context) -> int:
+    """Verify those named, all, or the newest."""
+    started = time.monotonic()
+    wanted = reports.asked(context.arguments.many("--report"), verify_report.KINDS)
+    directories = _wanted(context)
+    trusted = {"key": _key(context), "head": _head(context, directories)}
+    looked: list[Looked] = []
+    for directory in directories:
+        one = _looked(context, directory, trusted, alone=len(directories) == 1)
+        looked.append(one)
+        if not context.json:
+            context.screen.answer_lines(verify_report.lines_of(one, context.screen.out.glyphs))
+    code = _judge(context, looked)
+    _report(context, looked, wanted, code, time.monotonic() - started)
+    return code
+
+
+def _looked(context: Context, directory: Path, trusted: dict[str, str | None], *, alone: bool) -> Looked:
+    repaired, name = False, directory.name
+    try:
+        if context.arguments.on("--repair"):
+            from cogcli.app.repair import repair
+
+            repaired = repair(context.settings, directory)
+        found = inspect.verified(directory, **trusted)
+    except CogcliError as error:
+        if alone:
+            raise
+        told = {"episode": name, "code": error.code, "severity": "error", "message": error.message}
+        return Looked(name, (told,))
+    findings = tuple(verify_report.as_told(name, finding) for finding in found.findings)
+    return Looked(name, findings, found.level, found.proves, repaired)
+
+
+def _judge(context: Context, looked: Sequence[Looked]) -> int:
+    """The exit code; the envelope is filled."""
+    findings = [finding for one in looked for finding in one.findings]
+    context.own["findings"] = findings
+    context.own["episodes"] = [
+        {"episode_id": one.name, "level": one.level or None, "repaired": one.repaired} for one in looked
+    ]
+    context.error = next((_error(finding) for finding in findings if finding["severity"] == "error"), None)
+    if len(looked) == 1:
+        context.own["episode_id"] = looked[0].name
+    if any(not one.level for one in looked):
+        return ENVIRONMENT
+    return NO if any(one.errors for one in looked) else OK
+
+
+def _error(finding: dict[str, Any]) -> dict[str, Any]:
+    """The first finding that is an error, as the envelope's error."""
+    places = {name: finding[name] for name in ("file", "line") if finding.get(name)}
+    return {
+        "code": finding["code"],
+        "message": finding["message"],
+        **places,
+        "retryable": False,
+        "hint": "",
+        "next": [f"cogcli explain {finding['code']}"],
+    }
+
+
+def _report(
+    context: Context, looked: Sequence[Looked], wanted: list[reports.Report], code: int, seconds: float
+) -> None:
+    def whole() -> str:
+        from cogcli.cli.envelope import envelope
+
+        return envelope("verify", code, error=context.error, warnings=context.warnings, own=dict(context.own))
+
+    texts = {
+        "junit": lambda: verify_report.junit_of(looked, seconds=seconds),
+        "md": lambda: verify_report.markdown_of(looked),
+        "json": whole,
+    }
+    reports.write(wanted, texts)
+
+
+def _wanted(context: Context) -> list[Path]:
+    given, settings = context.arguments, context.settings
+    if given.on("--all"):
+        if given.words:
+            raise UsageError("usage.flag", "`--all` takes no episode", hint="leave one of them out")
+        store = inspect.store_of(settings)
+        return [store.runs_dir / episode_id for episode_id in store.ids()]
+    return [inspect.find(settings, word) for word in given.words or ["@last"]]
+
+
+def _key(context: Context) -> str | None:
+    path = context.arguments.text("--key")
+    if path is None:
+        return None
+    from cogcli.episode.signing import public_key
+
+    return public_key(path)
+
+
+def _head(context: Context, directories: Sequence[Path]) -> str | None:
+    text = context.arguments.text("--head")
+    if text is None:
+        return None
+    match = _HASH.fullmatch(text)
+    if match is None:
+        message = f"`--head`: found `{text[:80]}`"
+        raise UsageError("usage.value", message, expected="sha256: and 64 hex digits, in lower case")
+    if len(directories) != 1:
+        raise UsageError("usage.flag", "`--head` is that of one episode", hint="name it")
+    return f"sha256:{match[1]}"

@@ -1,0 +1,76 @@
+"""What a command gets: its arguments, the screen, the settings when it asks for them, and room for the envelope."""
+
+from __future__ import annotations
+
+from cogcli.cli.parse import Arguments
+from cogcli.cli.streams import Screen
+from cogcli.core.errors import CogcliError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from cogcli.app.settings import Settings
+
+
+class Context:
+    """One command being executed. `own`, `error` and `warnings` go into the envelope of `--json`."""
+
+    def __init__(self, arguments: Arguments, screen: Screen, environ: Mapping[str, str]) -> None:
+        self.arguments = arguments
+        self.screen = screen
+        self.environ = environ
+        self.own: dict[str, Any] = {}
+        self.error: dict[str, Any] | None = None
+        self.warnings: list[Any] = []
+        self._settings: Settings | None = None
+
+    @property
+    def json(self) -> bool:
+        """Whether stdout takes the envelope and nothing else."""
+        return self.screen.json
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, resolved on first use. Raises UsageError or EnvironmentRefusal."""
+        if self._settings is None:
+            from cogcli.app.settings import Settings
+
+            self._settings = Settings(self.flags(), self.environ)
+        return self._settings
+
+    @property
+    def base(self) -> str:
+        """The directory that shown paths are relative to, without resolving anything new."""
+        return self._settings.base if self._settings else ""
+
+    def flags(self) -> dict[str, Any]:
+        """The given flags under the names that configuration files use: `max_workers`."""
+        named = {"-C": "directory"}
+        return {
+            named.get(name, name.lstrip("-").replace("-", "_")): value
+            for name, value in self.arguments.values.items()
+        }
+
+    @property
+    def again(self) -> str:
+        """The global flags that lead a pasted command to the same episodes and specs."""
+        given = self.arguments
+        words: list[str] = []
+        for name in ("-C", "--runs-dir"):
+            if (value := given.text(name)) is not None:
+                words += [name, value]
+        for value in given.many("--registry"):
+            words += ["--registry", value]
+        if not words:
+            return ""
+        from shlex import join
+
+        return f" {join(words)}"
+
+    def warn(self, error: CogcliError) -> None:
+        """Remember a warning for the envelope and say it, unless only errors are wanted."""
+        self.warnings.append({"code": error.code, "message": error.message})
+        if not self.screen.quiet:
+            self.screen.say([(f"warning[{error.code}]", "warning"), (f": {error.message}", "")])

@@ -1,0 +1,78 @@
+"""An unexpected exception: one line for the user, a report without inputs or secrets in a file, exit 70."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from cogcli import __version__
+from cogcli.cli.envelope import envelope
+from cogcli.cli.streams import Screen
+from cogcli.core.errors import BUG
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def report(screen: Screen, command: str, error: BaseException, context: Context | None) -> int:
+    """Tell the bug and save what helps to find it: types and places, no message, no value."""
+    what = f"{type(error).__name__} in {_place(error)}"
+    screen.say([("bug[internal]", "error"), (f": {what}", "bold")])
+    saved = ""
+    try:
+        saved = _save(command, error)
+        screen.say([("saved: ", "dim"), (f"{saved} (inputs and secrets removed)", "")])
+    except OSError as failure:
+        screen.say([("not saved: ", "dim"), (failure.strerror or "", "")])
+    screen.say([("please send it with an issue; --debug shows the traceback", "dim")])
+    if screen.json:
+        body = {"code": "internal", "message": what, "retryable": False, "hint": "", "next": []}
+        own = dict(context.own) if context else {}
+        screen.answer(envelope(command, BUG, error=body, own={**own, "file": saved}))
+    return BUG
+
+
+def _frames(error: BaseException) -> list[tuple[str, int, str]]:
+    frames = []
+    step = error.__traceback__
+    while step:
+        code = step.tb_frame.f_code
+        frames.append((code.co_filename, step.tb_lineno, code.co_name))
+        step = step.tb_next
+    return frames
+
+
+def _place(error: BaseException) -> str:
+    ours = [f for f in _frames(error) if f[0].startswith(_PACKAGE + os.sep)]
+    if not ours:
+        return "startup"
+    file, line, _ = ours[-1]
+    return f"{os.path.relpath(file, _PACKAGE).replace(os.sep, '/')}:{line}"
+
+
+def _text(command: str, error: BaseException) -> str:
+    lines = [
+        f"cogcli {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        f"command: {command}",
+    ]
+    seen: BaseException | None = error
+    while seen is not None:
+        lines.append(f"{type(seen).__module__}.{type(seen).__qualname__}")
+        lines += [f"  {os.path.basename(f)}:{line} {name}" for f, line, name in _frames(seen)]
+        seen = seen.__cause__ or seen.__context__
+    return "\n".join(lines) + "\n"
+
+
+def _save(command: str, error: BaseException) -> str:
+    """The file of the report. Raises OSError."""
+    from cogcli.app.places import state_home
+    from cogcli.core.files import write_atomic
+
+    folder = os.path.join(state_home(os.environ), "crashes")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, f"crash-{os.getpid()}-{os.urandom(3).hex()}.txt")
+    write_atomic(path, _text(command, error).encode("utf-8", "backslashreplace"))
+    return path

@@ -1,0 +1,69 @@
+"""The JSON envelope of `--json`: one object on success and on each failure (cli.md 1)."""
+
+from __future__ import annotations
+
+from cogcli.core.display import visible_json
+from cogcli.core.errors import CogcliError, RuntimeErrorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMA = "cogcli.result/1"
+_STATUS = {0: "ok", 4: "vetoed", 5: "pending", 130: "aborted", 143: "aborted"}
+
+
+def envelope(
+    command: str,
+    exit_code: int,
+    *,
+    error: dict[str, Any] | None = None,
+    warnings: list[Any] | None = None,
+    own: dict[str, Any] | None = None,
+) -> str:
+    """The envelope as one line. `own` may override `status` (a partial run)."""
+    body = {
+        "schema": SCHEMA,
+        "command": command,
+        "status": _STATUS.get(exit_code, "error"),
+        "exit_code": exit_code,
+        "warnings": warnings or [],
+        "error": error,
+        **(own or {}),
+    }
+    return dumps(body) + "\n"
+
+
+def dumps(value: Any, *, indent: bool = False) -> str:
+    """JSON text in declared order, not ASCII-escaped, with nothing hidden in it."""
+    import orjson
+
+    option = orjson.OPT_INDENT_2 if indent else 0
+    try:
+        text = orjson.dumps(value, option=option).decode()
+    except (TypeError, ValueError):
+        # Lone surrogates, as undecodable arguments give, and integers beyond 64 bits.
+        import json
+
+        text = json.dumps(value, indent=2 if indent else None, ensure_ascii=True, default=str)
+    return visible_json(text)
+
+
+def error_object(error: CogcliError) -> dict[str, Any]:
+    """An error as the object of the envelope: what is not known is left out."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if isinstance(error, RuntimeErrorBase):
+        places = {
+            "step": error.step_id,
+            "capability": error.capability_id,
+            "binding": error.binding_id,
+            "service": error.service_id,
+        }
+        body.update({key: value for key, value in places.items() if value})
+    for key in ("file", "line", "column", "expected", "found"):
+        if value := getattr(error, key):
+            body[key] = value
+    body["retryable"] = isinstance(error, RuntimeErrorBase) and error.retryable
+    body["hint"] = error.hint
+    body["next"] = list(error.next)
+    return body

@@ -1,0 +1,22 @@
+"""The home screen: what a bare `cogcli` and `cogcli --help` print (cli.md 4), at most 24 lines."""
+
+from __future__ import annotations
+
+from cogcli import __version__
+
+HOME = f"""\
+cogcli {__version__}: run declared skills under governance, and see what each run did.
+
+  cogcli skills ls                              what can I run?
+  cogcli run text.summarize -p text=@notes.md   run one
+  cogcli trace @last                            what happened?
+
+Run      run  resume  rerun  replay       run, continue, repeat, re-check
+Inspect  trace  state  ls  diff  verify   what happened, is it unaltered?
+Author   skills  graph  validate  schema  find, draw, check, editors
+Check    doctor                           is all ready?
+Manage   gc  config  explain  help        clear away, settings, codes, topics
+Options  -C DIR  --registry DIR  --runs-dir DIR  --json  --color WHEN  -q  -v
+         --debug  --version  -h
+Topics   cogcli help exit-codes | environment | inputs | paths | formats
+"""

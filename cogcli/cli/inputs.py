@@ -1,0 +1,255 @@
+"""Assembling the input object of a run from --input, --input-file, -p and stdin (cli.md 3).
+
+1. `-p` wins over the object of --input or --input-file; both of these together are an error.
+2. Text from `-p` is converted by the declared type, JSON never is.
+3. stdin is read only where `-` asks, once, and never more than the limit.
+4. Everything wrong is collected: all of it is told together.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.cli.stdin import read_stdin
+from cogcli.core.errors import UsageError
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.jsonvalue import shown
+from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+    from cogcli.specs.fields import FieldSpec
+
+_CODES: Final = {
+    "json.encoding": "input.encoding",
+    "json.empty": "input.empty",
+    "json.size": "input.size",
+    "json.nodes": "input.size",
+}
+_FROM_TEXT: Final = {"boolean": {"true": True, "false": False}}
+
+
+class Assembled:
+    """What the caller gave: the inputs, the frame, and every problem met on the way."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Any] = {}
+        self.frame: dict[str, Any] = {}
+        self.problems: list[UsageError] = []
+        self.doubtful: set[str] = set()
+        """Inputs that were given but could not be read: they are not missing."""
+
+
+def assemble(context: Context, fields: dict[str, FieldSpec]) -> Assembled:
+    """The inputs and the frame of a run, as far as they could be read."""
+    return _Assembly(context, fields).assemble()
+
+
+class _Assembly:
+    def __init__(self, context: Context, fields: dict[str, FieldSpec]) -> None:
+        self._arguments = context.arguments
+        self._screen = context.screen
+        self._fields = fields
+        self._result = Assembled()
+        self._stdin_taken = False
+
+    def assemble(self) -> Assembled:
+        result, given = self._result, self._arguments
+        if given.given("--input") and given.given("--input-file"):
+            self._wrong(
+                "usage.flag", "`--input` and `--input-file` cannot be given together", "keep one of them"
+            )
+        elif (text := given.text("--input")) is not None:
+            result.inputs = self._guarded(lambda: self._from_flag(text)) or {}
+        elif (file := given.text("--input-file")) is not None:
+            result.inputs = self._guarded(lambda: _object(*_file_value(file), flag="--input-file")) or {}
+        if result.problems:
+            result.doubtful.add("*")
+        for pair in given.many("-p"):
+            self._guarded(lambda pair=pair: self._take_pair(pair))
+        self._frame()
+        return result
+
+    def _guarded(self, action: Any) -> Any:
+        try:
+            return action()
+        except UsageError as error:
+            self._result.problems.append(error)
+        return None
+
+    def _wrong(self, code: str, message: str, hint: str = "") -> None:
+        self._result.problems.append(UsageError(code, message, hint=hint))
+
+    def _frame(self) -> None:
+        given, result = self._arguments, self._result
+        if (file := given.text("--frame-file")) is not None:
+            result.frame = self._guarded(lambda: _object(*_file_value(file), flag="--frame-file")) or {}
+        if (goal := given.text("--goal")) is not None:
+            result.frame = {**result.frame, "goal": goal}
+
+    def _from_flag(self, text: str) -> dict[str, Any]:
+        if text == "-":
+            return _object(_json(self._stdin(), "stdin"), "stdin", flag="--input")
+        if text.startswith("@"):
+            return _object(*_file_value(text[1:]), flag="--input")
+        return _object(_json(text, "--input"), "", flag="--input")
+
+    def _take_pair(self, pair: str) -> None:
+        name, equals, text = pair.partition("=")
+        as_json = name.endswith(":")
+        name = name.removesuffix(":")
+        if not equals or not name:
+            raise UsageError(
+                "usage.value",
+                f"`-p {pair[:60]}`: found no name and value",
+                expected="k=v, k=@FILE or k:=JSON",
+            )
+        if name in self._result.doubtful:
+            raise UsageError("usage.flag", f"`-p {name}` is given twice", hint="keep one of them")
+        self._result.doubtful.add(name)
+        self._result.inputs[name] = self._pair_value(name, text, as_json)
+
+    def _pair_value(self, name: str, text: str, as_json: bool) -> Any:
+        where = f"-p {name}"
+        if as_json:
+            return _json(text, where)
+        if text.startswith("@@"):
+            text = text[1:]
+        elif text == "@-":
+            text = _text(self._stdin(), "stdin")
+        elif text.startswith("@"):
+            text, where = _text(_bytes(text[1:]), text[1:]), f"-p {name}, file {text[1:]}"
+        spec = self._fields.get(name)
+        return text if spec is None else _converted(text, spec.type, name, where)
+
+    def _stdin(self) -> bytes:
+        if self._stdin_taken:
+            raise UsageError(
+                "usage.value", "stdin can be read only once", hint="give the other input as a file"
+            )
+        self._stdin_taken = True
+        data = read_stdin(self._screen, MAX_BYTES)
+        if len(data) > MAX_BYTES:
+            raise UsageError(
+                "input.size", f"stdin: more than {MAX_BYTES:,} bytes", hint="send less, or split the input"
+            )
+        return data
+
+
+def _bytes(path: str) -> bytes:
+    if not path:
+        raise UsageError("input.file", "an empty word names no file", hint="is a variable unset?")
+    try:
+        return read_regular(path, limit=MAX_BYTES)
+    except FileRefused as error:
+        code = "input.size" if error.reason == "too-large" else "input.file"
+        hint = _similar(path) if error.reason == "missing" else ""
+        raise UsageError(code, f"`{path}` {error.message}", hint=hint) from error
+
+
+def _similar(path: str) -> str:
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path)
+    try:
+        names = os.listdir(folder or os.curdir)[:2000]
+    except OSError:
+        return ""
+    found = [os.path.join(folder, near) for near in get_close_matches(name, names, n=3)]
+    return f"did you mean {' or '.join(f'`{near}`' for near in found)}?" if found else ""
+
+
+def _text(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        found = (
+            "UTF-16"
+            if data[:2] in (b"\xff\xfe", b"\xfe\xff")
+            else f"byte 0x{data[error.start]:02X} at {error.start}"
+        )
+        raise UsageError(
+            "input.encoding", f"`{where}` is not UTF-8: {found}", hint="save it as UTF-8"
+        ) from error
+
+
+def _file_value(path: str) -> tuple[Any, str]:
+    """A file's value and its name."""
+    if path.lower().endswith((".yaml", ".yml")):
+        return _yaml(path), path
+    return _json(_bytes(path), path, file=path), path
+
+
+def _yaml(path: str) -> Any:
+    from cogcli.specs.yaml_io import parse
+
+    data = _bytes(path)
+    if not data.strip():
+        raise UsageError("input.empty", f"`{path}` is empty", hint="write {} for no inputs")
+    parsed = parse(data, file=path)
+    for first in parsed.problems:
+        raise UsageError(
+            "input.file", first.message, file=path, line=first.line, column=first.column, hint=first.hint
+        )
+    return parsed.value
+
+
+def _json(data: bytes | str, where: str, *, file: str = "") -> Any:
+    try:
+        return loads(data)
+    except JsonRefused as error:
+        code = _CODES.get(error.code, "input.json")
+        message = (
+            f"`{where}` is not JSON: {error.message}"
+            if code == "input.json"
+            else f"`{where}`: {error.message}"
+        )
+        if error.line and not file:
+            message += f" (line {error.line}, column {error.column})"
+        raise UsageError(
+            code,
+            message,
+            hint=error.hint,
+            file=file,
+            line=error.line if file else 0,
+            column=error.column if file else 0,
+        ) from error
+
+
+def _object(value: Any, file: str = "", *, flag: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    where = f"`{flag}`" + (f" ({file})" if file else "")
+    what = "the fields of a frame" if flag == "--frame-file" else "inputs"
+    raise UsageError("input.type", f"{where}: expected an object of {what}, found {shown(value)}")
+
+
+def _converted(text: str, wanted: str, name: str, where: str) -> Any:
+    """Text as the declared type says; a value that does not fit is an error here already."""
+    if wanted in ("string", "any"):
+        return text
+    if wanted in ("array", "object"):
+        return _container(text, wanted, name, where)
+    word = text.strip()
+    if wanted == "boolean" and word in _FROM_TEXT["boolean"]:
+        return _FROM_TEXT["boolean"][word]
+    if wanted in ("integer", "number") and _looks_like_a_number(word):
+        return _json(word, where)
+    expected = "true or false" if wanted == "boolean" else wanted
+    raise UsageError("input.type", f"`{name}`: expected {expected}, found {shown(text)}")
+
+
+def _looks_like_a_number(word: str) -> bool:
+    return word[:1] in "-0123456789" and word[-1:].isdigit() and not set(word) - set("0123456789.eE+-")
+
+
+def _container(text: str, wanted: str, name: str, where: str) -> Any:
+    if text.lstrip()[:1] != ("[" if wanted == "array" else "{"):
+        example = '["a"]' if wanted == "array" else '{"a": 1}'
+        raise UsageError(
+            "input.type",
+            f"`{name}`: expected {wanted}, found {shown(text)}",
+            hint=f"give JSON: -p '{name}:={example}'",
+        )
+    return _json(text, where)

@@ -1,0 +1,64 @@
+"""The command to paste after an error (cli.md 3): what was typed without its slip, or where to look."""
+
+from __future__ import annotations
+
+import re
+
+from cogcli.core.errors import CogcliError
+
+_LOOK = {
+    "skill.not-found": "cogcli skills ls",
+    "input.file": "cogcli help inputs",
+    "input.json": "cogcli help inputs",
+    "input.encoding": "cogcli help inputs",
+    "input.empty": "cogcli help inputs",
+    "usage.flag": "cogcli {command} --help",
+    "usage.value": "cogcli {command} --help",
+    "env.runs-dir": "cogcli doctor",
+    "config.key": "cogcli config show --origin",
+    "path.absent": "",
+}
+"""By code; every other error has its page. An absent path has said all there is."""
+_MEANT = re.compile(r"did you mean `([^`]+)`")
+_TYPED = re.compile(r"`([^`]+)`")
+
+
+def next_steps(error: CogcliError, command: str, argv: list[str]) -> list[str]:
+    """The commands that follow an error: what was meant, what the error names, else where to look."""
+    fixed = _corrected(error, argv)
+    if not fixed and not error.next:
+        look = _LOOK.get(error.code, f"cogcli explain {error.code}")
+        return [" ".join(look.format(command=command).split())] if look else []
+    return [*([fixed] if fixed else []), *error.next]
+
+
+def _corrected(error: CogcliError, argv: list[str]) -> str:
+    """What was typed without the slip; nothing where that does not stand out, or a secret is near."""
+    meant, typed = _MEANT.match(error.hint), _TYPED.findall(error.message)
+    if meant is None or not typed:
+        return ""
+    places = [n for n, word in enumerate(argv) if word.partition("=")[0] == typed[-1]]
+    if len(places) != 1 or _holds_secret(argv):
+        return ""
+    (place,) = places
+    _, equals, value = argv[place].partition("=")
+    fixed = [*argv[:place], f"{meant[1]}{equals}{value}", *argv[place + 1 :]]
+    return _pasteable(fixed)
+
+
+def _pasteable(argv: list[str]) -> str:
+    from shlex import join
+
+    from cogcli.cli.parse import parse
+
+    try:
+        parse(argv)
+    except CogcliError:
+        return ""
+    return join(["cogcli", *argv])
+
+
+def _holds_secret(argv: list[str]) -> bool:
+    from cogcli.core.redact import names_secret
+
+    return any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word)

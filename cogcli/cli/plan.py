@@ -1,0 +1,120 @@
+"""`run --plan`: what would run, nothing executed (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.display import cells, cut, padded, visible
+from cogcli.core.errors import OK
+from cogcli.report.spans import Line
+from cogcli.report.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.app.run_skill import RunRequest
+    from cogcli.cli.context import Context
+    from cogcli.core.errors import CogcliError
+    from cogcli.report.glyphs import Glyphs
+    from cogcli.specs.catalog import Catalog
+
+Row = tuple[str, ...]
+"""Wave, step, what is called, tool, reads; a row of fewer cells is not aligned with the others."""
+
+
+def show_plan(context: Context, catalog: Catalog, request: RunRequest) -> int:
+    """Answer with the plan of a run that may start."""
+    from cogcli.app.plan_skill import plan
+
+    _answer(context, plan(context.settings, catalog, request))
+    return OK
+
+
+def show_refused(context: Context, request: RunRequest, error: CogcliError) -> None:
+    """Answer with the plan of a run that this error keeps from starting, unless its specs are broken."""
+    from cogcli.app.plan_skill import refused
+
+    plan = refused(context.settings, request, error.exit_code)
+    if plan is not None:
+        _answer(context, plan)
+
+
+def _answer(context: Context, plan: dict[str, Any]) -> None:
+    context.own["plan"] = plan
+    if not context.json:
+        context.screen.answer_lines(_lines(context, plan))
+
+
+def _lines(context: Context, plan: dict[str, Any]) -> list[Line]:
+    out = context.screen.out
+    amount = counted(len(plan["steps"]), "step")
+    head = f"would run {amount} in {counted(plan['waves'], 'wave')}; nothing was executed"
+    lines: list[Line] = [[(head, "bold")]]
+    texts = _aligned(list(_rows(plan, plan["skills"], out.glyphs, 0, set())))
+    lines += [[(text if out.width is None else cut(text, out.width), "")] for text in texts]
+    return lines + _needs(plan["needs"], out.glyphs, out.width)
+
+
+def _aligned(rows: list[Row]) -> Iterator[str]:
+    sizes = [max((cells(row[n]) for row in rows if len(row) > 2), default=0) for n in range(4)]
+    for row in rows:
+        if len(row) > 2:
+            row = (*(padded(text, size) for text, size in zip(row[:4], sizes, strict=True)), row[4])
+        yield f"  {'  '.join(row)}".rstrip()
+
+
+def _rows(
+    plan: dict[str, Any], skills: dict[str, Any], glyphs: Glyphs, depth: int, told: set[str]
+) -> Iterator[Row]:
+    """The steps of a skill by waves; below a step its targets, and a nested skill where it is first called."""
+    steps: list[dict[str, Any]] = plan["steps"]
+    indent = "  " * depth
+    for wave in range(1, plan["waves"] + 1):
+        together = [step for step in steps if step["wave"] == wave]
+        number = str(wave) if depth == 0 else " "
+        if len(together) > 1:
+            yield number, indent + f" {glyphs.parallel} ".join(visible(step["id"]) for step in together)
+            number = " "
+        for step in together:
+            yield (number, indent + visible(step["id"]), *_called(step), _reads(step))
+            for target in step.get("targets") or (step,):
+                if target is not step:
+                    yield (" ", f"{indent}  {visible(target['name'])}", *_called(target), "")
+                nested = target.get("skill")
+                if nested and nested not in told:
+                    told.add(nested)
+                    deeper = depth + (1 if target is step else 2)
+                    yield from _rows(skills[nested], skills, glyphs, deeper, told)
+
+
+def _called(entry: dict[str, Any]) -> tuple[str, str]:
+    return visible(entry["uses"]), visible(entry.get("tool") or "")
+
+
+def _reads(step: dict[str, Any]) -> str:
+    return visible(f"reads {', '.join(step['reads'])}") if step["reads"] else ""
+
+
+def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[Line]:
+    """One line, or a line per need where that is too wide."""
+    parts = [visible(part) for part in _parts(needs, glyphs)]
+    whole = f"needs  {'   '.join(parts)}"
+    if width is None or cells(whole) <= width:
+        return [[(whole, "dim")]]
+    return [[(f"{'needs' if part is parts[0] else '     '}  {part}", "dim")] for part in parts]
+
+
+def _parts(needs: dict[str, Any], glyphs: Glyphs) -> Iterator[str]:
+    def met(good: bool) -> str:
+        return glyphs.sign("done" if good else "failed")
+
+    if needs["variables"]:
+        yield ", ".join(f"{entry['name']} {met(entry['set'])}" for entry in needs["variables"])
+    yield f"network {', '.join(needs['network']) or 'none'}"
+    trust = needs["trust"]
+    yield f"trust {trust['needed']}" + (
+        "" if trust["enough"] else f" {met(False)} (the run has {trust['given']})"
+    )
+    approvals = [f"{entry['capability']} {met(entry['confirmed'])}" for entry in needs["approvals"]]
+    asking = [f"{entry['capability']} if {entry['gate']} says no" for entry in needs["may_ask"]]
+    yield f"approvals {', '.join([*approvals, *asking]) or 'none'}"

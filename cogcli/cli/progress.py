@@ -1,0 +1,234 @@
+"""The conversation of a run on stderr (cli.md 1): a live display, a line per event, JSON lines, or silence.
+
+Every display takes events from the coordinator's thread, one by one, and never raises into the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cogcli.core.display import cells, cut, padded, shortened, visible
+from cogcli.events.envelope import Event, to_json
+from cogcli.report.glyphs import style_of
+from cogcli.report.runs import RunFold, RunView, StepView
+from cogcli.report.spans import Line
+from cogcli.report.table import EventLines
+from cogcli.report.tree import skipped_because
+from cogcli.report.words import duration, short_trace
+
+if TYPE_CHECKING:
+    from cogcli.cli.streams import Screen
+
+_ENDED = ("done", "failed", "skipped", "vetoed")
+
+
+class Display(Protocol):
+    """What a run shows while it goes on. A `brief` one tells the outcome itself: only errors follow it."""
+
+    brief: bool
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        ...
+
+    def close(self) -> None:
+        """Leave stderr in order; may be called twice."""
+        ...
+
+
+def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
+    """The display of `--progress`; `auto` looks at the terminal, `CI`, `-q` and `-v`."""
+    if word == "auto":
+        word = (
+            "none"
+            if screen.quiet
+            else "live"
+            if screen.err.tty and not screen.ci and not verbose
+            else "lines"
+        )
+    if word == "live" and screen.err.tty:
+        return Animated(screen) if screen.err.real_tty and screen.err.color else Static(screen)
+    return {"lines": Lines, "json": JsonLines, "none": Silent}.get(word, Lines)(screen)
+
+
+class Silent:
+    """Shows nothing."""
+
+    brief = False
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+
+    def __call__(self, event: Event) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+class Lines(Silent):
+    """One line per event, never folded."""
+
+    brief = True
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self._lines = EventLines()
+
+    def __call__(self, event: Event) -> None:
+        self.screen.tell(self._lines.line(event) + "\n")
+
+
+class AsLogged:
+    """Events as JSON lines, masked as the log masks them: the events that a run goes on with are not."""
+
+    def __init__(self) -> None:
+        from cogcli.core.redact import Redactor
+
+        self._redactor = Redactor()
+
+    def line(self, event: Event) -> str:
+        """The line of one event, with its newline."""
+        from cogcli.cli.envelope import dumps
+
+        return dumps(to_json(event._replace(payload=self._redactor.mask(event.payload)))) + "\n"
+
+
+class JsonLines(Silent):
+    """The events themselves as JSON lines: structured logs with their trace id."""
+
+    brief = True
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self._logged = AsLogged()
+
+    def __call__(self, event: Event) -> None:
+        self.screen.tell(self._logged.line(event))
+
+
+class Static(Silent):
+    """The head line, and a line per root step as it ends: terminals without cursor control."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self.fold = RunFold()
+        self._told: set[str] = set()
+        self._headed = False
+
+    def __call__(self, event: Event) -> None:
+        self.fold.add(event)
+        root = self.fold.root
+        if root is None:
+            return
+        if not self._headed and root.steps:
+            self._headed = True
+            self.screen.say(self.head(root))
+        for step in root.own:
+            if step.status in _ENDED and step.id not in self._told:
+                self._told.add(step.id)
+                self.screen.say(self.row(root, step))
+
+    def head(self, root: RunView) -> Line:
+        """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
+        count = len(root.own)
+        dot = f" {self.screen.err.glyphs.dot} "
+        words = [f"{root.skill} {root.version}".strip(), f"{count} step{'s' if count != 1 else ''}"]
+        words.append(f"trace {short_trace(self.fold.trace_id)}")
+        return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
+
+    def row(self, root: RunView, step: StepView) -> Line:
+        """`✓ clean  text.normalize  18ms  pythoncall:text_norm`."""
+        glyphs, width = self.screen.err.glyphs, self.screen.err.width or 80
+        steps = root.own
+        name = max(cells(visible(s.name)) for s in steps)
+        uses = max(cells(visible(s.uses)) for s in steps)
+        sign = max(cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending"))
+        name = min(name, max(8, width - sign - 14))
+        uses = min(uses, width - sign - name - 16)
+        line: Line = [
+            (f"  {padded(glyphs.sign(step.status), sign)} ", style_of(step.status)),
+            (padded(shortened(visible(step.name), name), name), ""),
+        ]
+        if uses >= 8:
+            line.append((f"  {padded(shortened(visible(step.uses), uses), uses)}", "dim"))
+        used = sum(cells(text) for text, _ in line)
+        line.append(
+            (cut(f"  {duration(step.ms):>6}  {visible(_note(root, step))}".rstrip(), width - used), "")
+        )
+        return line
+
+
+def _note(root: RunView, step: StepView) -> str:
+    if step.status == "skipped":
+        return skipped_because(root, step)
+    tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
+    return f"{step.tool}  {tokens}".rstrip()
+
+
+class Animated(Static):
+    """A line per step, redrawn at most ten times a second; only running steps and a count if it is too tall."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self._live: Any = None
+
+    def __call__(self, event: Event) -> None:
+        self.fold.add(event)
+        root = self.fold.root
+        if root is None or not root.steps or self._live is False:
+            return
+        if self._live is None:
+            self.screen.say(self.head(root))
+            self._live = self._started()
+
+    def _started(self) -> Any:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=self.screen.err.file, width=self.screen.err.width, highlight=False)
+        live = Live(self, console=console, refresh_per_second=10, transient=True, redirect_stdout=False,
+                    redirect_stderr=False)  # fmt: skip
+        live.start()
+        return live
+
+    def __rich__(self) -> Any:
+        from rich.text import Text
+
+        root = self.fold.root
+        if root is None:
+            return Text("")
+        height = max(3, (self._live.console.size.height if self._live else 24) - 4)
+        steps = root.own
+        if len(steps) > height:
+            return Text("\n").join([*self._running(steps, root, height), self._count(root, steps)])
+        return Text("\n").join([self._text(root, step) for step in steps])
+
+    def _running(self, steps: list[StepView], root: RunView, height: int) -> list[Any]:
+        running = [step for step in steps if step.status == "running"]
+        return [self._text(root, step) for step in running[: height - 1]]
+
+    def _count(self, root: RunView, steps: list[StepView]) -> Any:
+        from rich.text import Text
+
+        return Text(f"  {root.count('done')} of {len(steps)} done")
+
+    def _text(self, root: RunView, step: StepView) -> Any:
+        from rich.text import Text
+
+        row = self.row(root, step)
+        return Text.assemble(*[(text, _RICH.get(style, style)) for text, style in row], no_wrap=True)
+
+    def close(self) -> None:
+        """Stop the redrawing and leave the final lines."""
+        live, self._live = self._live, False
+        if not live:
+            return
+        live.stop()
+        root = self.fold.root
+        for step in root.own if root else ():
+            if step.status != "pending":
+                self.screen.say(self.row(root, step))  # type: ignore[arg-type]
+
+
+_RICH = {"error": "bold red", "warning": "bold yellow"}

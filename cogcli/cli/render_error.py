@@ -1,0 +1,67 @@
+"""Errors and problems as people read them: code, sentence, place, expected and found, next (cli.md 3)."""
+
+from __future__ import annotations
+
+from cogcli.cli.frame import Sources, frame
+from cogcli.core.display import visible
+from cogcli.core.errors import CogcliError, RuntimeErrorBase
+from cogcli.report.spans import Line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cogcli.specs.problems import Problem
+
+_WORDS = {"E": ("error", "error"), "R": ("error", "error"), "W": ("warning", "warning")}
+
+
+def error_lines(error: CogcliError, *, base: str = "", width: int | None = None) -> list[Line]:
+    """The five parts of an error, as lines for stderr."""
+    message, hint = visible(error.message), visible(error.hint)
+    rows = [*_places(error), ("expected", visible(error.expected)), ("found", visible(error.found))]
+    rows = [(name, text) for name, text in rows if text]
+    if hint.startswith("did you mean") and not rows and not error.file:
+        message, hint = f"{message}; {hint}", ""
+    lines: list[Line] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
+    if error.file:
+        lines += frame(error.file, error.line, error.column, base=base, width=width)
+    rows += [("help", hint)] if hint else []
+    size = max((len(name) for name, _ in rows), default=0)
+    lines += [[(f"  {name:<{size}}  ", "dim"), (text, "")] for name, text in rows]
+    return lines + next_lines(error.next)
+
+
+def next_lines(commands: tuple[str, ...] | list[str]) -> list[Line]:
+    """Commands to paste, the first behind `next:`."""
+    heads = ["next: ", *["      "] * (len(commands) - 1)]
+    return [[(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)]
+
+
+def _places(error: CogcliError) -> list[tuple[str, str]]:
+    if not isinstance(error, RuntimeErrorBase):
+        return []
+    chain = (error.step_id, error.capability_id, error.binding_id, error.service_id)
+    words = " → ".join([visible(name) for name in chain if name])
+    return [("step" if error.step_id else "call", words)] if words else []
+
+
+def problem_lines(
+    problem: Problem, *, base: str = "", width: int | None = None, as_error: bool = True,
+    sources: Sources | None = None,
+) -> list[Line]:  # fmt: skip
+    """A problem of a check: severity, code, sentence, framed place, help."""
+    word, style = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity]
+    lines: list[Line] = [[(f"{word}[{problem.code}]", style), (f": {visible(problem.message)}", "bold")]]
+    if problem.file:
+        place = (problem.file, problem.line, problem.column)
+        lines += frame(*place, base=base, width=width, sources=sources)
+    if problem.hint:
+        lines.append([("   = ", "dim"), (f"help: {visible(problem.hint)}", "")])
+    return lines
+
+
+def concise(problem: Problem, *, as_error: bool = True) -> str:
+    """`FILE:23:13: error[ref.unwritten] message`, for editors and `grep`."""
+    word = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity][0]
+    place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return visible(f"{place}{word}[{problem.code}] {problem.message}{hint}")

@@ -1,0 +1,102 @@
+"""The last lines of a run: its error in five parts, its outcome, what to do next (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.cli.frame import frame
+from cogcli.cli.render_error import next_lines
+from cogcli.core.display import visible
+from cogcli.report.glyphs import style_of
+from cogcli.report.spans import Line
+from cogcli.report.words import duration, short_episode
+
+if TYPE_CHECKING:
+    from cogcli.app.run_skill import RunResult
+    from cogcli.cli.context import Context
+
+_COUNTED = ("done", "failed", "skipped", "vetoed")
+
+
+def error_of(result: RunResult, again: str = "", *, here: bool = False) -> dict[str, Any] | None:
+    """The envelope's error, always with a command that looks into the episode; `here`: as the newest one."""
+    if result.error is None:
+        return None
+    error = dict(result.error)
+    error.setdefault("retryable", False)
+    error.setdefault("hint", "")
+    if not error.get("next"):
+        error["next"] = _next(result, again, here=here)
+    return error
+
+
+def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
+    told = result.error or {}
+    step = told.get("step")
+    episode = "@last" if here else short_episode(result.episode_id)
+    if told.get("code") == "safety.confirmation":
+        return [f"cogcli resume {episode} --approve {told.get('capability')}{again}"]
+    if told.get("code") == "effect.in-doubt":
+        return [f"cogcli resume {episode} --in-doubt skip{again}"]
+    step = f" --step {step} --io" if isinstance(step, str) and step else ""
+    return [f"cogcli trace {episode}{step}{again}"]
+
+
+def final_lines(context: Context, result: RunResult, wall_ms: int | None, *, brief: bool) -> list[Line]:
+    """What stands below the answer: the error, the outcome, what to do next.
+
+    With `-q`, and below event lines that told the outcome themselves (`brief`), only the error.
+    """
+    screen = context.screen
+    failed = result.status != "aborted"
+    error = error_of(result, context.again, here=screen.err.tty and not screen.ci) if failed else None
+    lines = _error_lines(error, context) if error else []
+    if brief or screen.quiet:
+        return lines + (next_lines(error["next"]) if error else [])
+    gap: list[Line] = [[("", "")]] if error else []
+    lines = [*gap, *lines, *gap, _outcome(context, result, wall_ms)]
+    if error:
+        return lines + next_lines(error["next"])
+    return lines + (
+        next_lines([f"cogcli trace @last{context.again}"]) if screen.hints and result.status == "ok" else []
+    )
+
+
+def _outcome(context: Context, result: RunResult, wall_ms: int | None) -> Line:
+    """`ok in 2.07s · ep_01M7XJNZDYM9 · .cogcli/episodes/ep_...`."""
+    err = context.screen.err
+    dot = f" {err.glyphs.dot} "
+    took = duration(int(result.metrics.get("elapsed_ms") or 0) if wall_ms is None else wall_ms)
+    episode = short_episode(result.episode_id) if err.tty else result.episode_id
+    parts = [f" in {took}", dot + episode]
+    if result.status == "ok":
+        parts.append(dot + visible(context.settings.shown(result.directory)))
+    else:
+        counts = [f"{result.counts[word]} {word}" for word in _COUNTED if result.counts.get(word)]
+        parts.append(dot + ", ".join(counts) if counts else "")
+    return [(result.status, style_of(result.status)), ("".join(parts), "")]
+
+
+def _error_lines(error: dict[str, Any], context: Context) -> list[Line]:
+    lines: list[Line] = [
+        [(f"error[{error['code']}]", "error"), (f": {visible(str(error['message']))}", "bold")]
+    ]
+    if error.get("file"):
+        place = (str(error["file"]), int(error.get("line") or 0), int(error.get("column") or 0))
+        said = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
+        lines += frame(*place, base=context.base, width=context.screen.err.width, said=said)
+    chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
+    rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
+    rows += [(name, _text(error.get(name))) for name in ("expected", "found")]
+    rows += [("help", str(error.get("hint") or ""))]
+    if context.arguments.on("--verbose"):
+        rows += [("cause", str(cause)) for cause in error.get("causes") or ()]
+    rows = [(name, visible(text)) for name, text in rows if text]
+    size = max((len(name) for name, _ in rows), default=0)
+    return lines + [[(f"  {name:<{size}}  ", "dim"), (text, "")] for name, text in rows]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,41 @@
+"""A word that may name a skill or an episode (cli.md 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+
+def is_skill(context: Context, word: str) -> bool:
+    """Whether a word names a skill. Raises UsageError if it names an episode too, or looks like a skill and is none."""
+    first, dot, second = word.partition(".")
+    if not dot or "/" in word or not (first + second).replace("-", "").replace("_", "").isalnum():
+        return False
+    from cogcli.app.inspect import find
+    from cogcli.app.registry import opened
+
+    known = opened(context.settings).ids("skill")
+    try:
+        episode = find(context.settings, word).name
+    except UsageError:
+        episode = ""
+    if word in known and episode:
+        raise UsageError(
+            "usage.value",
+            f"`{word}` is a skill, and it names episode {episode}",
+            next=(f"cogcli trace {episode}", f"cogcli run {word}"),
+        )
+    if word not in known and not episode:
+        from cogcli.cli.parse import near
+
+        raise UsageError(
+            "episode.unknown",
+            f"`{word}` is neither a skill nor an episode",
+            hint=near(word, known),
+            next=("cogcli ls", "cogcli skills ls"),
+        )
+    return word in known

@@ -1,0 +1,20 @@
+"""Standard input, read only where `-` asks for it (cli.md 1)."""
+
+from __future__ import annotations
+
+import sys
+
+from cogcli.core.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cogcli.cli.streams import Screen
+
+
+def read_stdin(screen: Screen, limit: int) -> bytes:
+    """All of stdin, at most one byte more than `limit`; who types is told how to end. Raises UsageError."""
+    if sys.stdin is None:
+        raise UsageError("input.empty", "stdin is closed")
+    if sys.stdin.isatty() and not screen.quiet:
+        screen.tell("reading from the terminal; end with Ctrl-D\n")
+    return sys.stdin.buffer.read(limit + 1)

@@ -1,0 +1,157 @@
+"""The two streams: stdout is the answer, stderr the conversation (cli.md 1).
+
+1. Both are UTF-8, whatever the locale; what cannot be encoded is escaped: printing never raises for its content.
+2. A stream without a terminal has no colour, no width, no cursor control.
+3. A reader that goes away is no error; a full disk behind stdout is one.
+4. While skills run, stdout is ours alone: called functions and what they start print into nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
+from cogcli.report.spans import Line, coloured, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TextIO
+
+WIDEST = 120
+_PLAIN_SIGNS = {0x2026: "~", 0x2192: ">"}
+"""The ellipsis and arrow of rendered lines, in as many columns."""
+
+
+class Stream:
+    """One stream: what it is connected to, and how lines look on it. `width` None means: never fold or cut."""
+
+    def __init__(self, file: TextIO | None, environ: Mapping[str, str], color: str) -> None:
+        self.file = file
+        self.real_tty = _is_tty(file)
+        forced = environ.get("COGCLI_FORCE_TTY", "")
+        self.tty = self.real_tty or forced.isdigit()
+        self.width = _width(file, environ, forced) if self.tty else None
+        self.color = _wants_color(color, environ, self.real_tty)
+        self.glyphs = _glyphs(file, environ)
+        if file is not None and hasattr(file, "reconfigure"):
+            file.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+
+    def write(self, text: str) -> None:
+        """Write and flush. Raises BrokenPipeError when the reader is gone, OSError when the disk is full."""
+        if self.file is not None:
+            self.file.write(text)
+            self.file.flush()
+
+    def line(self, line: Line) -> str:
+        """A rendered line as this stream shows it, with its newline."""
+        text = coloured(line) if self.color else plain(line)
+        return f"{text.translate(_PLAIN_SIGNS) if self.glyphs is ASCII else text}\n"
+
+
+class Screen:
+    """Both streams of a command, and what `--json` and `-q` make of them."""
+
+    def __init__(
+        self, environ: Mapping[str, str], *, color: str = "", json: bool = False, quiet: bool = False
+    ) -> None:
+        color = color or environ.get("COGCLI_COLOR", "")
+        self.out = Stream(sys.stdout, environ, color)
+        self.err = Stream(sys.stderr, environ, color)
+        self.json = json
+        self.quiet = quiet
+        ci = environ.get("CI", "")
+        self.ci = ci not in ("", "0", "false")
+        self.hints = self.err.tty and not self.ci and not quiet and not environ.get("COGCLI_NO_HINTS")
+
+    def claim_stdout(self) -> None:
+        """Answer through a descriptor of our own from now on, and lead the one that everybody knows nowhere."""
+        try:
+            if self.out.file is None or self.out.file.fileno() != 1:
+                return
+            own = os.dup(1)
+        except (OSError, ValueError):
+            return
+        self.out.file = os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace", newline="\n")
+        silence_stdout()
+
+    def answer(self, text: str) -> None:
+        """Write to stdout. Raises BrokenPipeError, which ends a reading command silently."""
+        try:
+            self.out.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            silence_stdout()
+            self.out.file = None
+            raise EnvironmentRefusal(
+                "env.disk", f"stdout cannot be written: {error.strerror or error}", hint="free some space"
+            ) from error
+
+    def answer_lines(self, lines: list[Line]) -> None:
+        """Write rendered lines to stdout."""
+        self.answer("".join([self.out.line(line) for line in lines]))
+
+    def say(self, line: Line) -> None:
+        """Write a line to stderr; a conversation nobody listens to is no error."""
+        self.tell(self.err.line(line))
+
+    def tell(self, text: str) -> None:
+        """Write text to stderr as it is."""
+        try:
+            self.err.write(text)
+        except OSError:
+            self.err.file = None
+
+
+def silence_stdout() -> None:
+    """After a reader has gone: nothing that Python still flushes at exit may complain."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
+    except OSError:
+        return
+
+
+def _is_tty(file: TextIO | None) -> bool:
+    try:
+        return file is not None and file.isatty()
+    except ValueError:
+        return False
+
+
+def _width(file: TextIO | None, environ: Mapping[str, str], forced: str) -> int:
+    columns = 0
+    if forced.isdigit():
+        columns = int(forced)
+    elif file is not None:
+        try:
+            columns = os.get_terminal_size(file.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+    if not columns and environ.get("COLUMNS", "").isdigit():
+        columns = int(environ["COLUMNS"])
+    return max(20, min(columns or 80, WIDEST))
+
+
+def _wants_color(word: str, environ: Mapping[str, str], tty: bool) -> bool:
+    if word in ("always", "never"):
+        return word == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        if environ.get(name, "") not in ("", "0"):
+            return True
+    return tty and environ.get("TERM") != "dumb"
+
+
+def _glyphs(file: TextIO | None, environ: Mapping[str, str]) -> Glyphs:
+    """Characters, unless the stream's encoding or an explicit C locale says that they cannot be shown."""
+    encoding = (getattr(file, "encoding", None) or "utf-8").lower().replace("_", "-")
+    if not encoding.startswith(("utf-8", "utf8", "utf-16", "cp65001")):
+        return ASCII
+    named = next((environ[n] for n in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(n)), "")
+    return ASCII if named in ("C", "POSIX") else UNICODE

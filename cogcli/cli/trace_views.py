@@ -1,0 +1,316 @@
+"""The views of `trace EP`: the same events as a tree, a table, bars, lineage, a graph or lines (cli.md 2, 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.cli.listing import Column, show
+from cogcli.core.display import visible, visible_block
+from cogcli.core.errors import UsageError
+from cogcli.report.glyphs import style_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cogcli.cli.context import Context
+    from cogcli.events.envelope import Event
+    from cogcli.report.lineage import Target
+    from cogcli.report.runs import RunFold, StepView
+    from cogcli.report.spans import Line
+
+LISTED = ("tsv", "csv", "md")
+DRAWN = ("mermaid", "dot")
+
+
+class Shown(NamedTuple):
+    """An episode to be shown: its fold and events, the status word, the step asked for, a note about its trace."""
+
+    fold: RunFold
+    status: str
+    only: str = ""
+    note: str = ""
+    events: tuple[Event, ...] = ()
+    directory: Path | None = None
+
+
+def view_of(context: Context) -> str:
+    """The view that flags ask for. Raises UsageError where format and view do not go together."""
+    given = context.arguments
+    view, format = given.text("--view"), given.text("--format") or "text"
+    if given.given("--why"):
+        if view is not None or format != "text":
+            raise UsageError(
+                "usage.flag", "`--why` is a view of its own", hint="leave --view and --format out"
+            )
+        return "why"
+    if format in DRAWN:
+        if view not in (None, "tree"):
+            raise UsageError("usage.value", f"`--format {format}` draws the tree", hint="leave --view out")
+        return "graph"
+    if format in LISTED and view in (None, "tree"):
+        if view == "tree":
+            raise UsageError("usage.value", f"`--format {format}` is for tables", hint="as in --view table")
+        return "table"
+    if format == "jsonl" and view in (None, "tree"):
+        return "events"
+    return view or "tree"
+
+
+def answer(context: Context, view: str, shown: Shown) -> None:
+    """Answer with a view."""
+    _VIEWS[view](context, shown)
+
+
+def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
+    """The episode for the envelope, with what the view adds."""
+    from cogcli.report.table import rows
+
+    root = shown.fold.root
+    body = {
+        "status": shown.status,
+        "skill": root.skill if root else None,
+        "version": root.version if root else None,
+        "started_at": root.started_at if root else None,
+        "duration_ms": root.ms if root else None,
+        "error": root.error if root else None,
+        "steps": rows(shown.fold, only=shown.only),
+    }
+    more = _OBJECTS.get(view)
+    return body | ({view: more(context, shown)} if more else {})
+
+
+# -- the tree ----------------------------------------------------------------------------------------------------------
+
+
+def tree_lines(context: Context, shown: Shown, *, on_stderr: bool = False) -> list[Line]:
+    """Head line, tree and sums, for stdout or for the conversation of `trace SKILL`."""
+    from cogcli.report.tree import footer, header, tree
+
+    stream = context.screen.err if on_stderr else context.screen.out
+    now = context.settings.clock.now()
+    width, glyphs, fold = stream.width, stream.glyphs, shown.fold
+    lines = _note(shown)
+    lines.append(header(fold, glyphs, status=shown.status, now=now, width=width))
+    lines += tree(fold, glyphs, status=shown.status, width=width, only=shown.only)
+    if not shown.only:
+        lines.append(footer(fold, glyphs))
+    return lines
+
+
+def _note(shown: Shown) -> list[Line]:
+    return [[(visible(shown.note), "dim")]] if shown.note else []
+
+
+def _tree(context: Context, shown: Shown) -> None:
+    context.screen.answer_lines([*tree_lines(context, shown), *_io(context, shown)])
+
+
+def inside(step_id: str, outer: str) -> bool:
+    """Whether a step is another one, or one of its gates, items, rounds or nested steps."""
+    return step_id == outer or step_id.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
+
+
+def _io(context: Context, shown: Shown) -> list[Line]:
+    """What each step was given and gave, when it was asked for."""
+    lines: list[Line] = []
+    if context.arguments.on("--io"):
+        for run in shown.fold.runs.values():
+            for step in run.steps.values():
+                if not shown.only or inside(step.id, shown.only):
+                    lines += [[("", "")], [(visible(step.id), "bold")], *_exchanged(step)]
+    return lines
+
+
+def _exchanged(step: StepView) -> list[Line]:
+    lines = _block("input", step.input)
+    several = len(step.attempts) > 1
+    for number, attempt in enumerate(step.attempts, start=1):
+        if several:
+            words = (
+                attempt.get("binding_id"),
+                attempt.get("status"),
+                attempt.get("code"),
+                attempt.get("message"),
+            )
+            lines.append(
+                [(f"  attempt {number}  ", "dim"), (visible("  ".join(str(w) for w in words if w)), "")]
+            )
+        lines += _block("request", attempt.get("request")) + _block("reply", attempt.get("reply"))
+    return lines + _block("output", step.output) + _block("error", step.error)
+
+
+def _block(word: str, value: Any) -> list[Line]:
+    if value is None:
+        return []
+    from cogcli.cli.envelope import dumps
+
+    text = visible_block(dumps(value, indent=True)).split("\n")
+    return [[(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)]
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def _columns(context: Context, names: tuple[str, ...]) -> list[Column]:
+    from cogcli.report.words import duration, fuzzy_time
+
+    now, glyphs = context.settings.clock.now(), context.screen.out.glyphs
+    special = {
+        "status": Column("status", shown=lambda word: f"{glyphs.sign(word)} {word}", style=style_of),
+        "started_at": Column("started_at", title="started_at", shown=lambda text: fuzzy_time(text, now)),
+        "start_ms": Column("start_ms", title="start_ms", shown=duration, right=True),
+        "ms": Column("ms", shown=duration, right=True),
+    }
+    return [special.get(name, Column(name, title=name)) for name in names]
+
+
+def _table(context: Context, shown: Shown) -> None:
+    from cogcli.report.table import COLUMNS, rows
+
+    show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only))
+
+
+def _timeline(context: Context, shown: Shown) -> None:
+    from cogcli.report.timeline import COLUMNS, rows, timeline
+
+    if _is_listed(context):
+        show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only))
+        return
+    out = context.screen.out
+    context.screen.answer_lines(
+        _note(shown) + timeline(shown.fold, out.glyphs, width=out.width, only=shown.only)
+    )
+
+
+def _timeline_rows(context: Context, shown: Shown) -> list[dict[str, Any]]:
+    from cogcli.report.timeline import rows
+
+    return rows(shown.fold, only=shown.only)
+
+
+def _is_listed(context: Context) -> bool:
+    return (context.arguments.text("--format") or "text") != "text"
+
+
+# -- lineage -----------------------------------------------------------------------------------------------------------
+
+
+def _targets(shown: Shown) -> list[Target]:
+    from cogcli.app.inspect import declared
+    from cogcli.report.lineage import Flow, targets
+
+    found = targets(shown.fold, Flow(shown.events), declared(shown.directory, shown.events))
+    if not shown.only:
+        return found
+    return [
+        target
+        for target in found
+        if shown.only in target.readers or any(write.step == shown.only for write in target.writes)
+    ]
+
+
+def _lineage(context: Context, shown: Shown) -> None:
+    from cogcli.report.lineage import COLUMNS, lineage, rows
+
+    if _is_listed(context):
+        show(context, _columns(context, COLUMNS), rows(_targets(shown)))
+        return
+    out = context.screen.out
+    context.screen.answer_lines(_note(shown) + lineage(_targets(shown), out.glyphs, width=out.width))
+
+
+def _lineage_rows(context: Context, shown: Shown) -> list[dict[str, Any]]:
+    from cogcli.report.lineage import rows
+
+    return rows(_targets(shown))
+
+
+def _why(context: Context, shown: Shown) -> None:
+    from cogcli.report.why import why
+
+    context.screen.answer_lines(why(_chains(context, shown), context.screen.out.glyphs))
+
+
+def _chains(context: Context, shown: Shown) -> list[list[str]]:
+    from cogcli.app.inspect import declared
+    from cogcli.report.lineage import Flow, overlap, targets
+    from cogcli.report.why import causes, known
+
+    reference = context.arguments.text("--why") or ""
+    flow, specs = Flow(shown.events), declared(shown.directory, shown.events)
+    places = known(flow, targets(shown.fold, flow, specs))
+    if not reference or not any(overlap(reference, place) for place in places):
+        from cogcli.cli.parse import near
+
+        hint = near(reference, places) or f"there is {', '.join(places[:10])}"
+        raise UsageError(
+            "usage.value", f"`--why {reference[:80]}`: nothing was read or written there", hint=hint
+        )
+    return causes(reference, shown.fold, flow, specs)
+
+
+# -- graph and events --------------------------------------------------------------------------------------------------
+
+
+def _graph(context: Context, shown: Shown) -> None:
+    from cogcli.report.graph import dot, graph_of, mermaid
+
+    draw = dot if context.arguments.text("--format") == "dot" else mermaid
+    context.screen.answer(draw(graph_of(shown.fold)))
+
+
+def _graph_object(context: Context, shown: Shown) -> dict[str, Any]:
+    from cogcli.report.graph import graph_of
+
+    return graph_of(shown.fold).as_object()
+
+
+_EVENT_COLUMNS = ("seq", "timestamp", "event_type", "step_id", "agent_id", "run_id", "id")
+
+
+def _events(context: Context, shown: Shown) -> None:
+    if context.arguments.text("--format") in LISTED:
+        rows = [{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in shown.events]
+        show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows)
+        return
+    told = Told(context)
+    for event in shown.events:
+        told(event)
+
+
+class Told:
+    """Events on stdout one by one, in the form that was asked for."""
+
+    def __init__(self, context: Context) -> None:
+        from cogcli.report.table import EventLines
+
+        self._screen = context.screen
+        self._jsonl = context.arguments.text("--format") == "jsonl"
+        self._full = context.arguments.on("--full")
+        self._lines = EventLines()
+
+    def __call__(self, event: Event) -> None:
+        """Answer with one event."""
+        self._screen.answer(self._text(event) + "\n")
+
+    def _text(self, event: Event) -> str:
+        from cogcli.core.display import cut
+
+        if self._jsonl:
+            from cogcli.cli.envelope import dumps
+            from cogcli.events.envelope import to_json
+
+            return dumps(to_json(event))
+        if self._full:
+            from cogcli.report.table import sections
+
+            return "\n".join([*sections(event), ""])
+        line, width = self._lines.line(event), self._screen.out.width
+        return line if width is None else cut(line, width)
+
+
+_VIEWS = {
+    "tree": _tree, "table": _table, "timeline": _timeline, "lineage": _lineage, "why": _why, "graph": _graph,
+    "events": _events,
+}  # fmt: skip
+_OBJECTS = {"timeline": _timeline_rows, "lineage": _lineage_rows, "why": _chains, "graph": _graph_object}

@@ -1,0 +1,119 @@
+"""The screens, as files: every command at 80 and 120 columns and piped. `COGCLI_UPDATE_GOLDENS=1` writes them anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOLDENS = Path(__file__).parent / "goldens"
+MODES = {"80": {"COGCLI_FORCE_TTY": "80"}, "120": {"COGCLI_FORCE_TTY": "120"}, "piped": {}}
+FAKES = {"COGCLI_FAKE_CLOCK": "1795000000", "COGCLI_FAKE_IDS": "7"}
+
+GREET = ("run", "demo.greet", "-p", "text=hi", "--trace-id", "trace-001")
+FAILS = ("run", "demo.greet", "-p", "text=ho", "-p", "times=3", "--tag", "team=platform")
+REVIEW = ("run", "demo.review", "-p", "text=hi", "--tag", "team=platform")
+CASES: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
+    "home": ((), ()),
+    "help-run": ((), ("run", "--help")),
+    "help-state": ((), ("state",)),
+    "help-inputs": ((), ("help", "inputs")),
+    "explain": ((), ("explain", "ref.unwritten")),
+    "run-ok": ((), GREET),
+    "run-failed": ((), REVIEW),
+    "run-plan": ((), ("run", "demo.review", "-p", "text=hi", "--plan")),
+    "run-bad-inputs": ((), ("run", "demo.greet", "-p", "txt=hi", "-p", "times=many")),
+    "run-bad-json": ((), ("run", "demo.greet", "--input", '{"text": "hi",}')),
+    "run-unknown": ((), ("run", "xylograph.qqq")),
+    "trace-tree": ((REVIEW,), ("trace",)),
+    "trace-step": ((REVIEW,), ("trace", "--step", "score", "--io")),
+    "trace-table": ((REVIEW,), ("trace", "--view", "table", "--header")),
+    "trace-timeline": ((REVIEW,), ("trace", "--view", "timeline")),
+    "trace-lineage": ((REVIEW,), ("trace", "--view", "lineage")),
+    "trace-why": ((REVIEW,), ("trace", "--why", "outputs.text")),
+    "trace-full": ((GREET,), ("trace", "--view", "events", "--full", "--step", "second")),
+    "trace-mermaid": ((REVIEW,), ("trace", "--format", "mermaid")),
+    "trace-bad-why": ((REVIEW,), ("trace", "--why", "outputs.txt")),
+    "diff": ((GREET, FAILS), ("diff",)),
+    "diff-same": ((GREET,), ("diff", "@last", "@last")),
+    "diff-one": ((GREET,), ("diff", "@last")),
+    "graph": ((), ("graph", "demo.review")),
+    "graph-episode": ((REVIEW,), ("graph", "@last")),
+    "graph-dot": ((REVIEW,), ("graph", "@last", "--format", "dot")),
+    "gc": ((GREET, REVIEW), ("gc", "--keep", "1", "--dry-run")),
+    "gc-criteria": ((GREET,), ("gc",)),
+    "gc-ask": ((GREET,), ("gc", "--keep", "0")),
+    "gc-pin": ((GREET,), ("gc", "--pin", "@last")),
+    "ls-tsv": ((GREET, REVIEW), ("ls", "--format", "tsv", "--header", "--outcome", "error")),
+    "trace-events": ((GREET,), ("trace", "--view", "events")),
+    "trace-id": ((GREET, GREET), ("trace", "--trace-id", "trace-001")),
+    "trace-skill": ((), ("trace", "demo.greet", "-p", "text=hi")),
+    "state-show": ((REVIEW,), ("state", "show")),
+    "state-path": ((GREET,), ("state", "show", "--path", "outcomes.actions[0].tool")),
+    "state-absent": ((GREET,), ("state", "show", "--path", "outcome.status")),
+    "state-check": ((GREET,), ("state", "show", "--check")),
+    "ls": ((GREET, REVIEW), ("ls",)),
+    "ls-md": ((GREET, REVIEW), ("ls", "--format", "md")),
+    "verify": ((GREET,), ("verify",)),
+    "skills-ls": ((), ("skills", "search", "demo")),
+    "skills-show": ((), ("skills", "show", "demo.greet")),
+    "validate": ((), ("validate", "skills")),
+    "validate-concise": ((), ("validate", "skills", "--format", "concise")),
+    "validate-github": ((), ("validate", "skills", "--format", "github")),
+    "unknown-command": ((), ("rnu",)),
+    "unknown-flag": ((), ("run", "demo.greet", "--inputfile", "a.json")),
+}
+WITH_DEFECT = ("validate", "validate-concise", "validate-github")
+ROWS = (
+    "help",
+    "home",
+    "trace-t",
+    "trace-e",
+    "trace-l",
+    "diff.",
+    "diff-same",
+    "graph.",
+    "state",
+    "ls.",
+    "skills-ls",
+)
+"""Screens made of rows: these never exceed the width."""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CASES)
+def test_screen_is_as_agreed(demo: Any, name: str, mode: str) -> None:
+    before, command = CASES[name]
+    if name in WITH_DEFECT:
+        seed_defects(demo)
+    for number, earlier in enumerate(before):
+        demo.run(*earlier, env={**FAKES, "COGCLI_FAKE_IDS": str(100 * number)})
+    result = demo.run(*command, env={**FAKES, "COGCLI_FAKE_IDS": "5000", **MODES[mode]})
+    text = transcript(result, command)
+    if mode == "piped":
+        assert "\x1b" not in text
+    elif name.startswith(ROWS):
+        assert all(len(line) <= int(mode) for line in result.out.split("\n"))
+    path = GOLDENS / f"{name}.{mode}.txt"
+    if os.environ.get("COGCLI_UPDATE_GOLDENS"):
+        path.write_text(text, encoding="utf-8")
+    assert path.is_file(), "no golden yet: run with COGCLI_UPDATE_GOLDENS=1"
+    assert text == path.read_text(encoding="utf-8")
+
+
+def seed_defects(project: Any) -> None:
+    """A misspelt reference; suggestions of ids would follow the shipped registry."""
+    skill = project.root / "skills/local/demo/greet/skill.yaml"
+    skill.write_text(skill.read_text().replace("input: {text: vars.text}", "input: {text: vars.txt}"))
+
+
+def transcript(result: Any, command: tuple[str, ...]) -> str:
+    """Both streams, stdout marked; machine-dependent figures replaced."""
+    lines = [f"$ cogcli {' '.join(command)}".rstrip(), f"exit {result.code}"]
+    lines += [f"» {line}" for line in result.out.split("\n")[:-1]]
+    lines += result.err.split("\n")[:-1]
+    text = re.sub(r"in \d+\.\d\ds\.", "in 0.00s.", "\n".join(lines)) + "\n"
+    return re.sub(r"\(\d+ kB\)", "(20 kB)", text)

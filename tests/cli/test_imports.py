@@ -1,0 +1,88 @@
+"""What a command must not import (start-up): names of modules seen by `-X importtime`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+HEAVY = {"rich", "pydantic", "ruamel", "jsonschema", "httpx", "mcp", "jinja2", "asyncio"}
+GREET = ("run", "demo.greet", "-p", "text=hi")
+CLEAN = ("run", "demo.clean", "-p", "text=hi")
+
+FORBIDDEN: dict[tuple[str, ...], set[str]] = {
+    (): HEAVY | {"orjson", "typing", "dataclasses"},
+    ("--help",): HEAVY | {"orjson", "typing", "dataclasses"},
+    ("run", "--help"): HEAVY | {"orjson", "typing", "dataclasses"},
+    ("help", "inputs"): HEAVY,
+    ("explain", "ref.unwritten"): HEAVY,
+    ("rnu",): HEAVY,
+    ("run", "--inptu"): HEAVY,
+    ("ls",): HEAVY,
+    ("ls", "--trace-id", "trace-001"): HEAVY,
+    ("state", "show"): HEAVY,
+    ("state", "show", "--path", "outcomes.status"): HEAVY,
+    ("trace", "@last"): HEAVY,
+    ("trace", "--view", "table"): HEAVY,
+    ("trace", "--view", "timeline"): HEAVY,
+    ("trace", "--view", "lineage"): HEAVY,
+    ("trace", "--why", "outputs.text"): HEAVY,
+    ("trace", "--follow"): HEAVY,
+    ("diff",): HEAVY,
+    ("gc", "--keep", "1"): HEAVY,
+    ("graph", "@last"): HEAVY,
+    ("graph", "demo.greet"): {"httpx", "mcp", "jinja2"},
+    ("skills", "ls"): {"httpx", "mcp", "jinja2"},
+    ("validate",): {"httpx", "mcp", "jinja2"},
+    ("doctor",): {"httpx", "mcp", "jinja2"},
+    CLEAN: HEAVY,
+}
+
+
+def shipped_skill(project: Any) -> None:
+    """`demo.clean` calls a shipped function through files without any warning, whose places would be looked up."""
+    project.capability("demo.text.clean", "normalize")
+    binding = project.root / "bindings/local/demo.text.clean/demo_text_clean.yaml"
+    binding.write_text(binding.read_text().replace("service: demo", "service: shipped"))
+    project.write(
+        "services/local/shipped.yaml", "id: shipped\nkind: pythoncall\nmodule: cogcli.official.text\n"
+    )
+    project.skill(
+        "demo.clean",
+        "- {id: clean, uses: demo.text.clean, input: {text: inputs.text}, output: {text: outputs.text}}",
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string, required: true}}",
+    )
+
+
+def imported(project: Any, command: tuple[str, ...]) -> set[str]:
+    """Top-level names of all modules that a command imports."""
+    script = "import sys; from cogcli.__main__ import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", script, *command],
+        cwd=project.root, env=project.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    lines = [line for line in done.stderr.split("\n") if line.startswith("import time:")][1:]
+    names = (line.rpartition("|")[2].strip() for line in lines)
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("command", FORBIDDEN, ids=" ".join)
+def test_a_command_imports_only_what_it_needs(demo: Any, command: tuple[str, ...]) -> None:
+    shipped_skill(demo)
+    demo.run(*GREET).assert_ok()
+    demo.run(*CLEAN).assert_ok()
+    assert not imported(demo, command) & FORBIDDEN[command]
+
+
+def test_the_version_needs_nothing_but_the_standard_library(demo: Any) -> None:
+    names = imported(demo, ("--version",))
+    assert names <= set(sys.stdlib_module_names) | {"cogcli", "sitecustomize", "_distutils_hack"}
+    assert not names & {"typing", "re", "importlib.metadata", "dataclasses"}
+
+
+def test_a_warm_run_reads_compiled_specs(demo: Any) -> None:
+    demo.run(*GREET).assert_ok()
+    assert (demo.home / ".cache" / "cogcli" / "specs.db").is_file()

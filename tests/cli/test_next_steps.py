@@ -1,0 +1,76 @@
+"""After an error comes a command that can be pasted: what was meant, or where to look (cli.md 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+MEANT = {
+    ("run", "demo.gret", "-p", "text=a b"): "cogcli run demo.greet -p 'text=a b'",
+    ("trace", "demo.gret", "-p", "text=x"): "cogcli trace demo.greet -p text=x",
+    ("run", "demo.greet", "--inputfile", "a.json"): "cogcli run demo.greet --input-file a.json",
+    ("run", "demo.greet", "--inputfile=a.json"): "cogcli run demo.greet --input-file=a.json",
+    ("run", "demo.greet", "-p", "txt=x"): "cogcli run demo.greet -p text=x",
+    ("lss", "--all"): "cogcli ls --all",
+    ("ls", "--outcome", "eror"): "cogcli ls --outcome error",
+    ("config", "show", "max_worker"): "cogcli config show max_workers",
+    ("explain", "ref.unwriten"): "cogcli explain ref.unwritten",
+    ("run", "demo.greet", "-p", "text=x", "--bind", "demo.text.uper=b"):
+        "cogcli run demo.greet -p text=x --bind demo.text.upper=b",
+}  # fmt: skip
+LOOK = {
+    ("run", "xylograph.qqq"): "cogcli skills ls",
+    ("run", "demo.greet", "--input", "{text"): "cogcli help inputs",
+    ("run", "demo.greet", "--input-file", "skills"): "cogcli help inputs",
+    ("run", "demo.greet"): "cogcli explain input.missing",
+    ("run", "demo.greet", "-p", "text=x", "--runs-dir", "/dev/null/x"): "cogcli doctor",
+    ("run", "demo.greet", "--seed", "x"): "cogcli run --help",
+    ("rnu",): "cogcli --help",
+}
+
+
+@pytest.mark.parametrize("command", MEANT, ids=" ".join)
+def test_what_was_meant_is_offered_with_the_users_own_words(demo: Any, command: tuple[str, ...]) -> None:
+    assert demo.run(*command).assert_exit(2).err.split("next: ")[1].splitlines()[0] == MEANT[command]
+
+
+@pytest.mark.parametrize("command", LOOK, ids=" ".join)
+def test_else_the_place_to_look_is(demo: Any, command: tuple[str, ...]) -> None:
+    assert f"next: {LOOK[command]}\n" in demo.run(*command).err
+
+
+def test_a_secret_that_was_typed_is_not_printed_again(demo: Any) -> None:
+    result = demo.run("run", "demo.gret", "-p", "api_key=sentinel-4711").assert_exit(2)
+    assert "sentinel" not in result.err
+    assert "next: cogcli skills ls" in result.err
+
+
+def test_capabilities_that_flags_name_must_be_used(demo: Any) -> None:
+    for flag, value in (("--bind", "demo.text.none=x"), ("--confirm", "demo.text.none")):
+        result = demo.run("run", "demo.greet", "-p", "text=x", flag, value, "--json").assert_exit(2)
+        assert result.json["error"]["code"] == "usage.value"
+    assert not demo.episodes
+    demo.run("run", "demo.review", "-p", "text=x", "--confirm", "demo.text.upper").assert_exit(1)
+
+
+def test_an_error_of_the_command_line_names_its_command(demo: Any) -> None:
+    assert demo.run("run", "demo.greet", "--seed", "x", "--json").json["command"] == "run"
+    assert demo.run("skills", "lss", "--json").json["command"] == "skills"
+
+
+def test_an_empty_word_is_an_unset_variable_and_not_the_newest_episode(demo: Any) -> None:
+    demo.run("run", "demo.greet", "-p", "text=x").assert_ok()
+    for command in (("trace", ""), ("state", "show", ""), ("verify", "")):
+        assert "is a variable unset?" in demo.run(*command).assert_exit(2).err
+    assert "is a variable unset?" in demo.run("run", "demo.greet", "--input-file", "").assert_exit(2).err
+
+
+def test_what_the_doctor_finds_is_an_error_with_a_code(demo: Any) -> None:
+    demo.write("taken", "x")
+    body = demo.run("doctor", "--runs-dir", "taken", "--json").assert_exit(1).json
+    assert (body["error"]["code"], body["error"]["hint"]) == (
+        "doctor.found",
+        "choose another with --runs-dir",
+    )
+    assert demo.run("doctor", "--strict", "--json").assert_exit(1).json["error"]["code"] == "doctor.found"

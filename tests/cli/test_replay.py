@@ -1,0 +1,112 @@
+"""`replay`: the engine tells the same story again from the log alone, or the first difference is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COGCLI = str(Path(sys.executable).parent / "cogcli")
+SAMPLES = Path(__file__).resolve().parents[2] / "docs/samples"
+RUNS: dict[str, list[str]] = {
+    "text.brief": ["-p", f"text=@{SAMPLES}/release-notes.md"],
+    "text.profile": ["-p", f"text=@{SAMPLES}/release-notes.md"],
+    "text.risks": ["-p", f"text=@{SAMPLES}/release-notes.md"],
+    "text.language": ["-p", f"text=@{SAMPLES}/release-notes.md"],
+    "text.summarize": ["-p", f"text=@{SAMPLES}/release-notes.md"],
+    "doc.review": ["-p", f"path={SAMPLES}/release-notes.md"],
+    "pdf.brief": ["-p", f"path={SAMPLES}/trial-report.pdf"],
+    "web.brief": ["-p", f"html=@{SAMPLES}/notice.html"],
+    "data.check": ["-p", f"data=@{SAMPLES}/orders.json", "-p", f"schema=@{SAMPLES}/orders.schema.json"],
+    "table.summary": [
+        "-p",
+        f"text=@{SAMPLES}/arrivals.csv",
+        "-p",
+        "measure=tonnes",
+        "-p",
+        "group_by=harbour",
+    ],
+}
+
+
+@pytest.mark.parametrize("skill", sorted(RUNS))
+def test_every_shipped_skill_replays_the_same(project: Any, skill: str) -> None:
+    project.run("run", skill, *RUNS[skill], "-q").assert_ok()
+    replay = project.run("replay", "@last", "--json").assert_ok().json["replay"]
+    assert replay["equal"]
+    assert replay["difference"] is None
+
+
+def test_a_failed_run_replays_the_same(demo: Any) -> None:
+    demo.run("run", "demo.review", "-p", "text=hi", "-q").assert_exit(1)
+    demo.run("replay", "@last").assert_ok()
+
+
+def test_a_vetoed_run_replays_the_same(project: Any) -> None:
+    project.run("run", "doc.digest", "-p", "path=/root/.ssh/id_rsa", "-q").assert_exit(4)
+    project.run("replay", "@last").assert_ok()
+
+
+def test_an_aborted_run_replays_to_where_it_was_cut(demo: Any) -> None:
+    demo.services(
+        "import time\n\ndef nap(text: str) -> dict[str, object]:\n    time.sleep(30)\n    return {'text': text}\n"
+    )
+    demo.capability("demo.text.nap", "nap")
+    demo.skill("demo.sleepy", "- {id: nap, uses: demo.text.nap, input: {text: {$literal: x}}}")
+    command = [COGCLI, "run", "demo.sleepy", "-q"]
+    process = subprocess.Popen(command, cwd=demo.root, env=demo.env, stderr=subprocess.DEVNULL)
+    while not list(demo.root.glob(".cogcli/episodes/*/events.jsonl")):
+        time.sleep(0.05)
+    time.sleep(0.4)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    assert process.wait(10) == 130
+    demo.run("replay", "@last").assert_ok()
+
+
+def test_a_mailed_episode_replays_with_no_project_around_it(demo: Any, tmp_path: Path) -> None:
+    episode = demo.run("run", "demo.greet", "-p", "text=hi", "--json", "-q").assert_ok().json["dir"]
+    away = tmp_path / "mailed" / Path(episode).name
+    shutil.copytree(demo.root / episode, away)
+    shutil.rmtree(demo.root / "skills")
+    demo.run("replay", str(away)).assert_ok()
+
+
+def test_a_changed_binding_is_named_with_its_step(demo: Any) -> None:
+    demo.run("run", "demo.greet", "-p", "text=hi", "-q").assert_ok()
+    binding = next((demo.root / "bindings/local/demo.text.upper").glob("*.yaml"))
+    binding.write_text(binding.read_text() + "# edited\n")
+    result = demo.run("replay", "@last", "--json").assert_exit(1).json
+    assert result["error"]["code"] == "replay.differs"
+    assert result["replay"]["difference"]["step_id"]
+    assert result["replay"]["changed_specs"] == ["binding:demo_text_upper"]
+
+
+def test_another_answer_in_the_log_is_the_first_difference(demo: Any) -> None:
+    episode = demo.run("run", "demo.greet", "-p", "text=hi", "--json", "-q").assert_ok().json["dir"]
+    log = demo.root / episode / "events.jsonl"
+    lines = log.read_text().splitlines()
+    index = next(n for n, line in enumerate(lines) if '"step.completed"' in line)
+    event = json.loads(lines[index])
+    event["payload"]["writes"][0]["value"] = "forged"
+    lines[index] = json.dumps(event, separators=(",", ":"))
+    log.write_text("\n".join(lines) + "\n")
+    difference = demo.run("replay", "@last", "--json").assert_exit(1).json["replay"]["difference"]
+    assert difference["seq"] == index
+    assert "writes" in difference["what"]
+
+
+def test_a_moment_is_the_projection_of_the_events_up_to_it(demo: Any) -> None:
+    demo.run("run", "demo.greet", "-p", "text=hi", "-q").assert_ok()
+    early = demo.run("replay", "@last", "--at", "1").assert_ok().json
+    assert early["outcomes"]["status"] == "pending"
+    assert all(step["status"] == "pending" for step in early["plan"]["steps"])
+    demo.run("replay", "@last", "--at", "999").assert_exit(2)

@@ -1,0 +1,229 @@
+"""`resume`: a run that stopped goes on in its own log; what was answered is not called again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COGCLI = str(Path(sys.executable).parent / "cogcli")
+SOURCE = """
+import os
+import time
+
+def _wait(name: str) -> None:
+    with open("ledger", "a") as ledger:
+        ledger.write(name + "\\n")
+    while os.path.exists("hold-" + name):
+        time.sleep(0.05)
+
+def first(text: str) -> dict[str, object]:
+    _wait("first")
+    return {"text": text + "1"}
+
+def second(text: str) -> dict[str, object]:
+    _wait("second")
+    return {"text": text + "2"}
+
+def refuse(text: str) -> dict[str, object]:
+    return {"allowed": False, "reason": "somebody has to look"}
+"""
+STEPS = """
+- {id: a, uses: demo.text.first, input: {text: inputs.text}, output: {text: vars.a}}
+- {id: b, uses: demo.text.second, input: {text: vars.a}, output: {text: vars.b}}
+- {id: c, uses: demo.text.first, input: {text: vars.b}, output: {text: outputs.text}}
+"""
+
+
+@pytest.fixture
+def stopped(project: Any) -> Any:
+    """A skill of three steps whose second is an effect; `stop` kills a run while it is in a step."""
+    project.services(SOURCE)
+    project.capability("demo.text.first", "first")
+    project.capability("demo.text.second", "second")
+    _declare(project, "side_effects: true, idempotent: false")
+    project.skill(
+        "demo.three", STEPS, inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string, required: true}}",
+    )  # fmt: skip
+    return project
+
+
+def _declare(project: Any, properties: str, extra: str = "") -> None:
+    project.write(
+        "capabilities/demo.text.second.yaml",
+        'id: demo.text.second\nversion: "1.0.0"\ndescription: The second.\n'
+        "inputs: {text: {type: string, required: true}}\noutputs: {text: {type: string, required: true}}\n"
+        f"properties: {{{properties}}}\n{extra}",
+    )
+
+
+def _kill_in(project: Any, name: str, *flags: str) -> None:
+    """Kill a run of `demo.three` while it is in a step."""
+    hold = project.write(f"hold-{name}", "")
+    command = [COGCLI, "run", "demo.three", "-p", "text=x", "-q", *flags]
+    process = subprocess.Popen(command, cwd=project.root, env=project.env)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and f"{name}\n" not in _ledger(project):
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    hold.unlink()
+
+
+def _ledger(project: Any) -> list[str]:
+    file = project.root / "ledger"
+    return file.read_text().splitlines(keepends=True) if file.exists() else []
+
+
+def _events(project: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project.episode / "events.jsonl").read_text().splitlines()]
+
+
+def _clean(project: Any) -> None:
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+
+
+def test_a_killed_run_goes_on_without_calling_again_what_answered(stopped: Any) -> None:
+    _declare(stopped, "side_effects: true, idempotent: true")
+    _kill_in(stopped, "second")
+    assert stopped.run("resume", "@last", "-q").assert_ok().json == {"text": "x121"}
+    assert _ledger(stopped) == ["first\n", "second\n", "second\n", "first\n"]
+    _clean(stopped)
+
+
+def test_resume_keeps_ids_and_the_start(stopped: Any) -> None:
+    _declare(stopped, "side_effects: false")
+    _kill_in(stopped, "second")
+    before = _events(stopped)[0]
+    stopped.run("resume", "@last", "-q").assert_ok()
+    state = json.loads((stopped.episode / "state.json").read_text())
+    assert state["episode"]["run_id"] == before["run_id"]
+    assert state["episode"]["started_at"] == before["timestamp"]
+    assert sum(event["event_type"] == "run.started" for event in _events(stopped)) == 1
+
+
+def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
+    _kill_in(stopped, "second")
+    result = stopped.run("resume", "@last", "--json", "-q").assert_exit(5).json
+    assert result["error"]["code"] == "effect.in-doubt"
+    assert _ledger(stopped) == ["first\n", "second\n"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "code", "calls"),
+    [("rerun", 0, 2), ("skip", 1, 1), ("fail", 1, 1)],
+    ids=["rerun", "skip", "fail"],
+)
+def test_a_person_decides_about_an_effect_in_doubt(stopped: Any, choice: str, code: int, calls: int) -> None:
+    _kill_in(stopped, "second")
+    stopped.run("resume", "@last", "-q").assert_exit(5)
+    stopped.run("resume", "@last", "--in-doubt", choice, "-q").assert_exit(code)
+    assert _ledger(stopped).count("second\n") == calls
+    stopped.run("verify", "@last").assert_ok()
+
+
+def test_a_changed_spec_is_named_and_refused_unless_allowed(stopped: Any) -> None:
+    _declare(stopped, "side_effects: false")
+    _kill_in(stopped, "second")
+    binding = stopped.root / "bindings/local/demo.text.second/demo_text_second.yaml"
+    binding.write_text(binding.read_text() + "# edited\n")
+    result = stopped.run("resume", "@last", "--json", "-q").assert_exit(3).json
+    assert result["error"]["code"] == "resume.changed-specs"
+    assert "demo_text_second" in result["error"]["message"]
+    stopped.run("resume", "@last", "--allow-changed-specs", "-q").assert_ok()
+
+
+def test_a_run_waits_for_approval_and_goes_on_in_another_process(stopped: Any) -> None:
+    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    assert _ledger(stopped) == ["first\n"]
+    stopped.run("resume", "@last", "-q").assert_exit(5)
+    stopped.run(
+        "resume", "@last", "--approve", "demo.text.second", "--by", "ana", "--reason", "looked at it", "-q"
+    ).assert_ok()
+    assert _ledger(stopped) == ["first\n", "second\n", "first\n"]
+    granted = [event for event in _events(stopped) if event["event_type"] == "approval.granted"]
+    assert [(event["agent_id"], event["payload"]["reason"]) for event in granted] == [
+        ("human:ana", "looked at it")
+    ]
+    assert sum(event["event_type"] == "approval.requested" for event in _events(stopped)) == 1
+    _clean(stopped)
+
+
+def test_a_rejection_vetoes_the_step(stopped: Any) -> None:
+    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    result = (
+        stopped.run("resume", "@last", "--reject", "demo.text.second", "--json", "-q").assert_exit(4).json
+    )
+    assert result["error"]["code"] == "safety.rejected"
+    assert _ledger(stopped) == ["first\n"]
+    _clean(stopped)
+
+
+def test_an_approval_of_something_nobody_asked_for_is_refused(stopped: Any) -> None:
+    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    result = (
+        stopped.run("resume", "@last", "--approve", "demo.text.third", "--json", "-q").assert_exit(2).json
+    )
+    assert result["error"]["code"] == "episode.unknown-approval"
+
+
+def test_an_approval_does_not_hold_for_another_input(stopped: Any) -> None:
+    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    skill = stopped.root / "skills/local/demo/three/skill.yaml"
+    skill.write_text(
+        skill.read_text().replace(
+            "{text: vars.a}, output: {text: vars.b}", "{text: inputs.text}, output: {text: vars.b}"
+        )
+    )
+    result = (
+        stopped.run(
+            "resume", "@last", "--approve", "demo.text.second", "--allow-changed-specs", "--json", "-q"
+        )
+        .assert_exit(5)
+        .json
+    )
+    assert result["error"]["code"] == "policy.approval"
+    assert "second\n" not in _ledger(stopped)
+
+
+def test_an_output_withheld_by_a_post_gate_is_used_without_a_second_call(stopped: Any) -> None:
+    stopped.write(
+        "capabilities/demo.gate.person.yaml",
+        'id: demo.gate.person\nversion: "1.0.0"\ndescription: Asks for a person.\n'
+        "inputs: {text: {type: string}}\noutputs: {allowed: {type: boolean, required: true}, reason: {type: string}}\n"
+        "properties: {side_effects: false}\n",
+    )
+    stopped.write(
+        "bindings/local/demo.gate.person/gate.yaml",
+        "id: gate_person\ncapability: demo.gate.person\nservice: demo\nprotocol: pythoncall\noperation: refuse\n"
+        "request: {text: input.text}\nresponse: {allowed: response.allowed, reason: response.reason}\n",
+    )
+    gate = "safety: {mandatory_post_gates: [{capability: demo.gate.person, on_fail: require_human}]}\n"
+    _declare(stopped, "side_effects: true, idempotent: false", gate)
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    assert _ledger(stopped) == ["first\n", "second\n"]
+    stopped.run("resume", "@last", "--approve", "demo.gate.person", "-q").assert_ok()
+    assert _ledger(stopped) == ["first\n", "second\n", "first\n"]
+    _clean(stopped)
+
+
+def test_a_sealed_episode_is_not_resumed(stopped: Any) -> None:
+    _declare(stopped, "side_effects: false")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
+    before = (stopped.episode / "events.jsonl").read_bytes()
+    assert (
+        stopped.run("resume", "@last", "--json", "-q").assert_exit(2).json["error"]["code"]
+        == "episode.sealed"
+    )
+    assert (stopped.episode / "events.jsonl").read_bytes() == before

@@ -1,0 +1,105 @@
+"""Configuration: precedence, origins, positions, trust."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def test_flag_beats_environment_beats_project_beats_user(demo: Any) -> None:
+    user = demo.home / ".config" / "cogcli" / "config.toml"
+    user.parent.mkdir(parents=True)
+    user.write_text("max_workers = 2\nstep_timeout = 5\n")
+    demo.write("cogcli.toml", "# ours\nmax_workers = 4\n")
+    origin = ("config", "show", "max_workers", "--origin")
+    assert demo.run(*origin).assert_ok().out == "max_workers = 4   cogcli.toml:2\n"
+    assert demo.run(*origin, env={"COGCLI_MAX_WORKERS": "6"}).out == "max_workers = 6   COGCLI_MAX_WORKERS\n"
+    assert demo.run("config", "show", "step_timeout").out == "5\n"
+    assert demo.run("config", "show", "durability", "--origin").out == "durability = process   default\n"
+    demo.run("run", "demo.greet", "-p", "text=hi", "--max-workers", "3", "-q").assert_ok()
+    (line, *_) = (demo.episode / "events.jsonl").read_text().splitlines()
+    assert '"max_workers":3' in line
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("\nmax_worker = 4\n", 2, "unknown key `max_worker`"),
+        ("max_workers = 0\n", 1, "a whole number from 1 to 256"),
+        ("max_workers = true\n", 1, "expected"),
+        ("trust_level = 'elevated'\n", 1, "cannot raise trust"),
+        ("durability = 'proces'\n", 1, "one of process"),
+        ("max_workers = \n", 1, "not TOML"),
+        ("[run]\nx = 1\n", 1, "unknown key `run`"),
+    ],
+)
+def test_a_wrong_line_is_told_with_its_place(demo: Any, text: str, line: int, says: str) -> None:
+    demo.write("cogcli.toml", text.encode())
+    error = demo.run("run", "demo.greet", "-p", "text=hi", "--json").assert_exit(3).json["error"]
+    assert (error["code"], error["file"], error["line"]) == ("config.key", "cogcli.toml", line)
+    assert says in error["message"]
+    assert demo.episodes == []
+    assert "config.key" in demo.run("config", "show").assert_ok().err
+    demo.run("doctor").assert_exit(1)
+    demo.run("ls").assert_ok()
+
+
+def test_a_wrong_environment_variable_is_a_usage_error(demo: Any) -> None:
+    assert (
+        "COGCLI_MAX_WORKERS"
+        in demo.run("config", "show", env={"COGCLI_MAX_WORKERS": "many"}).assert_exit(2).err
+    )
+
+
+def test_registries_of_all_sources_add_up_and_later_wins(demo: Any, tmp_path: Any) -> None:
+    for name in ("one", "two"):
+        folder = tmp_path / name / "skills/local/demo/greet"
+        folder.mkdir(parents=True)
+        text = (demo.root / "skills/local/demo/greet/skill.yaml").read_text()
+        (folder / "skill.yaml").write_text(text.replace("The skill demo.greet.", f"From {name}."))
+    described = ("skills", "show", "demo.greet", "--json")
+    first, second = str(tmp_path / "one"), str(tmp_path / "two")
+    assert (
+        demo.run(*described, "--registry", first, "--registry", second).json["spec"]["description"]
+        == "From two."
+    )
+    assert (
+        demo.run(*described, "--registry", first, env={"COGCLI_REGISTRY": second}).json["spec"]["description"]
+        == "From one."
+    )
+    shadows = demo.run(*described, "--registry", first).json["spec"]["shadows"]
+    assert shadows == ["skills/local/demo/greet/skill.yaml"]
+
+
+def test_an_untrusted_project_starts_nothing_until_it_is_trusted(demo: Any) -> None:
+    del demo.env["COGCLI_TRUST_PROJECT"]
+    run = ("run", "demo.greet", "-p", "text=hi", "-q")
+    result = demo.run(*run).assert_exit(3)
+    assert "service.untrusted" in result.err
+    assert demo.run("config", "trust").assert_ok().out == f"{demo.root}\n"
+    demo.run(*run).assert_ok()
+    demo.write("services/local/more.yaml", "id: more\nkind: pythoncall\nmodule: more\n")
+    assert "service.untrusted" in demo.run(*run).assert_exit(3).err
+    demo.run("config", "trust").assert_ok()
+    demo.run(*run).assert_ok()
+    demo.run("config", "trust", "--revoke").assert_ok()
+    demo.run(*run).assert_exit(3)
+
+
+def test_the_trust_store_is_private_and_outside_the_project(demo: Any) -> None:
+    demo.run("config", "trust").assert_ok()
+    store = demo.home / ".config" / "cogcli" / "trust.json"
+    assert store.stat().st_mode & 0o077 == 0
+    store.write_text("{broken")
+    del demo.env["COGCLI_TRUST_PROJECT"]
+    demo.run("run", "demo.greet", "-p", "text=hi").assert_exit(3)
+
+
+def test_episodes_live_where_the_flag_then_the_environment_says(demo: Any) -> None:
+    where = ("config", "show", "runs_dir", "--origin")
+    assert demo.run(*where).out == "runs_dir = .cogcli/episodes   project\n"
+    assert demo.run(*where, env={"COGCLI_RUNS_DIR": "a"}).out == "runs_dir = a   COGCLI_RUNS_DIR\n"
+    assert (
+        demo.run(*where, "--runs-dir", "b", env={"COGCLI_RUNS_DIR": "a"}).out == "runs_dir = b   --runs-dir\n"
+    )

@@ -1,0 +1,173 @@
+"""A real terminal: the live display, its end, signals, and a cursor that comes back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pexpect = pytest.importorskip("pexpect")
+pyte = pytest.importorskip("pyte")
+if sys.platform == "win32":
+    pytest.skip("no pseudo-terminals here", allow_module_level=True)
+
+COGCLI = str(Path(sys.executable).parent / "cogcli")
+SLOW = """
+import time
+
+def wait(text: str) -> dict[str, object]:
+    time.sleep(float(text))
+    return {"text": text}
+"""
+
+
+class Terminal:
+    """A command on a pseudo-terminal of a given size, drawn on a screen."""
+
+    def __init__(self, project: Any, *arguments: str, rows: int = 24, columns: int = 80) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+        self.process = pexpect.spawn(COGCLI, list(arguments), cwd=str(project.root), env=project.env,
+                                     dimensions=(rows, columns), timeout=30)  # fmt: skip
+
+    def until(self, text: str) -> None:
+        """Draw until the screen shows a text."""
+        end = time.monotonic() + 20
+        while text not in "\n".join(self.screen.display):
+            assert time.monotonic() < end, "\n".join(self.screen.display)
+            self._draw()
+
+    def finish(self) -> str:
+        """Draw to the end; the final screen."""
+        while self._draw():
+            pass
+        self.process.close()
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
+
+    def _draw(self) -> bool:
+        try:
+            data = self.process.read_nonblocking(4096, timeout=1)
+        except pexpect.EOF:
+            return False
+        except pexpect.TIMEOUT:
+            return True
+        self.raw += data
+        self.stream.feed(data)
+        return True
+
+
+def slow(project: Any, *seconds: str) -> None:
+    """`demo.slow` waits in each of its steps."""
+    project.services(SLOW)
+    project.capability("demo.text.wait", "wait")
+    steps = "\n".join(
+        f'- {{id: w{n}, uses: demo.text.wait, input: {{text: {{$literal: "{s}"}}}}, output: {{text: outputs.t{n}}}}}'
+        for n, s in enumerate(seconds)
+    )
+    outputs = ", ".join(f"t{n}: {{type: string}}" for n in range(len(seconds)))
+    project.skill("demo.slow", steps, outputs=f"{{{outputs}}}")
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(24, 80), (34, 120), (20, 40)])
+def test_the_live_display_shows_running_steps_and_leaves_final_lines(
+    project: Any, rows: int, columns: int
+) -> None:
+    slow(project, "0.1", "1.5")
+    terminal = Terminal(project, "run", "demo.slow", rows=rows, columns=columns)
+    terminal.until("● w1")
+    assert "✓ w0" in "\n".join(terminal.screen.display)
+    final = terminal.finish()
+    assert terminal.process.exitstatus == 0
+    assert "✓ w1" in final
+    assert "●" not in final
+    assert '"t1": "1.5"' in final
+    assert final.count("✓ w0") == 1
+    assert not terminal.screen.cursor.hidden
+
+
+def test_a_display_that_is_too_tall_shows_what_runs_and_a_count(project: Any) -> None:
+    slow(project, *["0.05"] * 30, "1.5")
+    terminal = Terminal(project, "run", "demo.slow", rows=12)
+    terminal.until("30 of 31 done")
+    assert "● w30" in "\n".join(terminal.screen.display)
+    terminal.finish()
+    assert terminal.process.exitstatus == 0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_says_what_happens_and_the_cursor_comes_back(project: Any, times: int) -> None:
+    slow(project, "0.1", "30")
+    terminal = Terminal(project, "run", "demo.slow")
+    terminal.until("● w1")
+    terminal.process.sendintr()
+    terminal.until("stopping, up to 5s for running calls (Ctrl-C again: now)")
+    begun = time.monotonic()
+    if times == 2:
+        terminal.process.sendintr()
+    final = terminal.finish()
+    assert time.monotonic() - begun < (1.5 if times == 2 else 7)
+    assert terminal.process.exitstatus == 130, final
+    assert "aborted in" in final
+    assert not terminal.screen.cursor.hidden
+    project.run("verify").assert_ok()
+
+
+def test_sigterm_gives_the_cursor_back(project: Any) -> None:
+    slow(project, "0.1", "30")
+    terminal = Terminal(project, "run", "demo.slow")
+    terminal.until("● w1")
+    terminal.process.kill(15)
+    final = terminal.finish()
+    assert terminal.process.exitstatus == 143, final
+    assert not terminal.screen.cursor.hidden
+
+
+def test_no_color_and_dumb_terminals_get_no_escape(demo: Any) -> None:
+    for more in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        demo.env = {**demo.env, "NO_COLOR": "", **more}
+        terminal = Terminal(demo, "trace", "demo.greet", "-p", "text=hi")
+        terminal.finish()
+        assert b"\x1b" not in terminal.raw
+
+
+def test_reading_from_the_terminal_is_announced(demo: Any) -> None:
+    terminal = Terminal(demo, "run", "demo.greet", "-p", "text=@-")
+    terminal.until("reading from the terminal; end with Ctrl-D")
+    terminal.process.sendline("typed")
+    terminal.process.sendeof()
+    assert '"text": "TYPED\\n"' in terminal.finish()
+
+
+@pytest.mark.parametrize(("typed", "left"), [("y", 0), ("", 1), ("n", 1), (None, 1)])
+def test_clearing_away_asks_and_takes_everything_but_yes_for_no(
+    demo: Any, typed: str | None, left: int
+) -> None:
+    demo.run("run", "demo.greet", "-p", "text=hi", "-q").assert_ok()
+    terminal = Terminal(demo, "gc", "--keep", "0")
+    terminal.until("remove 1 episode")
+    if typed is None:
+        terminal.process.sendeof()
+    else:
+        terminal.process.sendline(typed)
+    final = terminal.finish()
+    assert terminal.process.exitstatus == 0
+    assert ("nothing was removed" in final) is bool(left)
+    assert len(demo.episodes) == left
+
+
+def test_a_run_is_followed_live(project: Any) -> None:
+    slow(project, "0.1", "2.5")
+    run = Terminal(project, "run", "demo.slow")
+    run.until("● w1")
+    terminal = Terminal(project, "trace", "--follow")
+    terminal.until("● w1")
+    final = terminal.finish()
+    run.finish()
+    assert terminal.process.exitstatus == 0
+    assert "✓ w1" in final
+    assert "2 of 2 done" in final
+    assert not terminal.screen.cursor.hidden

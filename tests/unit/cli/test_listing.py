@@ -1,0 +1,61 @@
+"""Lists in five formats, inert in spreadsheets, on one line each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from cogcli.cli.context import Context
+from cogcli.cli.listing import Column, show
+from cogcli.cli.parse import parse
+from cogcli.cli.streams import Screen
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "=HYPERLINK(1)", "note": 'a "b", c', "n": -5},
+    {"name": "+1", "note": "x\ty\nz", "n": None},
+    {"name": "@SUM", "note": ["p", "q"], "n": True},
+    {"name": "-1", "note": {"k": "v|w"}, "n": 1.5},
+]
+COLUMNS = [Column("name"), Column("note"), Column("n")]
+
+
+def listed(capsys: pytest.CaptureFixture[str], *flags: str, environ: dict[str, str] | None = None) -> str:
+    context = Context(parse(["ls", *flags]), Screen(environ or {}), {})
+    show(context, COLUMNS, ROWS)
+    return capsys.readouterr().out
+
+
+def test_no_cell_of_a_csv_is_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.reader(io.StringIO(listed(capsys, "--format", "csv"))))
+    assert rows[0] == ["name", "note", "n"]
+    assert [row[0] for row in rows[1:]] == ["'=HYPERLINK(1)", "'+1", "'@SUM", "'-1"]
+    assert rows[1][1:] == ['a "b", c', "'-5"]
+    assert all(len(row) == 3 for row in rows)
+
+
+def test_tsv_has_a_header_only_where_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = listed(capsys)
+    assert plain.split("\n")[1] == "+1\tx\\ty\\nz\t"
+    assert listed(capsys, "--header") == "name\tnote\tn\n" + plain
+    assert listed(capsys, "--format", "tsv") == plain
+
+
+def test_jsonl_is_the_rows_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [json.loads(line) for line in listed(capsys, "--format", "jsonl").splitlines()] == ROWS
+
+
+def test_markdown_keeps_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = listed(capsys, "--format", "md").splitlines()
+    assert lines[0] == "| name | note | n |"
+    assert lines[-1] == "| -1 | k=v\\|w | 1.5 |"
+
+
+@pytest.mark.parametrize("columns", [20, 30, 80])
+def test_a_table_never_exceeds_the_terminal(capsys: pytest.CaptureFixture[str], columns: int) -> None:
+    out = listed(capsys, environ={"COGCLI_FORCE_TTY": str(columns), "NO_COLOR": "1"})
+    assert all(len(line) <= columns for line in out.splitlines())
+    assert len(out.splitlines()) == len(ROWS) + 1
