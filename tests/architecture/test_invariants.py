@@ -1,0 +1,65 @@
+"""The invariants of docs/architecture.md that are about who may touch what."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "cogcli"
+
+
+def _calls(path: Path) -> set[str]:
+    """The names of methods and functions that a module calls."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {
+        function.attr if isinstance(function, ast.Attribute) else function.id
+        for function in functions
+        if isinstance(function, ast.Attribute | ast.Name)
+    }
+
+
+def _imports(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
+def test_every_test_named_in_the_architecture_exists() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_[a-z0-9_]+)`", page))
+    defined = {
+        match
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for match in re.findall(r"^def (test_[a-z0-9_]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert len(named) >= 10
+    assert named <= defined
+
+
+def test_one_function_reaches_the_runner() -> None:
+    callers = {path.name for path in (PACKAGE / "engine").glob("*.py") if "attempt" in _calls(path)}
+    assert callers == {"call.py"}
+
+
+def test_only_the_coordinators_side_reduces_or_appends() -> None:
+    reducing = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if {"cogcli.mapping.apply.apply", "cogcli.mapping.apply.write_value"} & _imports(path)
+    }
+    assert reducing == {
+        "engine/context.py",
+        "engine/control.py",
+        "episode/project.py",
+        "episode/rebuild.py",
+        "mapping/outputs.py",
+    }
+    for path in [*(PACKAGE / "bindings").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:
+        assert not any(name.startswith(("cogcli.state", "cogcli.events")) for name in _imports(path)), path

@@ -1,0 +1,131 @@
+"""Imports, parsed from the source: they point down the floors, and pure rooms touch nothing of the outside world."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "cogcli"
+FLOORS = {
+    "core": 1,
+    "specs": 2,
+    "state": 3,
+    "events": 3,
+    "mapping": 4,
+    "governance": 5,
+    "engine": 6,
+    "bindings": 6,
+    "episode": 6,
+    "context": 6,
+    "agent": 6,
+    "models": 6,
+    "stores": 6,
+    "report": 6,
+    "scale": 6,
+    "cognition": 7,
+    "app": 8,
+    "cli": 9,
+}
+PURE = ("state", "events", "mapping", "governance", "report")
+IMPURE = {
+    "os", "io", "pathlib", "tempfile", "shutil", "subprocess", "socket", "ssl", "http", "urllib", "httpx", "requests",
+    "threading", "multiprocessing", "concurrent", "asyncio", "random", "secrets", "uuid", "sqlite3", "signal",
+}  # fmt: skip
+WORDS_MAY = {"time"}
+"""`report/words.py` formats times; it never asks for the current one (tested below)."""
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if "registry" not in path.parts)
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def imports(path: Path, *, typing_too: bool = True) -> Iterator[str]:
+    """Every module a file imports, inside functions too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    hidden = set() if typing_too else {id(node) for node in _typing_only(tree)}
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+            if node.module == "cogcli":
+                yield from (f"cogcli.{name.name}" for name in node.names)
+
+
+def _typing_only(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            for inner in node.body:
+                yield from ast.walk(inner)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path: Path) -> None:
+    own = room(path)
+    if own in ("", "official"):
+        return
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "cogcli" or len(parts) < 2 or parts[1] not in FLOORS:
+            continue
+        other = parts[1]
+        assert other == own or FLOORS[other] < FLOORS[own], f"{own} (floor {FLOORS[own]}) imports {name}"
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert rooms - {"official"} <= set(FLOORS)
+
+
+def test_errors_import_nothing() -> None:
+    assert set(imports(PACKAGE / "core" / "errors.py")) <= {"__future__"}
+
+
+def test_shipped_functions_import_nothing_of_ours() -> None:
+    for path in (PACKAGE / "official").rglob("*.py"):
+        ours = {
+            name
+            for name in imports(path)
+            if name.startswith("cogcli") and not name.startswith("cogcli.official")
+        }
+        assert not ours, path
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_rooms_touch_nothing_outside(name: str) -> None:
+    for path in (PACKAGE / name).rglob("*.py"):
+        found = {module.partition(".")[0] for module in imports(path, typing_too=False)}
+        assert not found & IMPURE, f"{path}: {found & IMPURE}"
+        if path.name != "words.py":
+            assert not found & WORDS_MAY, f"{path}: {found & WORDS_MAY}"
+
+
+def test_words_never_ask_for_the_time() -> None:
+    source = (PACKAGE / "report" / "words.py").read_text(encoding="utf-8")
+    assert not any(call in source for call in ("time.time(", "time.monotonic(", "time.sleep(", "localtime()"))
+
+
+def test_importing_the_package_reads_no_environment_and_prints_nothing() -> None:
+    """Module level holds no call to the environment, to files or to print."""
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.If | ast.Import | ast.ImportFrom):
+                continue
+            for part in ast.walk(node):
+                assert not (isinstance(part, ast.Attribute) and part.attr in ("environ", "getenv")), path
+                called = (
+                    part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
+                )
+                assert called not in ("open", "print", "input"), path

@@ -1,0 +1,149 @@
+"""The runs that are killed, each in a directory of its own with a ledger of what really happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+REGISTRY = HERE / "registry"
+COGCLI = str(Path(sys.executable).parent / "cogcli")
+SYSCALLS = (
+    "write", "fdatasync", "fsync", "renameat", "mkdir", "mkdirat", "ftruncate", "unlinkat", "fallocate",
+)  # fmt: skip
+SECRET = "sk-crash-0123456789"
+
+
+class Flow(NamedTuple):
+    """A skill and how an undisturbed run of it ends. `answers`: what is resumed with, until it is finished."""
+
+    name: str
+    exit_code: int
+    answers: tuple[str, ...] = ()
+
+
+FLOWS = (
+    Flow("linear", 0),
+    Flow("parallel", 0),
+    Flow("gate", 4),
+    Flow("nested", 0),
+    Flow("blobs", 0),
+    Flow("approval", 5, ("--approve", "crash.approved")),
+)
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Sandbox:
+    """A project, a runs directory, a ledger and a home that nothing else uses."""
+
+    def __init__(self, root: Path, *, package: Path | None = None) -> None:
+        self.root = root
+        self.runs, self.ledger_file, self.project = root / "runs", root / "ledger", root / "project"
+        self.project.mkdir(parents=True)
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(root / "home"),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CRASH_LEDGER": str(self.ledger_file),
+            **({"CRASH_PACKAGE": str(package)} if package else {}),
+        }
+
+    def flags(self) -> list[str]:
+        return ["--registry", str(REGISTRY), "--runs-dir", str(self.runs), "--json"]
+
+    def asked(self, flow: Flow) -> list[str]:
+        """The arguments of a run."""
+        return ["run", f"crash.{flow.name}", "-p", "text=hello", *self.flags()]
+
+    def launch(self, *arguments: str, at: int = 0, mode: str = "kill", **environment: str) -> Done:
+        """A command whose n-th call that changes something on disk is its last, or fails."""
+        more = {"CRASH_AT": str(at), "CRASH_MODE": mode, **environment}
+        return self._run([sys.executable, str(HERE / "crash_launcher.py"), *arguments], more)
+
+    def strace(self, injected: str, *arguments: str, path: Path | None = None) -> Done:
+        """The installed command under strace; a syscall of any of its threads is killed or fails."""
+        where = ["-P", str(path)] if path else []
+        words = [
+            "strace",
+            "-f",
+            "-qq",
+            "-o",
+            os.devnull,
+            *where,
+            "-e",
+            f"inject={injected}",
+            COGCLI,
+            *arguments,
+        ]
+        return self._run(words, {})
+
+    def command(self, *arguments: str) -> Done:
+        """The command, undisturbed."""
+        if "CRASH_PACKAGE" in self.environment:
+            return self.launch(*arguments)
+        return self._run([COGCLI, *arguments], {})
+
+    def _run(self, words: list[str], environment: dict[str, str]) -> Done:
+        done = subprocess.run(
+            words,
+            cwd=self.project,
+            env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            start_new_session=True,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    @property
+    def episodes(self) -> list[Path]:
+        """Directories of episodes."""
+        return sorted(self.runs.iterdir()) if self.runs.is_dir() else []
+
+    @property
+    def ledger(self) -> list[str]:
+        """The keys of what happened, in order; a line cut short did not."""
+        if not self.ledger_file.exists():
+            return []
+        return [json.loads(line)["key"] for line in self.ledger_file.read_bytes().split(b"\n")[:-1]]
+
+    def files(self) -> set[str]:
+        """Every file outside episodes, ledger and the user's cache."""
+        found = {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
+        return {
+            name for name in found if not name.startswith(("runs/ep_", "home/.cache/")) and name != "ledger"
+        }
+
+    def remove(self) -> None:
+        """Leave nothing."""
+        shutil.rmtree(self.root)
+
+
+def outputs_of(done: Done) -> Any:
+    """What a command answered."""
+    return json.loads(done.out).get("outputs") if done.out else None
+
+
+def warmed(home: Path) -> Path:
+    """A home whose cache knows the registry, for sandboxes to share."""
+    sandbox = Sandbox(home / "warm")
+    sandbox.environment["HOME"] = str(home)
+    for flow in FLOWS:
+        sandbox.command(*sandbox.asked(flow))
+    sandbox.remove()
+    return home

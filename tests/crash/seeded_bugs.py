@@ -1,0 +1,162 @@
+"""Deliberate bugs of the log, as replacements in a copy of the package. Each has to be caught."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import cogcli
+
+PACKAGE = Path(cogcli.__file__).resolve().parent
+
+
+class Bug(NamedTuple):
+    """A bug: what is replaced in which file. Caught by unit tests (`file -k words`), or else by kills of a flow."""
+
+    name: str
+    file: str
+    good: str
+    bad: str
+    test: str = ""
+    flow: str = "linear"
+    kills: range = range(0)
+
+
+BUGS = (
+    Bug(
+        "effect before its intent",
+        "engine/call.py",
+        "    _tell_intent(record, capability, chain)\n"
+        "    answer = yield from _attempts(run, record, capability, chain, values)\n",
+        "    answer = yield from _attempts(run, record, capability, chain, values)\n"
+        "    _tell_intent(record, capability, chain)\n",
+        kills=range(21, 32),
+    ),
+    Bug(
+        "no sync before an effect",
+        "episode/journal.py",
+        "if self._each or (durable and self._syncs):",
+        "if self._each:",
+        test="test_journal.py -k each_durability",
+    ),
+    Bug(
+        "a failed sync tried again as if it had worked",
+        "episode/journal.py",
+        "            fdatasync(self._fd)\n",
+        "            try:\n"
+        "                fdatasync(self._fd)\n"
+        "            except OSError:\n"
+        "                fdatasync(self._fd)\n",
+        test="test_journal.py -k failed_sync",
+    ),
+    Bug(
+        "an unterminated line accepted",
+        "episode/reading.py",
+        "        self.torn = rest\n",
+        "        if rest:\n            yield number + 1, rest\n",
+        test="test_reopening.py -k without_its_newline",
+    ),
+    Bug(
+        "a torn tail appended to",
+        "episode/reopen.py",
+        "        journal.cut(log.end.size)\n",
+        "",
+        test="test_reopening.py -k cut_at_any_byte",
+    ),
+    Bug(
+        "a short write ignored",
+        "episode/folder.py",
+        "    if written == len(data):\n        return\n",
+        "    return\n",
+        test="test_journal.py -k short_write",
+    ),
+    Bug(
+        "what was written in part left in the log",
+        "episode/journal.py",
+        "            os.ftruncate(self._fd, self._size)\n        except OSError:\n            self._final = True\n\n",
+        "            pass\n        except OSError:\n            self._final = True\n\n",
+        test="test_journal.py -k cuts_off",
+    ),
+    Bug(
+        "state before its event",
+        "episode/seal.py",
+        "    evidence = account.evidence\n",
+        "    journal.replace(STATE, to_bytes(document))\n    evidence = account.evidence\n",
+        kills=range(72, 81),
+    ),
+    Bug(
+        "the manifest before the documents",
+        "episode/seal.py",
+        "    journal.replace(LEARN, learned(account))\n",
+        "    journal.replace(MANIFEST, b'{}')\n    journal.replace(LEARN, learned(account))\n",
+        kills=range(58, 68),
+    ),
+    Bug(
+        "a file written in place",
+        "episode/folder.py",
+        "os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)",
+        "os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=self.fd)); "
+        "os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)",
+        kills=range(62, 76),
+    ),
+    Bug(
+        "blob after the event that names it",
+        "episode/blobs.py",
+        "            self._made().replace(name, data, sync=self._sync)\n",
+        "            import threading\n"
+        "            write = lambda: self._made().replace(name, data, sync=self._sync)\n"
+        "            threading.Timer(0.05, write).start()\n",
+        flow="blobs",
+        kills=range(28, 44),
+    ),
+    Bug(
+        "no lock",
+        "episode/reopen.py",
+        "            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            pass\n",
+        test="test_reopening.py -k comes_second",
+    ),
+    Bug(
+        "the clock believed",
+        "episode/journal.py",
+        "if timestamp < self._timestamp:",
+        "if False:",
+        test="test_journal.py -k steps_back",
+    ),
+    Bug(
+        "going on after a failed write",
+        "episode/journal.py",
+        "        if self._failed is not None and not (last and self._made_room()):",
+        "        if False:",
+        test="test_journal.py -k cuts_off",
+    ),
+    Bug(
+        "a blind repetition of what is in doubt",
+        "app/resume.py",
+        'if attempt.effect in ("none", "idempotent") or choice == "rerun":',
+        "if attempt.effect:",
+        kills=range(24, 30),
+    ),
+    Bug(
+        "the ballast left behind",
+        "episode/ballast.py",
+        "                os.unlink(BALLAST, dir_fd=self._folder.fd)\n            self.held = False",
+        "                pass\n            self.held = False",
+        test="test_ballast.py -k holds_no_ballast",
+    ),
+)
+
+
+def planted(bug: Bug, folder: Path) -> Path:
+    """A directory with a copy of the package that has this bug."""
+    copy = folder / "cogcli"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("skills", "capabilities", "bindings", "services", "policies"):
+        if (PACKAGE.parent / name).is_dir():
+            (folder / name).symlink_to(PACKAGE.parent / name)
+    file = copy / bug.file
+    text = file.read_text(encoding="utf-8")
+    assert text.count(bug.good) == 1, f"{bug.name}: the code to replace in {bug.file} is not there once"
+    file.write_text(text.replace(bug.good, bug.bad), encoding="utf-8")
+    return folder

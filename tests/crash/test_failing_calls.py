@@ -1,0 +1,87 @@
+"""Calls that fail where others are killed, once and from then on: the run stops before its next effect, and says so.
+
+`COGCLI_LONG_TESTS=1` tries every point of every flow; else a sample.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import LONG, Judge  # type: ignore[import-not-found]
+from crash_flows import COGCLI, FLOWS, REGISTRY
+from crash_points import Point, Range
+
+from cogcli.episode.overview import overview
+from cogcli.episode.verify import is_clean, verify
+
+ERRORS = ("ENOSPC", "EIO", "EMFILE", "EROFS")
+
+
+def test_a_call_that_fails_anywhere_breaks_no_promise(shooting_range: Range, judge: Judge) -> None:
+    modes = [mode for error in ERRORS for mode in (error, f"{error}+")]
+    points = [Point(FLOWS[0], 30 + 7 * number, mode) for number, mode in enumerate(modes)]
+    if LONG:
+        points = [point for mode in modes for flow in FLOWS for point in shooting_range.points(flow, mode)]
+    judge("a failing call", shooting_range.all(points))
+
+
+@pytest.mark.usefixtures("strace")
+def test_a_system_call_that_is_interrupted_or_fails_breaks_no_promise(
+    shooting_range: Range, judge: Judge
+) -> None:
+    texts = ["write:error=EINTR:when=4", "fdatasync:error=EIO:when=2", "write:error=ENOSPC:when=6+"]
+    if LONG:
+        numbers = range(1, 30)
+        texts = [f"write:error=EINTR:when={n}" for n in numbers]
+        texts += [f"{call}:error=EIO:when={n}" for call in ("fdatasync", "fsync") for n in numbers]
+        texts += [f"write:error={error}:when={n}+" for error in ("ENOSPC", "EIO", "EROFS") for n in numbers]
+    judge("a failing system call", shooting_range.all([Point(FLOWS[0], syscall=text) for text in texts]))
+
+
+@pytest.mark.usefixtures("strace")
+def test_a_file_system_without_locks_gets_no_episode(shooting_range: Range) -> None:
+    sandbox = shooting_range.sandbox("no locks")
+    done = sandbox.strace("flock:error=ENOLCK", *sandbox.asked(FLOWS[0]))
+    assert (done.code, sandbox.episodes, sandbox.ledger) == (3, [], [])
+    assert "No locks available" in done.out
+
+
+def test_a_disk_that_is_really_full_leaves_an_episode_that_says_so(tmp_path: Path) -> None:
+    """Small disks of many sizes: a run fits, ends as `env.disk` in the room kept for that, or never begins."""
+    sizes = range(64, 1065, 50) if LONG else (64, 120, 168)
+    for size in sizes:
+        disk = tmp_path / f"disk{size}"
+        disk.mkdir()
+        copy = tmp_path / f"copy{size}"
+        script = (
+            f"mount -t tmpfs -o size={size}k,mode=700 tmpfs {disk} || exit 99\n"
+            f"{COGCLI} run crash.blobs -p text=hello --registry {REGISTRY} --runs-dir {disk}/runs\n"
+            f"code=$?; cp -r {disk}/runs {copy} 2>/dev/null || mkdir {copy}; exit $code\n"
+        )
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", script],
+            env={
+                "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+                "HOME": str(tmp_path),
+                "CRASH_LEDGER": str(tmp_path / f"l{size}"),
+            },
+            capture_output=True,
+            check=False,
+        )
+        if b"unshare" in done.stderr or done.returncode == 99:
+            pytest.skip("no small disk can be mounted here")
+        _judge_full(copy, done, tmp_path / f"l{size}")
+
+
+def _judge_full(copy: Path, done: subprocess.CompletedProcess[bytes], ledger: Path) -> None:
+    assert done.returncode in (0, 3), done.stderr
+    assert b"Traceback" not in done.stderr
+    episodes = list(copy.iterdir())
+    if not episodes:
+        assert not ledger.exists()
+    for episode in episodes:
+        assert is_clean(verify(episode)), verify(episode)
+        assert overview(episode).status == ("ok" if done.returncode == 0 else "error")
+        assert not (episode / ".ballast").exists()

@@ -1,0 +1,183 @@
+"""The shell commands of the documents are run as they stand there, by the installed command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from cogcli.cli.parse import parse
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+HOW_TO = ("inspect", "ci")
+"""Those that need nothing but a project with two episodes; the others speak of runs in a state of their own."""
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PATH = re.compile(r"`([\w./-]+\.(?:py|yaml))`")
+FILES = ("python", "yaml")
+BRIEF = '{"text": "The harbour opens at six. Ships wait in the bay. Tugs bring them in."}'
+
+
+class Block(NamedTuple):
+    """A code block: its language, its text, and the file that the paragraph before it names."""
+
+    language: str
+    text: str
+    file: str
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """The code blocks of a document in order."""
+    text, end = path.read_text(encoding="utf-8"), 0
+    for found in _FENCE.finditer(text):
+        named = _PATH.findall(text[end : found.start()])
+        yield Block(found[1], found[2], named[-1] if named else "")
+        end = found.end()
+
+
+def commands(text: str) -> list[str]:
+    """The lines of a shell block, without those that set this machine up; what is installed stands on the PATH."""
+    return [
+        line for line in text.replace(".venv/bin/", "").splitlines() if line and not line.startswith("make ")
+    ]
+
+
+class Shell:
+    """A directory in which commands run one after the other, with a home of their own."""
+
+    def __init__(self, project: Any) -> None:
+        self.root: Path = project.root
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.env = {**project.env, "PATH": path}
+        del self.env["COGCLI_TRUST_PROJECT"]
+
+    def run(self, line: str, *, code: int = 0, directory: Path | None = None) -> str:
+        """Standard output of a command that must end with this code."""
+        if re.search(r"\bjq\b", line) and not shutil.which("jq"):
+            pytest.skip("the documents use jq, which is not installed here")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", line],
+            cwd=directory or self.root, env=self.env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, f"$ {line}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def write(self, file: str, text: str) -> None:
+        """A file that a document shows."""
+        path = self.root / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    @property
+    def episodes(self) -> list[Path]:
+        """The episodes of the directory, newest first."""
+        return sorted((self.root / ".cogcli/episodes").glob("ep_*"), reverse=True)
+
+
+@pytest.fixture
+def shell(project: Any) -> Shell:
+    """An empty directory."""
+    return Shell(project)
+
+
+def test_readme(shell: Shell) -> None:
+    shutil.copy(ROOT / "README.md", shell.root)
+    shell.write("cogcli.toml", "")
+    lines = [
+        line
+        for block in blocks(ROOT / "README.md")
+        if block.language == "sh"
+        for line in commands(block.text)
+    ]
+    assert sum(line.startswith("cogcli ") for line in lines) >= 5
+    for line in lines:
+        assert shell.run(line), line
+    assert len(shell.episodes) == 2
+
+
+def test_tutorial(shell: Shell) -> None:
+    ran = written(shell, ROOT / "docs/tutorial.md")
+    assert len(ran) >= 6
+    text = shell.run("cogcli state show @last --path outcomes.outputs.text")
+    assert text == "GOOD MORNING!!!\n"
+
+
+def test_the_misspelling_that_the_tutorial_suggests_is_explained(shell: Shell) -> None:
+    written(shell, ROOT / "docs/tutorial.md")
+    skill = shell.root / "skills/local/demo/loud/skill.yaml"
+    skill.write_text(skill.read_text().replace("{text: vars.text, times", "{text: vars.txet, times"))
+    told = shell.run("cogcli validate", code=1)
+    assert "skills/local/demo/loud/skill.yaml:" in told
+    assert "did you mean `vars.text`" in told
+    before = len(shell.episodes)
+    shell.run("cogcli run demo.loud -p text=x", code=3)
+    assert len(shell.episodes) == before
+
+
+def written(shell: Shell, document: Path) -> list[str]:
+    """Write every file that a document shows and run its commands, in its order; the commands run."""
+    ran = []
+    for block in blocks(document):
+        if block.language in FILES:
+            assert block.file, f"no file is named for:\n{block.text}"
+            shell.write(block.file, block.text)
+        elif block.language == "sh":
+            for line in commands(block.text):
+                if not line.startswith("git "):  # the directory is no repository
+                    shell.run(line)
+                    ran.append(line)
+    return ran
+
+
+@pytest.mark.parametrize("name", HOW_TO)
+def test_how_to(shell: Shell, name: str) -> None:
+    shell.write("cogcli.toml", "")
+    shell.write("in.json", BRIEF)
+    shell.run("cogcli run text.brief --input-file in.json -q")
+    shell.run("cogcli run text.brief --input-file in.json --trace-id trace-001 -q")
+    assert written(shell, ROOT / "docs/how-to" / f"{name}.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_shown_is_one(page: Path) -> None:
+    for block in blocks(page):
+        for line in commands(block.text) if block.language == "sh" else ():
+            for words in shown(line):
+                parse(words)
+
+
+def shown(line: str) -> Iterator[list[str]]:
+    """The arguments of each cogcli in a pipeline."""
+    words: list[str] = []
+    for word in [*(shlex.split(line, comments=True) if "cogcli " in line else ()), "|"]:
+        if word not in ("|", "&&", ";", ">"):
+            words.append(word)
+            continue
+        if words[:1] == ["cogcli"]:
+            yield words[1:]
+        words = []
+
+
+def test_the_shell_loop_that_follows_the_chain(shell: Shell) -> None:
+    shell.write("cogcli.toml", "")
+    shell.write("in.json", BRIEF)
+    shell.run("cogcli run text.brief --input-file in.json -q")
+    (loop,) = (
+        block.text for block in blocks(ROOT / "docs/explanation/episodes.md") if block.language == "sh"
+    )
+    assert len(loop.splitlines()) == 3
+    (episode,) = shell.episodes
+    head = json.loads((episode / "manifest.json").read_bytes())["chain"]["head"]
+    assert shell.run(loop, directory=episode) == f"{head}\n"
+    log = episode / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"harbour", b"harbors", 1))
+    assert "broken at " in shell.run(loop, directory=episode)

@@ -1,0 +1,113 @@
+"""What every hostile case is held to, whatever it is about.
+
+No traceback, no exit by signal, in time; with `--json` one envelope whose exit code is the process's and whose error
+has a code with a page; nothing written but episodes and the user's cache.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cogcli.app.explain import pages
+
+COGCLI = str(Path(sys.executable).parent / "cogcli")
+SECONDS = 10.0
+"""A bound that only a hang exceeds: machines are noisy."""
+
+
+class Outcome:
+    """One command's end, already held to what must hold for all."""
+
+    def __init__(self, code: int, out: bytes, err: bytes) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    @property
+    def envelope(self) -> Any:
+        """The envelope of a command that was asked for one."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> str | None:
+        """The code of the envelope's error."""
+        error = self.envelope["error"]
+        return error["code"] if error else None
+
+    @property
+    def findings(self) -> set[str]:
+        """The codes that `verify` told."""
+        return {finding["code"] for finding in self.envelope["findings"]}
+
+
+def attack(
+    project: Any, *arguments: str, env: Mapping[str, str] | None = None, input: bytes = b"", seconds: float = SECONDS,
+    before: Any = None, wrap: tuple[str, ...] = (),
+) -> Outcome:  # fmt: skip
+    """Run a command against a project and hold it to the rules."""
+    known = _tree(project)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [*wrap, COGCLI, *arguments],
+        cwd=project.root,
+        env={**project.env, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+        input=input,
+        capture_output=True,
+        timeout=60,
+        preexec_fn=before,
+        check=False,
+    )
+    told = (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    assert time.monotonic() - begun < seconds, told
+    assert 0 <= done.returncode != 70, told
+    assert b"Traceback" not in done.stdout + done.stderr, told
+    assert _changed(known, _tree(project)) == set(), told
+    outcome = Outcome(done.returncode, done.stdout, done.stderr)
+    if "--json" in arguments:
+        _hold_to_the_envelope(outcome)
+    return outcome
+
+
+def _hold_to_the_envelope(outcome: Outcome) -> None:
+    assert outcome.out.count(b"\n") == 1, outcome.out
+    body = outcome.envelope
+    assert body["schema"] == "cogcli.result/1"
+    assert body["exit_code"] == outcome.code
+    assert outcome.code in (0, 130, 143) or _codes() & {outcome.error}, body["error"]
+
+
+@cache
+def _codes() -> frozenset[str | None]:
+    return frozenset(pages())
+
+
+def _tree(project: Any) -> dict[Path, tuple[int, int]]:
+    """Everything around a project but its episodes and the user's cache."""
+    around = project.root.parent
+    own = (project.root / ".cogcli", project.home / ".cache")
+    found = {}
+    for path in around.rglob("*"):
+        if any(path == folder or folder in path.parents for folder in own):
+            continue
+        status = path.lstat()
+        found[path] = (0 if path.is_dir() else status.st_size, 0 if path.is_dir() else status.st_mtime_ns)
+    return found
+
+
+def _changed(
+    before: dict[Path, tuple[int, int]], after: dict[Path, tuple[int, int]]
+) -> set[tuple[Path, tuple[int, int]]]:
+    return set(before.items()) ^ set(after.items())
+
+
+def hold_all_episodes(project: Any) -> None:
+    """Whatever was created verifies."""
+    if project.episodes:
+        assert attack(project, "verify", "--all", "--json").code == 0
