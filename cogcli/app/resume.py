@@ -54,15 +54,17 @@ def resume(
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.masked`.
     """
+    from cogcli.app.wire import live_runner, options_from
     from cogcli.core.redact import Redactor
     from cogcli.episode.recording import Recording
     from cogcli.episode.store import Store
 
+    redactor = Redactor()
     reopened = Store(settings.runs_dir).reopen(
         directory,
         clock=settings.clock,
         ids=settings.ids,
-        redactor=Redactor(()),
+        redactor=redactor,
         durability=request.durability,
     )
     journal = reopened.journal
@@ -71,7 +73,9 @@ def resume(
         catalog, selection = _specs(settings, recording, request)
         answers = _answers(recording, request)
         _tell_resumption(journal, recording, answers, request)
-        return _gone_on(settings, journal, recording, catalog, selection, answers, request, listener, control)
+        options = options_from(_beginning(recording).payload["options"])
+        live = live_runner(settings, catalog, selection, redactor, max_workers=options.max_workers)
+        return _gone_on(settings, journal, recording, catalog, live, answers, request, listener, control)
     finally:
         journal.close()
 
@@ -81,7 +85,7 @@ def _gone_on(
     journal: Journal,
     recording: Recording,
     catalog: Catalog,
-    selection: SelectionOptions,
+    live: CapabilityRunner,
     answers: list[tuple[Event, bool]],
     request: ResumeRequest,
     listener: Callable[[Event], None] | None,
@@ -89,20 +93,18 @@ def _gone_on(
 ) -> RunResult:
     from cogcli.app.replay import request_of
     from cogcli.app.run_skill import finished_as, sealed
-    from cogcli.app.wire import engine_of, live_runner, options_from
+    from cogcli.app.wire import engine_of, options_from
     from cogcli.bindings.invokers.capture import diverted
     from cogcli.engine.run import execute
     from cogcli.governance.approvals import Approvals
 
-    started = recording.started
-    if started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+    started = _beginning(recording)
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
         sink=_GoingOn(journal, recording, request.in_doubt),
-        runner=_Resuming(live_runner(catalog, selection), recording, request.in_doubt),
+        runner=_Resuming(live, recording, request.in_doubt),
         clock=settings.clock,
         ids=settings.ids,
         listener=_only_new(listener, recording),
@@ -116,6 +118,12 @@ def _gone_on(
         )
     sealed(journal, finished)
     return finished_as(finished, journal, control)
+
+
+def _beginning(recording: Recording) -> Event:
+    if recording.started is None:
+        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+    return recording.started
 
 
 def _only_new(
@@ -139,9 +147,7 @@ def _specs(
     from cogcli.app.replay import changed_specs
     from cogcli.specs.selection import SelectionOptions
 
-    started = recording.started
-    if started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+    started = _beginning(recording)
     changed = changed_specs(settings, started)
     if changed and not request.allow_changed_specs:
         names = ", ".join(f"`{name}`" for name in changed)

@@ -145,16 +145,19 @@ def run(
     from cogcli.episode.store import Store
 
     ids = settings.ids
+    redactor = Redactor()
     journal = Store(settings.runs_dir, sign=signer_of(settings)).create(
         f"ep_{ids.ulid()}",
         trace_id=request.trace_id or ids.trace_id(),
         clock=settings.clock,
         ids=ids,
-        redactor=Redactor(()),
+        redactor=redactor,
         durability=request.durability,
     )
     try:
-        runner = live_runner(loaded.catalog, loaded.selection)
+        runner = live_runner(
+            settings, loaded.catalog, loaded.selection, redactor, max_workers=request.max_workers
+        )
         engine = engine_of(
             loaded.catalog,
             options=_options(request),

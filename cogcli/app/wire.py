@@ -9,8 +9,10 @@ from cogcli.engine.context import Engine, RunOptions
 from cogcli.specs.selection import SelectionOptions, select
 
 if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
     from cogcli.bindings.execute import LiveRunner
     from cogcli.core.ports import Clock, IdSource
+    from cogcli.core.redact import Redactor
     from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.events.envelope import Event
     from cogcli.governance.approvals import Approvals
@@ -18,11 +20,28 @@ if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
 
 
-def live_runner(catalog: Catalog, selection: SelectionOptions) -> LiveRunner:
-    """Calls services through the bindings that are chosen for a catalog."""
+def live_runner(
+    settings: Settings,
+    catalog: Catalog,
+    selection: SelectionOptions,
+    redactor: Redactor,
+    *,
+    max_workers: int = 8,
+) -> LiveRunner:
+    """Calls services through the bindings that are chosen for a catalog; `redactor` learns every secret used."""
+    from cogcli.app.places import state_home
     from cogcli.bindings.execute import LiveRunner
+    from cogcli.bindings.invokers.base import Surroundings
+    from cogcli.bindings.secrets import Secrets
 
-    return LiveRunner(catalog, lambda capability_id: select(catalog, capability_id, selection))
+    surroundings = Surroundings(
+        secrets=Secrets(settings.environ, redactor.add),
+        clock=settings.clock,
+        state_dir=state_home(settings.environ),
+        environ=settings.environ,
+        max_workers=max_workers,
+    )
+    return LiveRunner(catalog, lambda capability_id: select(catalog, capability_id, selection), surroundings)
 
 
 def engine_of(

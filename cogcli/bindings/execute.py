@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cogcli.bindings import request as request_mapping
 from cogcli.bindings import response as response_mapping
-from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Invoker
+from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Invoker, Surroundings
 from cogcli.bindings.invokers.registry import INVOKERS
 from cogcli.core.calls import Answer, Attempt, Chain, Member
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
@@ -25,8 +25,9 @@ Choose = Callable[[str], Selection]
 class LiveRunner:
     """Calls services. Chains are chosen once and stay for the run."""
 
-    def __init__(self, catalog: Catalog, choose: Choose) -> None:
+    def __init__(self, catalog: Catalog, choose: Choose, surroundings: Surroundings) -> None:
         self._catalog = catalog
+        self._surroundings = surroundings
         self._choose = choose
         self._chains: dict[str, Chain] = {}
         self._templates: dict[str, request_mapping.Template] = {}
@@ -67,10 +68,17 @@ class LiveRunner:
             run_id=attempt.run_id,
             step_id=attempt.step_id,
             attempt=attempt.number,
+            traceparent=attempt.traceparent,
         )
-        reply = self._invoker(binding.protocol).invoke(request, CallContext(attempt.deadline))
+        context = CallContext(attempt.deadline, attempt.cancel)
+        body, meta = self._invoker(binding.protocol).invoke(request, context)
         outputs = self._catalog.capabilities[attempt.capability_id].outputs
-        return Answer(response_mapping.produced(binding.response, reply.body, outputs), reply.usage)
+        try:
+            output = response_mapping.produced(binding.response, body, outputs)
+        except RuntimeErrorBase as error:
+            error.record = meta.as_record() if meta.reply else {**meta.as_record(), "reply": _plain(body)}
+            raise
+        return Answer(output, meta.usage, meta.as_record())
 
     def close(self, grace: float) -> None:
         for invoker in self._invokers.values():
@@ -96,7 +104,7 @@ class LiveRunner:
             make = INVOKERS.get(protocol)
             if make is None:
                 raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
-            invoker = self._invokers[protocol] = make()
+            invoker = self._invokers.setdefault(protocol, make(self._surroundings))
         return invoker
 
 
@@ -117,6 +125,11 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         _number(metadata, "retry_backoff_base", 1.0),
         _number(metadata, "retry_backoff_factor", 2.0),
     )
+
+
+def _plain(body: Any) -> dict[str, Any]:
+    """A reply that no wire carried, as it stands in an attempt's record."""
+    return {"media_type": "application/json", "body": body}
 
 
 def _number(metadata: Mapping[str, Any], key: str, otherwise: float) -> float:

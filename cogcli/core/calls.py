@@ -1,9 +1,14 @@
-"""What the engine and those who perform its calls say to one another. Plain data."""
+"""What the engine and those who perform its calls say to one another. Plain data, and the way to end a call early."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Member(NamedTuple):
@@ -25,8 +30,52 @@ class Chain(NamedTuple):
     explanation: dict[str, Any]
 
 
+class Cancellation:
+    """Tells a call that nobody waits for it any more. Set once, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set = False
+        self._callbacks: dict[object, Callable[[], None]] = {}
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the call was given up."""
+        return self._set
+
+    def set(self) -> None:
+        """Give the call up: whoever asked to be told is told, once, on this thread."""
+        with self._lock:
+            if self._set:
+                return
+            self._set = True
+            callbacks, self._callbacks = list(self._callbacks.values()), {}
+        for callback in callbacks:
+            with suppress(Exception):  # closing what is closed already
+                callback()
+
+    @contextmanager
+    def told(self, callback: Callable[[], None]) -> Iterator[None]:
+        """While inside, `callback` runs when the call is given up, at once if it was before. It must not block."""
+        token = object()
+        with self._lock:
+            late = self._set
+            if not late:
+                self._callbacks[token] = callback
+        if late:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callbacks.pop(token, None)
+
+
 class Attempt(NamedTuple):
-    """One wire attempt, as a worker is asked to make it. `input` is the worker's own copy."""
+    """One wire attempt, as a worker is asked to make it. `input` is the worker's own copy.
+
+    `traceparent` is the W3C header that names the attempt's span (protocols.md 10).
+    """
 
     capability_id: str
     member: Member
@@ -37,10 +86,15 @@ class Attempt(NamedTuple):
     step_id: str
     number: int
     deadline: float
+    cancel: Cancellation
+    traceparent: str = ""
 
 
 class Answer(NamedTuple):
-    """What an attempt gave: the capability's outputs, checked; usage as reported; wire records."""
+    """What an attempt gave: the capability's outputs, checked; usage as reported; what went over the wire.
+
+    `record` holds members for the attempt's element in `attempts[]` (protocols.md 1), not yet masked.
+    """
 
     output: dict[str, Any]
     usage: Mapping[str, int] | None = None

@@ -77,6 +77,8 @@ class RuntimeErrorBase(CogcliError):
         self.effect: str | None = None
         """`unknown` where a call gave no answer and nobody said whether it has effects."""
         self.attempts: list[dict[str, object]] = []
+        self.record: dict[str, object] | None = None
+        """What went over the wire before it failed, as members of the attempt's record (protocols.md 1)."""
         self.place: tuple[str | int, ...] = ()
         """Keys and indices in the binding's file, where that says what could not be had."""
         self.lacking = ""

@@ -10,10 +10,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
-from cogcli.core.calls import Attempt, Chain, Member
+from cogcli.core.calls import Answer, Attempt, Cancellation, Chain, Member
 from cogcli.core.errors import (
     CallTimeoutError,
     EffectInDoubtError,
@@ -23,6 +23,7 @@ from cogcli.core.errors import (
 )
 from cogcli.core.jsonvalue import copied
 from cogcli.core.refs import MISSING
+from cogcli.core.spans import span_of, trace_of
 from cogcli.engine import approval
 from cogcli.engine.context import Run
 from cogcli.engine.record import StepRecord
@@ -150,7 +151,7 @@ def _attempts(
                 first = first or error
                 failure = error
             else:
-                _note(record, member, None, answer.usage)
+                _note(record, member, None, answer)
                 return answer
             if repeat < member.retry_count and _may_repeat(capability, failure):
                 yield Sleep(time.monotonic() + _backoff(member, repeat))
@@ -199,6 +200,7 @@ def _call_of(
 ) -> Call:
     limit = member.timeout_seconds
     deadline = time.monotonic() + limit
+    cancel = Cancellation()
     attempt = Attempt(
         capability_id=capability.id,
         member=member,
@@ -209,9 +211,18 @@ def _call_of(
         step_id=record.path,
         number=number,
         deadline=deadline,
+        cancel=cancel,
+        traceparent=_traceparent(run, record, number),
     )
     runner = run.engine.runner
-    return Call(lambda: runner.attempt(attempt), deadline, _late(limit))
+    return Call(lambda: runner.attempt(attempt), deadline, _late(limit), cancel.set)
+
+
+def _traceparent(run: Run, record: StepRecord, number: int) -> str:
+    """The W3C header of an attempt: its span is known before it leaves (protocols.md 10)."""
+    if record.intent is None:
+        return ""
+    return f"00-{trace_of(run.state.trace_id)}-{span_of(record.intent, number)}-01"
 
 
 def _late(limit: float) -> Callable[[], Exception]:
@@ -222,17 +233,19 @@ def _note(
     record: StepRecord,
     member: Member,
     error: RuntimeErrorBase | None,
-    usage: Mapping[str, int] | None = None,
+    answer: Answer | None = None,
 ) -> None:
     """Keep an attempt for the closing event."""
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
     if error is None:
         entry["status"] = "success"
-        if usage:
-            entry["usage"] = dict(usage)
+        if answer and answer.usage:
+            entry["usage"] = dict(answer.usage)
+        entry.update((answer and answer.record) or {})
     else:
         error.binding_id, error.service_id = member.binding_id, member.service_id
         entry.update(status="failed", code=error.code, message=error.message, left=error.left)
+        entry.update(error.record or {})
         if error.code not in _NO_ANSWER and error.left:
             record.usage["tool_calls"] += 1
     record.attempts.append(entry)

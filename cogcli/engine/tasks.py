@@ -42,11 +42,15 @@ class Slot(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead."""
+    """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead.
+
+    `given_up` is told when nobody waits for the work any more; it must not block.
+    """
 
     work: Callable[[], Any]
     deadline: float
     late: Callable[[], Exception]
+    given_up: Callable[[], None] | None = None
 
 
 class Sleep(NamedTuple):
@@ -414,9 +418,11 @@ class Loop:
 
     def _forget_call(self, task: Task) -> None:
         if task.call is not None:
-            del self._in_flight[task.call]
+            _, call = self._in_flight.pop(task.call)
             task.call = None
             self.abandoned += 1
+            if call.given_up is not None:
+                call.given_up()
         self._release(task)
 
     # -- waiting ------------------------------------------------------------------------------------------------------

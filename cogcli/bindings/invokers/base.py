@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from cogcli.core.calls import Cancellation
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
+if TYPE_CHECKING:
+    from cogcli.bindings.secrets import Secrets
+    from cogcli.core.ports import Clock
+
 DEFAULT_BYTES: Final = 10 * 1024 * 1024
 """What a request and a reply may hold as JSON where the binding says nothing else."""
+
+
+class Surroundings(NamedTuple):
+    """What the invokers of one run are given from outside."""
+
+    secrets: Secrets
+    clock: Clock
+    state_dir: str
+    """The user's state directory: where pins of first use live. Empty: nowhere."""
+    environ: Mapping[str, str] = {}
+    """The environment as the command was started with."""
+    max_workers: int = 8
+    use_env_proxy: bool = False
 
 
 class InvocationRequest(NamedTuple):
@@ -25,26 +43,60 @@ class InvocationRequest(NamedTuple):
     run_id: str
     step_id: str
     attempt: int
+    traceparent: str = ""
 
 
 class CallContext(NamedTuple):
-    """What bounds an attempt: a monotonic deadline."""
+    """What bounds an attempt: a monotonic deadline, and whether anybody still waits."""
 
     deadline: float
+    cancel: Cancellation
+
+
+class CallMeta(NamedTuple):
+    """What one attempt was on the wire (protocols.md 1). Of headers only names are told, under `request`.
+
+    `request` and `reply` are `{media_type, body}`; a protocol without a wire leaves all of it empty.
+    """
+
+    method: str = ""
+    url: str = ""
+    status: int | None = None
+    media_type: str = ""
+    request_bytes: int | None = None
+    response_bytes: int | None = None
+    started_at: str = ""
+    duration_ms: int | None = None
+    usage: Mapping[str, int] | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    request: Mapping[str, Any] | None = None
+    reply: Mapping[str, Any] | None = None
+
+    def as_record(self) -> dict[str, Any]:
+        """The members for `attempts[]`, without those that say nothing and without usage, which stands apart.
+
+        `status` becomes `status_code`: an attempt's own `status` is success or failed.
+        """
+        told = self._asdict()
+        told["status_code"] = told.pop("status")
+        del told["usage"]
+        return {name: value for name, value in told.items() if value not in ("", None)}
 
 
 class InvocationResponse(NamedTuple):
-    """The JSON value that `response.*` walks, and usage where the service reports it."""
+    """The JSON value that `response.*` walks, and what the attempt was on the wire."""
 
     body: Any
-    usage: Mapping[str, int] | None = None
+    meta: CallMeta = CallMeta()
 
 
 class Invoker(Protocol):
     """One per run, thread-safe."""
 
     def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
-        """Make the attempt. Raises RuntimeErrorBase of the contract's table, with `left` set."""
+        """Make the attempt. Raises RuntimeErrorBase of the contract's table, with `left` set and, where something
+        went over a wire, `record` (the members of `CallMeta.as_record`)."""
         ...
 
     def close(self, grace: float) -> None:

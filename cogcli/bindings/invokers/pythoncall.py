@@ -22,8 +22,10 @@ from cogcli.bindings.invokers import modules
 from cogcli.bindings.invokers.base import (
     DEFAULT_BYTES,
     CallContext,
+    CallMeta,
     InvocationRequest,
     InvocationResponse,
+    Surroundings,
 )
 from cogcli.bindings.invokers.capture import captured
 from cogcli.core.errors import (
@@ -38,6 +40,7 @@ from cogcli.core.jsonvalue import MAX_INTEGER, NotJson, admitted, kind_of
 from cogcli.specs.service import Service
 
 _TEXT_CAP: Final = 500
+_NOTHING: Final = CallMeta()
 EXTRAS: Final = {"langdetect": "text", "snowballstemmer": "text", "bs4": "web", "pypdf": "pdf"}
 """Third-party modules that shipped functions import, and the extra that installs each."""
 _COROUTINE: Final = 0x80
@@ -57,7 +60,7 @@ class Operation(NamedTuple):
 class PythonCall:
     """Calls functions on the calling thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, surroundings: Surroundings) -> None:
         self._operations: dict[tuple[str, str], Operation] = {}
 
     def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
@@ -68,7 +71,8 @@ class PythonCall:
             if problem := _too_large(request, "max_request_bytes", "request", request.payload):
                 raise RequestMappingError("request.size", problem, left=False)
             body = _object(_entered(operation, request.payload, context), request)
-        return InvocationResponse(body, _usage(body))
+        usage = _usage(body)
+        return InvocationResponse(body, CallMeta(usage=usage) if usage else _NOTHING)
 
     def close(self, grace: float) -> None:
         self._operations.clear()

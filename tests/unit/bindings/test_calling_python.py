@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.surroundings import surroundings
 
 from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse
 from cogcli.bindings.invokers.capture import CAP, captured, diverted
 from cogcli.bindings.invokers.pythoncall import PythonCall
+from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
@@ -26,7 +28,8 @@ def asked(
 ) -> InvocationResponse:
     binding = Binding("b", "c.a", service.id, "pythoncall", operation, {}, {})
     request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
-    return PythonCall().invoke(request, CallContext(time.monotonic() + limit))
+    context = CallContext(time.monotonic() + limit, Cancellation())
+    return PythonCall(surroundings()).invoke(request, context)
 
 
 @pytest.fixture
@@ -313,9 +316,11 @@ def test_async_functions_have_their_own_loop_cancelled_at_the_deadline(module: A
 def test_usage_is_taken_from_the_top_of_the_body_and_only_whole_counts(module: Any) -> None:
     f = module("def f(u): return {'usage': u}\n")
     good = {"input_tokens": 3, "output_tokens": 0}
-    assert f(u={**good, "total": 5, "bad_tokens": -1, "odd_tokens": 1.5, "true_tokens": True}).usage == good
+    assert (
+        f(u={**good, "total": 5, "bad_tokens": -1, "odd_tokens": 1.5, "true_tokens": True}).meta.usage == good
+    )
     for nothing in ({}, None, 5, [], {"input_tokens": "3"}):
-        assert f(u=nothing).usage is None
+        assert f(u=nothing).meta.usage is None
 
 
 # -- rule 8: what is printed ------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from fakes.specs import capability
+from fakes.surroundings import surroundings
 
 from cogcli.bindings.execute import LiveRunner
-from cogcli.core.calls import Attempt, Member
+from cogcli.core.calls import Attempt, Cancellation, Member
 from cogcli.core.errors import BindingResolutionError, RuntimeErrorBase
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
@@ -56,11 +57,12 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 def runner(catalog: Catalog) -> LiveRunner:
-    return LiveRunner(catalog, lambda id: select(catalog, id, SelectionOptions()))
+    return LiveRunner(catalog, lambda id: select(catalog, id, SelectionOptions()), surroundings())
 
 
 def attempt(capability_id: str, member: Member, given: dict[str, Any]) -> Attempt:
-    return Attempt(capability_id, member, given, "none", "key", "run_1", "s", 1, time.monotonic() + 5)
+    deadline = time.monotonic() + 5
+    return Attempt(capability_id, member, given, "none", "key", "run_1", "s", 1, deadline, Cancellation())
 
 
 def test_an_attempt_goes_from_input_to_checked_outputs_and_usage(catalog: Catalog) -> None:
@@ -82,7 +84,7 @@ def test_chains_are_chosen_once(catalog: Catalog) -> None:
         asked.append(id)
         return select(catalog, id, SelectionOptions())
 
-    live = LiveRunner(catalog, choose)
+    live = LiveRunner(catalog, choose, surroundings())
     first = live.chain("c.one")
     assert live.chain("c.one") is first
     assert asked == ["c.one"]
