@@ -22,7 +22,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("types", (str(BIN / "mypy"),)),
     ("generated files", (sys.executable, "tooling/generate.py", "--check")),
     ("registry", (str(BIN / "cogcli"), "validate", "--strict", "-C", str(ROOT))),
-    ("tests", (sys.executable, "-m", "pytest")),
+    ("tests", (sys.executable, "-m", "pytest", "-n", "auto")),
 )
 
 

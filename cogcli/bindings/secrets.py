@@ -56,13 +56,15 @@ def _from_file(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise _missing(f"secret file `{path}`: {error.strerror}", "name a file of your own") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
             raise _missing(
                 f"secret file `{path}` is not a regular file of its owner alone", f"chmod 600 {path}"
             )
-        data = file.read(MAX_FILE + 1)
+        data = os.read(descriptor, MAX_FILE + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > MAX_FILE:
         raise _missing(f"secret file `{path}` has more than {MAX_FILE:,} bytes", "name a smaller one")
     try:
