@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cogcli.app.closing import ABORT, BEGINNINGS
 from cogcli.core.calls import Answer, Attempt, Chain, Member
 from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal, RuntimeErrorBase
+from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
 
 if TYPE_CHECKING:
@@ -79,7 +81,8 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         recorded = started.payload["pins"]["specs"][spec]
         difference = Difference(None, step, f"`{spec}` was changed since", recorded, current)
         return Replayed(started.episode_id, len(events), difference, tuple(changed))
-    sink, runner = _Retold(recording, Redactor(())), _Recorded(recording)
+    cut = _CutOff(recording.signal)
+    sink, runner = _Retold(recording, Redactor(()), cut), _Recorded(recording, cut)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
@@ -90,7 +93,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         approvals=Approvals(recording.approvals),
         taken_over=recording.reused,
     )
-    runner.loop = engine.loop
+    cut.loop = engine.loop
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:
         execute(engine, plan, request_of(started), started.run_id or "")
@@ -175,13 +178,29 @@ def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Eve
     return skill.steps[0].id
 
 
+class _CutOff:
+    """Ends the engine's run where a signal ended the recorded one."""
+
+    def __init__(self, signal: str | None) -> None:
+        self.signal = signal
+        self.loop: Loop | None = None
+        self.beginnings = BEGINNINGS if signal == ABORT else frozenset(("step.started",) if signal else ())
+        """What began after that, had the run gone on. A run that was closed asked nobody any more, either."""
+
+    def __call__(self) -> None:
+        """The log goes no further here: it was cut off by the signal, if one came; now as then, without grace."""
+        if self.signal is not None and self.loop is not None:
+            self.loop.interrupt(self.signal)
+            self.loop.interrupt(self.signal)
+
+
 class _Recorded:
     """A runner that answers from a log."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, cut_off: _CutOff) -> None:
         self._recording = recording
+        self._cut_off = cut_off
         self._ended = threading.Event()
-        self.loop: Loop | None = None
 
     def chain(self, capability_id: str) -> Chain:
         started = self._recording.started
@@ -195,6 +214,7 @@ class _Recorded:
         if isinstance(result, RuntimeErrorBase):
             raise result
         if result is None:
+            # It was cancelled then, by a failure beside it or by a signal; so it is now.
             self._cut_off()
             self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
             raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
@@ -203,24 +223,21 @@ class _Recorded:
     def close(self, grace: float) -> None:
         self._ended.set()
 
-    def _cut_off(self) -> None:
-        """A call without an answer was cancelled then, by a failure beside it or by a signal; so it is now."""
-        signal = self._recording.signal
-        if signal is not None and self.loop is not None:
-            self.loop.interrupt(signal)
-            self.loop.interrupt(signal)
-
 
 class _Retold:
     """A sink that holds each event told again against the recorded one."""
 
-    def __init__(self, recording: Recording, redactor: Redactor) -> None:
+    def __init__(self, recording: Recording, redactor: Redactor, cut_off: _CutOff) -> None:
         self._recording = recording
+        self._cut_off = cut_off
         self._redactor = redactor
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         recorded = self._recording.told(draft)
         if recorded is None:
+            if draft.event_type in self._cut_off.beginnings:
+                self._cut_off()
+                raise Cancelled
             if draft.event_type in _BY_TIMING:
                 return _unrecorded(draft)
             what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"

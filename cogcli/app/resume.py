@@ -21,7 +21,7 @@ from cogcli.events.envelope import Draft, Event
 if TYPE_CHECKING:
     from cogcli.app.run_skill import Control, RunResult
     from cogcli.app.settings import Settings
-    from cogcli.engine.ports import CapabilityRunner
+    from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.episode.journal import Journal
     from cogcli.episode.recording import Recording
     from cogcli.specs.catalog import Catalog
@@ -38,6 +38,8 @@ class ResumeRequest(NamedTuple):
     in_doubt: str | None = None
     """rerun, skip or fail: what happens to an effect that may have happened."""
     allow_changed_specs: bool = False
+    abort: bool = False
+    """Close the run instead: nothing new begins, it ends as aborted."""
     durability: str = "process"
 
 
@@ -91,8 +93,9 @@ def _gone_on(
     listener: Callable[[Event], None] | None,
     control: Control | None,
 ) -> RunResult:
+    from cogcli.app.closing import Closing
     from cogcli.app.replay import request_of
-    from cogcli.app.run_skill import finished_as, sealed
+    from cogcli.app.run_skill import Control, finished_as, sealed
     from cogcli.app.wire import engine_of, options_from
     from cogcli.bindings.invokers.capture import diverted
     from cogcli.engine.run import execute
@@ -100,18 +103,22 @@ def _gone_on(
 
     started = _beginning(recording)
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
+    sink: EventSink = _GoingOn(journal, recording, request.in_doubt)
+    runner: CapabilityRunner = _Resuming(live, recording, request.in_doubt)
+    control = control or Control()
+    if request.abort:
+        sink = runner = Closing(journal, live, recording, control)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
-        sink=_GoingOn(journal, recording, request.in_doubt),
-        runner=_Resuming(live, recording, request.in_doubt),
+        sink=sink,
+        runner=runner,
         clock=settings.clock,
         ids=settings.ids,
         listener=_only_new(listener, recording),
         approvals=Approvals((*recording.approvals, *new)),
     )
-    if control is not None:
-        control.attach(engine)
+    control.attach(engine)
     with diverted():
         finished = execute(
             engine, engine.plan_of(started.payload["skill"]["id"]), request_of(started), started.run_id or ""
@@ -190,6 +197,8 @@ def _tell_resumption(
     if last is None or started is None:
         return
     reason = "answered" if answers else "resumed"
+    if request.abort:
+        reason = f"closed by {request.by or 'somebody'}" + (f": {request.reason}" if request.reason else "")
     if request.allow_changed_specs:
         reason += ", changed specs allowed"
     checkpoint = {"offset": last.seq, "event": last.id}

@@ -7,7 +7,8 @@ its class, and exit code, `retryable` and `falls_back` follow from the code alon
 from __future__ import annotations
 
 OK, NO, USAGE, ENVIRONMENT, VETOED, PENDING, TRANSIENT, BUG = 0, 1, 2, 3, 4, 5, 6, 70
-ABORTED = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143}
+ABORTED = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143, "ABORT": OK}
+"""By what ended a run; one that a person closed was ended as asked."""
 
 
 class CogcliError(Exception):

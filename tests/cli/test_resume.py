@@ -227,3 +227,48 @@ def test_a_sealed_episode_is_not_resumed(stopped: Any) -> None:
         == "episode.sealed"
     )
     assert (stopped.episode / "events.jsonl").read_bytes() == before
+
+
+# -- closing ------------------------------------------------------------------------------------------------------------
+
+
+def _closed(project: Any, *skipped: str) -> dict[str, Any]:
+    result = project.run(
+        "resume", "@last", "--abort", "--by", "ana", "--reason", "superseded", "--json"
+    ).assert_ok()
+    assert (result.json["status"], result.json["exit_code"]) == ("aborted", 0)
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+    state: dict[str, Any] = json.loads((project.episode / "state.json").read_text())
+    assert state["outcomes"]["status"] == "aborted"
+    assert [step["id"] for step in state["plan"]["steps"] if step["status"] == "skipped"] == list(skipped)
+    assert "closed by ana: superseded" in (project.episode / "events.jsonl").read_text()
+    project.run("resume", "@last").assert_exit(2)
+    return state
+
+
+def test_an_interrupted_run_is_closed_and_nothing_more_is_called(stopped: Any) -> None:
+    _declare(stopped, "side_effects: false")
+    _kill_in(stopped, "second")
+    called = _ledger(stopped)
+    _closed(stopped, "b")
+    assert _ledger(stopped) == called
+
+
+def test_a_closed_run_leaves_an_effect_that_may_have_happened_in_doubt(stopped: Any) -> None:
+    _kill_in(stopped, "second")
+    state = _closed(stopped)
+    assert [step["status"] for step in state["plan"]["steps"]] == ["done", "running", "pending"]
+
+
+def test_a_paused_run_is_closed_without_an_answer(stopped: Any) -> None:
+    _declare(stopped, "side_effects: true", "safety: {requires_confirmation: true}\n")
+    stopped.run("run", "demo.three", "-p", "text=x").assert_exit(5)
+    _closed(stopped, "b")
+    assert _ledger(stopped) == ["first\n"]
+
+
+def test_closing_excludes_answers(stopped: Any) -> None:
+    _kill_in(stopped, "second")
+    for flags in (("--approve", "x"), ("--in-doubt", "skip")):
+        assert "keep one" in stopped.run("resume", "@last", "--abort", *flags).assert_exit(2).err

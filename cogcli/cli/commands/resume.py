@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cogcli.app import inspect
 from cogcli.cli.commands.run import Heard, Signals, tell
 from cogcli.cli.progress import display_for
+from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from cogcli.app.resume import ResumeRequest
@@ -45,8 +46,21 @@ def _request(context: Context) -> ResumeRequest:
         reason=given.text("--reason") or "",
         in_doubt=given.text("--in-doubt"),
         allow_changed_specs=given.on("--allow-changed-specs"),
+        abort=_abort(context),
         durability=str(context.settings.value("durability")),
     )
+
+
+def _abort(context: Context) -> bool:
+    given = context.arguments
+    if not given.on("--abort"):
+        return False
+    for flag in ("--approve", "--reject", "--in-doubt"):
+        if given.many(flag) if flag != "--in-doubt" else given.text(flag):
+            raise UsageError(
+                "usage.flag", f"`--abort` closes the run, `{flag}` goes on with it", hint="keep one"
+            )
+    return True
 
 
 def _user(context: Context) -> str:
