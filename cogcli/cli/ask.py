@@ -22,19 +22,18 @@ def can_ask(context: Context) -> bool:
 
 def agrees(context: Context, question: str) -> bool:
     """Whether a person says yes. Enter, Ctrl-D and everything else is no."""
-    context.screen.tell(
-        f"{question} [y/N] › ".translate(_PLAIN) if _is_plain(context) else f"{question} [y/N] › "
-    )
+    context.screen.tell(plain(context, f"{question} [y/N] › "))
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         context.screen.tell("\n")
     return answer.strip().lower() in ("y", "yes")
 
 
-_PLAIN = {0x203A: ">"}
+_PLAIN = {0x203A: ">", 0x2026: "..."}
 
 
-def _is_plain(context: Context) -> bool:
+def plain(context: Context, text: str) -> str:
+    """A text of our own as the terminal can show it."""
     from cogcli.report.glyphs import ASCII
 
-    return context.screen.err.glyphs is ASCII
+    return text.translate(_PLAIN) if context.screen.err.glyphs is ASCII else text

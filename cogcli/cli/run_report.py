@@ -69,7 +69,9 @@ def _outcome(context: Context, result: RunResult, wall_ms: int | None) -> Line:
     took = duration(int(result.metrics.get("elapsed_ms") or 0) if wall_ms is None else wall_ms)
     episode = short_episode(result.episode_id) if err.tty else result.episode_id
     parts = [f" in {took}", dot + episode]
-    if result.status == "ok":
+    if result.status == "pending":
+        parts = [dot + episode, " is saved and waits"]
+    elif result.status == "ok":
         parts.append(dot + visible(context.settings.shown(result.directory)))
     else:
         counts = [f"{result.counts[word]} {word}" for word in _COUNTED if result.counts.get(word)]

@@ -328,7 +328,6 @@ COMMANDS: tuple[Command, ...] = (
             ("cogcli resume @last", "go on"),
             ("cogcli resume @last --approve release.publish", "allow what it asks for, and go on"),
             ("cogcli resume @last --in-doubt skip", "leave out an effect that may have happened"),
-            ("cogcli resume @last --abort --reason superseded", "close it instead"),
         ),
         exits=(0, 1, 2, 3, 4, 5, 6),
     ),

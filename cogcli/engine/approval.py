@@ -41,8 +41,10 @@ def ask(
     action, proof = _hashes(run, record, capability, values, evidence)
     payload = {
         "capability": capability.id,
+        "binding": engine.runner.chain(capability.id).members[0].binding_id,
         "gate": evidence.get("gate") or "",
         "step_id": record.path,
+        "input": values,
         "action_hash": action,
         "evidence_hash": proof,
         "expires_at": _later(engine.clock.now()),

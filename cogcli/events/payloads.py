@@ -201,8 +201,10 @@ class Approval(Payload):
 
     approval_id: str
     capability: str | None = None
+    binding: str | None = None
     gate: str | None = None
     step_id: str | None = None
+    input: Json | None = None
     action_hash: str | None = None
     evidence_hash: str | None = None
     expires_at: str | None = None

@@ -229,7 +229,7 @@ def test_a_sealed_episode_is_not_resumed(stopped: Any) -> None:
     assert (stopped.episode / "events.jsonl").read_bytes() == before
 
 
-# -- closing ------------------------------------------------------------------------------------------------------------
+# -- closing ----------------------------------------------------------------------------------------------------------
 
 
 def _closed(project: Any, *skipped: str) -> dict[str, Any]:

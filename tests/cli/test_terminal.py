@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -171,3 +172,58 @@ def test_a_run_is_followed_live(project: Any) -> None:
     assert "✓ w1" in final
     assert "2 of 2 done" in final
     assert not terminal.screen.cursor.hidden
+
+
+# -- approval ----------------------------------------------------------------------------------------------------------
+
+
+def asking(project: Any) -> Any:
+    """`demo.slow` with a step that needs a yes."""
+    slow(project, "0", "0")
+    project.write(
+        "capabilities/demo.text.wait.yaml",
+        'id: demo.text.wait\nversion: "1.0.0"\ndescription: Wait.\ninputs: {text: {type: string, required: true}}\n'
+        "outputs: {text: {type: string, required: true}}\nsafety: {requires_confirmation: true}\n",
+    )
+    return Terminal(project, "run", "demo.slow")
+
+
+def outcome(project: Any) -> str:
+    return str(json.loads((project.episode / "state.json").read_text())["outcomes"]["status"])
+
+
+def test_a_person_approves_each_action_once(project: Any) -> None:
+    terminal = asking(project)
+    for number in range(2):
+        terminal.until(f"demo.text.wait · w{number}")
+        terminal.until("decide later")
+        terminal.process.send("\rv\ry\r")
+    screen = terminal.finish()
+    assert terminal.process.exitstatus == 0, screen
+    assert outcome(project) == "ok"
+    assert "ok in" in screen
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "status"),
+    [("n\r", 4, "vetoed"), ("d\r", 5, "pending"), ("\x04", 5, "pending"), ("\x03", 130, "aborted")],
+    ids=["reject", "later", "end", "interrupt"],
+)
+def test_every_other_answer_calls_nothing(project: Any, typed: str, code: int, status: str) -> None:
+    terminal = asking(project)
+    terminal.until("decide later")
+    terminal.process.send(typed)
+    screen = terminal.finish()
+    assert terminal.process.exitstatus == code, screen
+    assert outcome(project) == status
+    assert ("is saved and waits" in screen) == (status == "pending"), screen
+    assert "step.started" not in (project.episode / "events.jsonl").read_text()
+
+
+def test_nobody_is_asked_without_a_terminal_on_both_sides(project: Any) -> None:
+    asking(project).process.close(force=True)
+    result = project.run("run", "demo.slow").assert_exit(5)
+    assert "Approve?" not in result.err
+    assert "--approve demo.text.wait" in result.err

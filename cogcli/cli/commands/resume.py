@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogcli.app import inspect
@@ -11,16 +12,43 @@ from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from cogcli.app.resume import ResumeRequest
+    from cogcli.app.run_skill import RunResult
     from cogcli.cli.context import Context
 
 
 def execute(context: Context) -> int:
     """Go on with the episode of the first word."""
+    directory = inspect.find(context.settings, context.arguments.words[0])
+    result, heard = continued(context, directory, _request(context))
+    if not context.arguments.on("--abort"):
+        result, heard = settled_by_person(context, result, heard)
+    tell(context, result, heard, None, answer=True)
+    return result.exit_code
+
+
+def settled_by_person(context: Context, result: RunResult, heard: Heard) -> tuple[RunResult, Heard]:
+    """How a paused run stands once the person at the terminal, if there is one, has answered what it asks."""
+    if result.status != "pending":
+        return result, heard
+    from cogcli.cli.approve import settled
+
+    listening = [heard]
+
+    def go_on(request: ResumeRequest) -> RunResult:
+        durable = request._replace(durability=str(context.settings.value("durability")))
+        after, listener = continued(context, Path(result.directory), durable)
+        listening.append(listener)
+        return after
+
+    return settled(context, result, _user(context), go_on), listening[-1]
+
+
+def continued(context: Context, directory: Path, request: ResumeRequest) -> tuple[RunResult, Heard]:
+    """Go on with a run, showing what happens."""
     from cogcli.app.resume import resume
     from cogcli.app.run_skill import Control
 
     settings = context.settings
-    directory = inspect.find(settings, context.arguments.words[0])
     display = display_for(
         context.screen, str(settings.value("progress")), verbose=context.arguments.on("--verbose")
     )
@@ -28,11 +56,10 @@ def execute(context: Context) -> int:
     context.screen.claim_stdout()
     try:
         with Signals(context, control, display):
-            result = resume(settings, directory, _request(context), listener=heard, control=control)
+            result = resume(settings, directory, request, listener=heard, control=control)
     finally:
         display.close()
-    tell(context, result, heard, None, answer=True)
-    return result.exit_code
+    return result, heard
 
 
 def _request(context: Context) -> ResumeRequest:

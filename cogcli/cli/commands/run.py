@@ -49,6 +49,10 @@ def run_skill(
             result = app.run(context.settings, loaded, request, listener=heard, control=control)
     finally:
         display.close()
+    if result.status == "pending":
+        from cogcli.cli.commands.resume import settled_by_person
+
+        result, heard = settled_by_person(context, result, heard)
     tell(context, result, heard, after, answer=answer)
     return result.exit_code
 

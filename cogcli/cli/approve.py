@@ -1,0 +1,108 @@
+"""Asking a person about the one action that a paused run waits for (cli.md 4).
+
+Only where somebody sits at both ends. The pause is saved before anybody is asked, and an answer is the same `resume`
+that another process would make: whoever closes the terminal loses nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cogcli.app.questions import Question, open_questions
+from cogcli.cli.ask import can_ask, plain
+from cogcli.cli.envelope import dumps
+from cogcli.core.display import visible
+from cogcli.core.errors import ABORTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cogcli.app.resume import ResumeRequest
+    from cogcli.app.run_skill import RunResult
+    from cogcli.cli.context import Context
+
+_ANSWERS: Final = ("y", "n", "v", "d")
+_EXCERPT: Final = 160
+
+
+def settled(
+    context: Context, result: RunResult, by: str, go_on: Callable[[ResumeRequest], RunResult]
+) -> RunResult:
+    """How a run stands once the person at the terminal has said what they want to say about it."""
+    from cogcli.app.resume import ResumeRequest
+
+    while result.status == "pending" and can_ask(context):
+        questions = open_questions(Path(result.directory))
+        if not questions:
+            break  # it waits for something else: an effect in doubt
+        question = questions[0]
+        try:
+            with _interruptible():
+                answer = _answered(context, question)
+        except KeyboardInterrupt:
+            context.screen.tell("\n")
+            closed = go_on(ResumeRequest(by=by, reason="Ctrl-C at the question", abort=True))
+            return closed._replace(exit_code=ABORTED["SIGINT"])
+        if answer == "d":
+            break
+        names = (question.approval_id,)
+        result = go_on(
+            ResumeRequest(approve=names, by=by) if answer == "y" else ResumeRequest(reject=names, by=by)
+        )
+    return result
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """While inside, Ctrl-C raises: outside of a run it ends the process, and here a run is left open."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
+
+
+def _answered(context: Context, question: Question) -> str:
+    """`y`, `n` or `d`. Anything else asks again; the end of the input decides nothing."""
+    _show(context, question, whole=False)
+    while True:
+        context.screen.tell(
+            plain(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later  › ")
+        )
+        line = sys.stdin.readline()
+        if not line.endswith("\n"):
+            context.screen.tell("\n")
+            return "d"
+        answer = line.strip().lower()
+        if answer == "v":
+            _show(context, question, whole=True)
+        elif answer in _ANSWERS:
+            return answer
+
+
+def _show(context: Context, question: Question, *, whole: bool) -> None:
+    screen = context.screen
+    dot = f" {screen.err.glyphs.dot} "
+    screen.say(
+        [
+            (
+                dot.join(part for part in (question.capability, question.step_id, question.binding) if part),
+                "bold",
+            )
+        ]
+    )
+    text = visible(dumps(question.input, indent=whole))
+    rows = [("will send", text if whole or len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")]
+    if question.gate:
+        rows.append(("gate", question.gate))
+    rows.append(("because", question.reason))
+    if whole:
+        rows += [("expires", question.expires_at), ("request", question.approval_id)]
+    for name, value in rows:
+        shown = value if name == "will send" else visible(value)
+        for number, line in enumerate(shown.split("\n")):
+            screen.say([(f"  {name if not number else '':<9}  ", "dim"), (plain(context, line), "")])
