@@ -33,6 +33,19 @@ MAX_PROBLEMS: Final = 100
 
 Path = tuple[str | int, ...]
 
+
+class Limits(NamedTuple):
+    """How much one file may hold."""
+
+    bytes: int
+    depth: int
+    nodes: int
+
+
+SPEC: Final = Limits(MAX_BYTES, MAX_DEPTH, MAX_NODES)
+DOCUMENT: Final = Limits(4 * 1024 * 1024, 100, 500_000)
+"""What others wrote about their services (protocols.md 1)."""
+
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _BIDI_CONTROL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _LONE_RETURN = re.compile(r"\r(?!\n)")
@@ -168,10 +181,10 @@ def read(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed]:
     return data, parse(data, file=file)
 
 
-def parse(data: bytes, *, file: str) -> Parsed:
+def parse(data: bytes, *, file: str, limits: Limits = SPEC) -> Parsed:
     """The mapping that a YAML file holds, under the rules of formats.md 1. Raises nothing."""
-    if len(data) > MAX_BYTES:
-        found = f"has {len(data):,} bytes, at most {MAX_BYTES:,} are allowed"
+    if len(data) > limits.bytes:
+        found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
         return _nothing("yaml.size", file, found, "split the file")
     if _is_utf16(data):
         return _nothing("yaml.encoding", file, "the file is UTF-16, expected UTF-8", _SAVE, (1, 1))
@@ -187,7 +200,7 @@ def parse(data: bytes, *, file: str) -> Parsed:
         at, found = _place(text, lone_return.start()), "carriage return without a line feed"
         return _nothing("yaml.characters", file, found, "end lines with a line feed", at)
     problems, text = _cleaned(text, file)
-    value, found_inside = _built(text, file)
+    value, found_inside = _built(text, file, limits)
     problems = in_order(problems + found_inside)
     return Parsed(None if problems else value, Places(text), problems)
 
@@ -274,13 +287,13 @@ def _readers(text: str) -> Iterator[Callable[[], Any]]:
     yield _pure_events(text).__next__
 
 
-def _built(text: str, file: str) -> tuple[Any, list[Problem]]:
+def _built(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
     from ruamel.yaml.error import YAMLError
 
     stopped: Any = None
     problems: list[Problem] = []
     for take in _readers(text):
-        builder = _Builder(take, text, file)
+        builder = _Builder(take, text, file, limits)
         problems = builder.problems
         try:
             return builder.document(), problems
@@ -331,6 +344,7 @@ class _Builder:
         "_counts",
         "_file",
         "_left",
+        "_limits",
         "_map",
         "_map_end",
         "_path",
@@ -340,7 +354,7 @@ class _Builder:
         "problems",
     )
 
-    def __init__(self, take: Callable[[], Any], text: str, file: str) -> None:
+    def __init__(self, take: Callable[[], Any], text: str, file: str, limits: Limits) -> None:
         from ruamel.yaml import events as kinds
 
         self._take = take
@@ -351,8 +365,9 @@ class _Builder:
         self._seq_end = kinds.SequenceEndEvent
         self._file = file
         # Hardly two nodes fit in one character: a short text needs no counting.
-        self._counts = len(text) > MAX_NODES // 4
-        self._left = MAX_NODES - 1  # the root
+        self._counts = len(text) > limits.nodes // 4
+        self._limits = limits
+        self._left = limits.nodes - 1  # the root
         self._path: list[str | int] = []
         self.problems: list[Problem] = []
 
@@ -428,8 +443,9 @@ class _Builder:
             self._aliased(event, *step)
             return None
         self._path += step
-        if len(self._path) >= MAX_DEPTH:
-            self._stop("yaml.limit", event, f"nesting deeper than {MAX_DEPTH}", "flatten the value")
+        depth = self._limits.depth
+        if len(self._path) >= depth:
+            self._stop("yaml.limit", event, f"nesting deeper than {depth}", "flatten the value")
         self._undecorated(event)
         value = self._mapping() if event.__class__ is self._map else self._sequence()
         del self._path[len(self._path) - len(step) :]
@@ -522,7 +538,7 @@ class _Builder:
     def _count(self, event: Any, nodes: int) -> None:
         self._left -= nodes
         if self._left < 0:
-            self._stop("yaml.limit", event, f"more than {MAX_NODES:,} nodes", "split the file")
+            self._stop("yaml.limit", event, f"more than {self._limits.nodes:,} nodes", "split the file")
 
     def _empty(self) -> NoReturn:
         self._stop("yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`")

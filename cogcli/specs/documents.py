@@ -1,0 +1,225 @@
+"""Reading what services say about themselves: the file behind `spec_ref` (protocols.md 4 and 5).
+
+1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read strictly.
+2. `$ref` leads inside the document only, and somewhere. Nothing is ever fetched.
+3. One file is read once by a process as long as it stays the same file.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.jsonvalue import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.specs.service import Service
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 500_000
+
+Pointer = tuple[str, ...]
+"""Keys and indices from the root of a document, as text."""
+
+
+class DocumentFault(Exception):
+    """A document that cannot be used, or something it does not say: a code of protocols.md 7, and what to do."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+class Identity(NamedTuple):
+    """One state of one file."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+
+def identity_of(service: Service) -> Identity | None:
+    """The document of a service as it is now, None without `spec_ref`. Raises DocumentFault `wire.document`."""
+    named = service.settings.get("spec_ref")
+    if named is None:
+        return None
+    path = _path_of(service, named)
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise DocumentFault("wire.document", f"document {named} cannot be read: {error.strerror}") from error
+    return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _path_of(service: Service, named: str) -> str:
+    """Beside the service's file, else below its layer's root; links out of the layer are not followed."""
+    root = os.path.realpath(service.root)
+    folders = [os.path.dirname(os.path.abspath(service.file))] if service.file else []
+    outside = False
+    for folder in (*folders, root):
+        path = os.path.realpath(os.path.join(folder, named))
+        if os.path.commonpath((root, path)) != root:
+            outside = True
+        elif os.path.exists(path):
+            return path
+    if outside:
+        hint = "copy it into the project, and name it relative to the service file"
+        raise DocumentFault("wire.document", f"document {named} is outside the layer of the service", hint)
+    hint = "name a file relative to the service file, or to the directory that holds services/"
+    raise DocumentFault("wire.document", f"document {named} does not exist", hint)
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """The mapping in a document, every `$ref` in it leading somewhere. Raises DocumentFault `wire.document`."""
+    name = os.path.basename(path)
+    try:
+        data = read_regular(path, limit=MAX_BYTES)
+    except FileRefused as refused:
+        raise DocumentFault("wire.document", f"document {name} {refused.message}") from refused
+    as_json = name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{")
+    value = _json(data, name) if as_json else _yaml(data, name)
+    if not isinstance(value, dict):
+        raise DocumentFault("wire.document", f"document {name}: found {kind_of(value)}, expected a mapping")
+    check_references(value)
+    return value
+
+
+def _json(data: bytes, name: str) -> Any:
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    try:
+        return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+    except JsonRefused as refused:
+        raise DocumentFault("wire.document", f"document {name}: {refused}", refused.hint) from refused
+
+
+def _yaml(data: bytes, name: str) -> Any:
+    from cogcli.specs import yaml_io
+
+    parsed = yaml_io.parse(data, file=name, limits=yaml_io.DOCUMENT)
+    if parsed.value is None:
+        first = parsed.problems[0]
+        place = f" (line {first.line}, column {first.column})" if first.line else ""
+        raise DocumentFault("wire.document", f"document {name}: {first.message}{place}", first.hint)
+    return parsed.value
+
+
+_DATA: Final = frozenset(("example", "examples", "default", "const", "enum"))
+"""Keys whose values are data, unless they are names themselves."""
+_NAMES: Final = frozenset(
+    (
+        "properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "schemas", "parameters",
+        "responses", "headers", "requestBodies", "securitySchemes", "links", "callbacks", "pathItems", "paths",
+        "content", "encoding", "variables", "contentDescriptors", "errors", "tags", "additionalOperations",
+    )
+)  # fmt: skip
+"""Keys whose values map free names."""
+
+
+def check_references(document: dict[str, Any]) -> None:
+    """Raises DocumentFault `wire.document` at the first `$ref` that leads outside or nowhere."""
+    for place, target in _references(document, (), named=False):
+        where = f"`{pointer_text(place)}`"
+        if not target.startswith("#/"):
+            hint = "bundle the document into one file"
+            raise DocumentFault("wire.document", f"{where}: `$ref` to `{target}`, expected `#/...`", hint)
+        if found_at(document, pointed(target)) is NOWHERE:
+            raise DocumentFault("wire.document", f"{where}: `$ref` to `{target}`, which is not there")
+
+
+def _references(value: Any, place: Pointer, *, named: bool) -> Iterator[tuple[Pointer, str]]:
+    """Every reference with its place; `named` tells whether the keys here are free names."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _references(item, (*place, str(index)), named=False)
+    if not isinstance(value, dict):
+        return
+    for key, member in value.items():
+        if key == "$ref" and isinstance(member, str) and not named:
+            yield place, member
+        elif named or not (key in _DATA or key.startswith("x-")):
+            inner = not named and key in _NAMES and isinstance(member, dict)
+            yield from _references(member, (*place, key), named=inner)
+
+
+NOWHERE: Final = object()
+
+
+def pointed(reference: str) -> Pointer:
+    """The pointer of a `#/...` reference."""
+    from urllib.parse import unquote
+
+    parts = unquote(reference[1:]).split("/")[1:]
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+
+
+def pointer_text(place: Pointer) -> str:
+    """A pointer as it is written."""
+    return "#" + "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in place)
+
+
+def found_at(document: Any, place: Pointer) -> Any:
+    """What stands at a place, NOWHERE if nothing does."""
+    value = document
+    for part in place:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and part.isascii() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return NOWHERE
+    return value
+
+
+def resolved(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
+    """The mapping that `value` is or refers to, and its place. Raises DocumentFault `wire.document`."""
+    seen: set[Pointer] = set()
+    while isinstance(value, dict) and isinstance(value.get("$ref"), str):
+        if place in seen:
+            raise DocumentFault("wire.document", f"`{pointer_text(place)}`: `$ref` leads in a circle")
+        seen.add(place)
+        place = pointed(value["$ref"])
+        value = found_at(document, place)
+    return mapping(value, place), place
+
+
+def mapping(value: Any, place: Pointer) -> dict[str, Any]:
+    """The value, if it is a mapping. Raises DocumentFault `wire.document`."""
+    if not isinstance(value, dict):
+        found = "nothing" if value is NOWHERE else kind_of(value)
+        raise DocumentFault("wire.document", f"`{pointer_text(place)}`: found {found}, expected a mapping")
+    return value
+
+
+def optional(value: Any, place: Pointer) -> dict[str, Any]:
+    """The value, if it is a mapping; null is an empty one. Raises DocumentFault `wire.document`."""
+    return {} if value is None else mapping(value, place)
+
+
+def listed(value: Any, place: Pointer) -> list[Any]:
+    """The value, if it is a list; null is an empty one. Raises DocumentFault `wire.document`."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise DocumentFault(
+            "wire.document", f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list"
+        )
+    return value
+
+
+@lru_cache(maxsize=32)
+def loaded(identity: Identity) -> dict[str, Any] | DocumentFault:
+    """The document that a file holds, or what is wrong with it."""
+    try:
+        return read_document(identity.path)
+    except DocumentFault as fault:
+        return fault
