@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LISTED = ("tsv", "csv", "md")
 DRAWN = ("mermaid", "dot")
+EXPORTED = ("otlp", "chrome")
 
 
 class Shown(NamedTuple):
@@ -43,6 +44,14 @@ def view_of(context: Context) -> str:
                 "usage.flag", "`--why` is a view of its own", hint="leave --view and --format out"
             )
         return "why"
+    if format in EXPORTED:
+        if view is not None or given.given("--step"):
+            raise UsageError(
+                "usage.value",
+                f"`--format {format}` exports the whole run",
+                hint="leave --view and --step out",
+            )
+        return "export"
     if format in DRAWN:
         if view not in (None, "tree"):
             raise UsageError("usage.value", f"`--format {format}` draws the tree", hint="leave --view out")
@@ -309,8 +318,32 @@ class Told:
         return line if width is None else cut(line, width)
 
 
+# -- exports -----------------------------------------------------------------------------------------------------------
+
+
+def _exported(context: Context, shown: Shown) -> dict[str, Any]:
+    from cogcli.report.traced import traced
+
+    trace = traced(shown.events, io=context.arguments.on("--io"))
+    if context.arguments.text("--format") == "chrome":
+        from cogcli.report.chrome import chrome
+
+        return chrome(trace)
+    from cogcli.report.otlp import otlp
+
+    return otlp(trace)
+
+
+def _export(context: Context, shown: Shown) -> None:
+    from cogcli.cli.envelope import dumps
+
+    context.screen.answer(dumps(_exported(context, shown)) + "\n")
+
+
 _VIEWS = {
     "tree": _tree, "table": _table, "timeline": _timeline, "lineage": _lineage, "why": _why, "graph": _graph,
-    "events": _events,
+    "events": _events, "export": _export,
 }  # fmt: skip
-_OBJECTS = {"timeline": _timeline_rows, "lineage": _lineage_rows, "why": _chains, "graph": _graph_object}
+_OBJECTS = {
+    "timeline": _timeline_rows, "lineage": _lineage_rows, "why": _chains, "graph": _graph_object, "export": _exported,
+}  # fmt: skip

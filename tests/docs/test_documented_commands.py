@@ -19,7 +19,7 @@ from cogcli.cli.parse import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-HOW_TO = ("inspect", "ci")
+HOW_TO = ("inspect", "ci", "export-traces")
 """Those that need nothing but a project with two episodes; the others speak of runs in a state of their own."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PATH = re.compile(r"`([\w./-]+\.(?:py|yaml))`")

@@ -24,6 +24,7 @@ def execute(context: Context) -> int:
         from cogcli.cli.trace_run import trace_run
 
         _refuse(context, _OF_EPISODES, "`trace EP`", "run it, then look at the episode")
+        _refuse_export(context)
         return trace_run(context, words[0])
     _refuse_run_flags(context)
     directory, note = _episode(context, words[0] if words else None)
@@ -41,6 +42,15 @@ def _refuse(context: Context, names: tuple[str, ...], owner: str, hint: str) -> 
     for name in names:
         if context.arguments.given(name):
             raise UsageError("usage.flag", f"`{name}` belongs to {owner}", hint=hint)
+
+
+def _refuse_export(context: Context) -> None:
+    from cogcli.cli.trace_views import EXPORTED
+
+    if (format := context.arguments.text("--format")) in EXPORTED:
+        raise UsageError(
+            "usage.flag", f"`--format {format}` belongs to `trace EP`", hint="run it, then export the episode"
+        )
 
 
 def _episode(context: Context, name: str | None) -> tuple[Path, str]:

@@ -1,0 +1,79 @@
+"""A trace in the Trace Event Format of Chrome and Perfetto: complete events, a lane per overlapping step.
+
+On a lane only a span and what is inside it may overlap. So a span lies on its parent's lane where that is free, else on
+the first lane where nothing is under way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.report.trace_spans import Trace, TraceSpan
+
+_PROCESS: Final = 1
+_MOST_LANES: Final = 256
+"""No run of ours has so many calls at once; a forged log may, and its last lane is then crowded."""
+
+
+def chrome(trace: Trace) -> dict[str, Any]:
+    """The object that `chrome://tracing` and ui.perfetto.dev open."""
+    lanes = lanes_of(trace.spans)
+    names = [_name("process_name", 0, "cogcli")]
+    names += [
+        _name("thread_name", lane, f"lane {lane}") for lane in range(max(lanes.values(), default=-1) + 1)
+    ]
+    spans = [
+        {
+            "ph": "X", "name": span.name, "cat": "cogcli", "pid": _PROCESS, "tid": lanes[span.id],
+            "ts": span.start, "dur": span.end - span.start, "args": _arguments(span),
+        }
+        for span in trace.spans
+    ]  # fmt: skip
+    moments = [
+        {
+            "ph": "i", "name": moment.name, "cat": "cogcli", "pid": _PROCESS, "tid": lanes[span.id],
+            "ts": moment.at, "s": "t", "args": moment.attributes,
+        }
+        for span in trace.spans
+        for moment in span.moments
+    ]  # fmt: skip
+    return {
+        "displayTimeUnit": "ms",
+        "otherData": {"trace_id": trace.id, **trace.resource},
+        "traceEvents": names + spans + moments,
+    }
+
+
+def lanes_of(spans: list[TraceSpan]) -> dict[str, int]:
+    """The lane of each span, from 0."""
+    placed: dict[str, int] = {}
+    under_way: list[list[TraceSpan]] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        for lane in under_way:
+            while lane and lane[-1].end <= span.start:
+                lane.pop()
+        number = _lane(span, placed, under_way)
+        under_way[number].append(span)
+        placed[span.id] = number
+    return placed
+
+
+def _lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[TraceSpan]]) -> int:
+    own = placed.get(span.parent)
+    around = under_way[own][-1] if own is not None and under_way[own] else None
+    if own is not None and around is not None and around.id == span.parent and span.end <= around.end:
+        return own
+    for number, lane in enumerate(under_way):
+        if not lane:
+            return number
+    if len(under_way) < _MOST_LANES:
+        under_way.append([])
+    return len(under_way) - 1
+
+
+def _arguments(span: TraceSpan) -> dict[str, Any]:
+    return span.attributes | {"span_id": span.id} | ({"message": span.message} if span.message else {})
+
+
+def _name(kind: str, lane: int, text: str) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, "pid": _PROCESS, "tid": lane, "args": {"name": text}}
