@@ -1,0 +1,357 @@
+"""HTTP: the one module that imports the HTTP library (protocols.md 2).
+
+1. No redirects, no cookies, no environment, TLS verified against the bundled authorities, no encoding asked for.
+2. Sockets come from `core/connections`: it judges addresses and keeps deadline, cancellation and `left`.
+3. A reply is read under a byte cap, its encoding undone piecewise under the same cap.
+4. Connections are kept for the run, apart by what addresses they were judged for; `close` leaves no socket.
+5. The library's exceptions end here.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import httpcore
+import httpx
+
+from cogcli.core import inflate
+from cogcli.core.addresses import literal_refusal
+from cogcli.core.connections import (
+    GIVEN_UP,
+    MAX_HEAD,
+    Backend,
+    Exchange,
+    Place,
+    Resolve,
+    allowed,
+    exchanging,
+    looked_up,
+    too_long_head,
+)
+from cogcli.core.errors import (
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    SafetyScopeError,
+    ServiceResolutionError,
+    TransportError,
+)
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterable
+
+    from cogcli.core.calls import Cancellation
+
+MAX_BODY: Final = 10 * 1024 * 1024
+_IDLE_SECONDS: Final = 4.0
+"""Servers commonly drop idle connections after five seconds; a request must not meet that moment."""
+_IDLE_CONNECTIONS: Final = 64
+_TEXT_CAP: Final = 300
+_BODILESS: Final = (204, 304)
+
+
+class HttpRequest(NamedTuple):
+    """One request. `url` is absolute, its path and query encoded as they are to be sent; `network` as in services."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    network: str = "public"
+    max_response_bytes: int = MAX_BODY
+
+
+class HttpReply(NamedTuple):
+    """One reply, whatever its status. `fault` says why the body of one that tells a failure could not be read."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    fault: str = ""
+
+    def header(self, name: str) -> str:
+        """The first value of a header, without regard to case; empty if it is not there."""
+        wanted = name.lower()
+        return next((value for key, value in self.headers if key.lower() == wanted), "")
+
+
+class Http:
+    """Sends requests from any thread. One per run.
+
+    With `proxies` (the environment's variables, by name) requests go the way those say, and addresses are judged
+    as far as they are written out: the proxy looks names up.
+    """
+
+    def __init__(self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = looked_up) -> None:
+        self._proxies = dict(proxies or {})
+        self._resolve = resolve
+        self._lock = threading.Lock()
+        self._transports: dict[tuple[str, str, str], httpx.HTTPTransport] = {}
+        self._exchanges: set[Exchange] = set()
+        self._closed = False
+
+    def send(self, request: HttpRequest, deadline: float, cancel: Cancellation) -> HttpReply:
+        """The reply, read whole. `deadline` is monotonic and covers everything from look-up to the last byte.
+
+        Raises, each with `left`: TransportError, CallTimeoutError, SafetyScopeError, RequestMappingError
+        `request.value`, ResponseMappingError `response.size` or (success whose encoding cannot be undone)
+        `response.not-json`.
+        """
+        exchange = Exchange(deadline)
+        made = _made(request)
+        proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
+        transport = self._transport(request, made.url, exchange, proxy)
+        if not proxy:
+            # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
+            made.extensions["target"] = _target(request.url)
+        try:
+            with cancel.told(exchange.give_up), exchanging(exchange):
+                return _exchanged(transport, made, request, exchange)
+        except RuntimeErrorBase as error:
+            raise (exchange.lost(GIVEN_UP) if cancel.is_set else error) from error
+        except Exception as error:
+            raise _translated(error, exchange, given_up=cancel.is_set) from error
+        finally:
+            with self._lock:
+                self._exchanges.discard(exchange)
+
+    def close(self) -> None:
+        """Shut every socket down, those of exchanges still going on, too. Nothing is sent afterwards."""
+        with self._lock:
+            self._closed = True
+            going, self._exchanges = list(self._exchanges), set()
+            transports, self._transports = list(self._transports.values()), {}
+        for exchange in going:
+            exchange.give_up()
+        for transport in transports:
+            transport.close()
+
+    def _transport(
+        self, request: HttpRequest, url: httpx.URL, exchange: Exchange, proxy: str
+    ) -> httpx.HTTPTransport:
+        if proxy and (refusal := literal_refusal(url.host, request.network)):
+            raise SafetyScopeError("safety.scope", f"{url.host} {refusal}", left=False)
+        key = (url.scheme, request.network, proxy)
+        with self._lock:
+            if self._closed:
+                raise TransportError("call.transport", GIVEN_UP, left=False)
+            self._exchanges.add(exchange)
+            transport = self._transports.get(key)
+            if transport is None:
+                backend = Backend(None if proxy else request.network, httpcore.WriteError, self._resolve)
+                tls = _tls(self._proxies, plain=url.scheme == "http" and not proxy.startswith("https"))
+                transport = self._transports[key] = _opened(tls, proxy, backend)
+        return transport
+
+
+def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
+    """The proxy that an environment names for a URL, empty for none: `https_proxy`, `all_proxy`, `no_proxy`.
+
+    Lower-case names win over upper-case ones.
+    """
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
+
+    def named(name: str) -> str:
+        return environ.get(name) or environ.get(name.upper()) or ""
+
+    if proxy_bypass_environment(host, {"no": named("no_proxy")}):
+        return ""
+    proxy = named(f"{scheme}_proxy") or named("all_proxy")
+    return proxy if "://" in proxy or not proxy else f"http://{proxy}"
+
+
+def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
+    """Verification against the bundled authorities, or those an environment names that is to be trusted.
+
+    With `plain` nothing is loaded, so no certificate is accepted. The standard library's ready-made context would
+    read the process's environment.
+    """
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if plain:
+        return context
+    file, folder = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
+    if not file and not folder:
+        import certifi
+
+        file = certifi.where()
+    try:
+        context.load_verify_locations(cafile=file or None, capath=folder or None)
+    except OSError as error:
+        text = f"the environment's certificates cannot be read: {error}"
+        raise ServiceResolutionError("env.missing", text, hint="unset SSL_CERT_FILE", left=False) from error
+    return context
+
+
+def _opened(tls: ssl.SSLContext, proxy: str, backend: Backend) -> httpx.HTTPTransport:
+    """A pool over our own sockets."""
+    limits = httpx.Limits(
+        max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_IDLE_SECONDS
+    )
+    try:
+        transport = httpx.HTTPTransport(verify=tls, trust_env=False, limits=limits, proxy=proxy or None)
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        text = "the environment names a proxy of a kind that is not spoken"
+        raise ServiceResolutionError("env.extra", text, hint="use an http proxy", left=False) from error
+    # The library has no public way to hand a backend in; a test holds that this one is in use.
+    transport._pool._network_backend = backend  # type: ignore[assignment]
+    return transport
+
+
+def _made(request: HttpRequest) -> httpx.Request:
+    """The library's request."""
+    try:
+        url = httpx.URL(request.url)
+        if url.scheme not in ("http", "https") or not url.host or url.userinfo or (url.port or 1) > 65535:
+            raise _unfit("the URL is no http or https URL without user info")
+        made = httpx.Request(
+            request.method,
+            url,
+            headers=[("Accept-Encoding", "identity"), *request.headers],
+            content=request.body,
+        )
+    except (httpx.InvalidURL, UnicodeError, ValueError) as error:
+        raise _unfit(f"the request cannot be sent: {_words(error)}") from error
+    return made
+
+
+def _target(url: str) -> bytes:
+    """Path and query of an absolute URL, as written."""
+    rest = url.partition("://")[2].partition("#")[0]
+    cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+    target = rest[cut:]
+    return (target if target.startswith("/") else f"/{target}").encode("ascii")
+
+
+def _exchanged(
+    transport: httpx.HTTPTransport, made: httpx.Request, request: HttpRequest, exchange: Exchange
+) -> HttpReply:
+    # Sockets keep the time; what waits for a free connection is told here.
+    made.extensions["timeout"] = {"pool": exchange.rest()}
+    response = transport.handle_request(made)
+    response.request = made
+    try:
+        exchange.head = None
+        raw = response.headers.raw
+        if sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD:
+            raise too_long_head()
+        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+        reply = HttpReply(response.status_code, headers, b"")
+        return _read(reply, response, request.max_response_bytes)
+    finally:
+        response.close()
+
+
+def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
+    chunks = cast("Iterable[bytes]", response.stream)
+    if reply.status in _BODILESS or response.request.method == "HEAD":
+        # What such a reply's headers announce never comes.
+        return reply._replace(body=inflate.whole(chunks, "", cap))
+    announced = reply.header("content-length")
+    encoding = ", ".join(value for name, value in reply.headers if name.lower() == "content-encoding")
+    try:
+        if announced.isdecimal() and len(announced) < 20 and int(announced) > cap:
+            raise inflate.TooLarge
+        return reply._replace(body=inflate.whole(chunks, encoding, cap))
+    except inflate.TooLarge:
+        text = f"the reply has more than {cap:,} bytes"
+        raise ResponseMappingError("response.size", text, left=True) from None
+    except inflate.Damaged as fault:
+        if reply.status >= 300:
+            return reply._replace(fault=str(fault))
+        raise ResponseMappingError(
+            "response.not-json", f"the reply cannot be read: {fault}", left=True
+        ) from fault
+
+
+def _translated(error: Exception, exchange: Exchange, *, given_up: bool) -> RuntimeErrorBase:
+    """The library's exceptions as ours."""
+    if given_up:
+        return exchange.lost(GIVEN_UP)
+    if isinstance(error, httpx.TimeoutException):
+        return exchange.late()
+    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol) and not exchange.left:
+        return _unfit(f"the request cannot be sent: {_words(error)}")
+    if isinstance(error, httpx.RemoteProtocolError):
+        return exchange.lost(f"no valid HTTP came back: {_words(error)}")
+    if isinstance(error, httpx.HTTPError | OSError):
+        return exchange.lost(_words(error))
+    raise error
+
+
+def _unfit(text: str) -> RequestMappingError:
+    return RequestMappingError("request.value", text, left=False)
+
+
+def _words(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return (text[0].lower() + text[1:]).rstrip(".")[:_TEXT_CAP]
+
+
+# -- for the MCP library ----------------------------------------------------------------------------------------------
+
+
+def async_client(
+    network: str,
+    headers: Mapping[str, str],
+    timeout: Any,
+    *,
+    environ: Mapping[str, str] | None = None,
+    proxy: str = "",
+) -> Any:
+    """An `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no cookies, no environment.
+
+    `timeout` is seconds or the library's own `Timeout`. The MCP library takes no other client; deadlines are its
+    caller's. A refused address comes out of a request as SafetyScopeError. Raises ServiceResolutionError `env.extra`.
+    """
+    try:
+        import httpx2
+    except ImportError as error:
+        text = "this needs `httpx2`, which is not installed"
+        raise ServiceResolutionError(
+            "env.extra", text, hint="pip install 'cogcli[mcp]'", left=False
+        ) from error
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+    transport = httpx2.AsyncHTTPTransport(verify=_tls(environ or {}), trust_env=False, proxy=proxy or None)
+    transport._pool._network_backend = _async_backend(None if proxy else network)
+    return httpx2.AsyncClient(
+        transport=transport,
+        headers={"Accept-Encoding": "identity", **headers},
+        timeout=timeout,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        follow_redirects=False,
+        trust_env=False,
+    )
+
+
+def _async_backend(network: str | None) -> Any:
+    """The asynchronous sibling of `connections.Backend`; time limits are the library's."""
+    import anyio
+    from httpcore2 import AnyIOBackend, ConnectError, ConnectTimeout
+
+    class JudgingBackend(AnyIOBackend):
+        async def connect_tcp(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
+            try:
+                rows = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except (OSError, UnicodeError) as error:
+                raise TransportError(
+                    "call.transport", f"{host}: the name is not known", left=False
+                ) from error
+            places = [Place(row[0], row[4]) for row in rows]
+            good = [str(place.address[0]) for place in allowed(places, host, network)]
+            for address in good[:-1]:
+                with suppress(ConnectError, ConnectTimeout):
+                    return await super().connect_tcp(address, port, *arguments, **named)
+            return await super().connect_tcp(good[-1], port, *arguments, **named)
+
+        async def connect_unix_socket(self, *arguments: Any, **named: Any) -> Any:
+            raise SafetyScopeError("safety.scope", "local sockets are not called", left=False)
+
+    return JudgingBackend()

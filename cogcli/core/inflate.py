@@ -1,0 +1,67 @@
+"""Content encodings of a reply, undone piecewise under a cap: a small reply cannot grow large."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from typing import Final
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_WINDOWS: Final = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
+_PLAIN: Final = ("", "identity")
+
+
+class TooLarge(Exception):
+    """More bytes came, or came out, than the cap allows."""
+
+
+class Damaged(Exception):
+    """The bytes are not what their content encoding says, or that encoding was never asked for."""
+
+
+def whole(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
+    """All bytes of a body as they were before encoding. Raises TooLarge beyond `cap` bytes, on the wire or
+    inflated, and Damaged; both before the rest is read."""
+    name = encoding.strip().lower()
+    if name in _PLAIN:
+        return bytes(_capped(chunks, cap))
+    if name not in _WINDOWS:
+        raise Damaged(f"content encoding `{name[:40]}` was not asked for")
+    try:
+        return _inflated(chunks, _WINDOWS[name], cap)
+    except zlib.error as error:
+        raise Damaged(f"its {name} data is damaged") from error
+
+
+def _capped(chunks: Iterable[bytes], cap: int) -> bytearray:
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > cap:
+            raise TooLarge
+    return body
+
+
+def _inflated(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
+    body, read = bytearray(), 0
+    inflater = zlib.decompressobj(window)
+    for chunk in chunks:
+        read += len(chunk)
+        if read > cap:
+            raise TooLarge
+        data = chunk
+        while data:
+            if inflater.eof:  # gzip may hold several members, one after the other
+                if window != _GZIP:
+                    raise Damaged("bytes follow its deflate data")
+                inflater = zlib.decompressobj(window)
+            elif window == zlib.MAX_WBITS and not body and read == len(chunk) and data[0] & 0x0F != 8:
+                window = -zlib.MAX_WBITS  # some servers send deflate without its wrapper
+                inflater = zlib.decompressobj(window)
+            body += inflater.decompress(data, cap + 1 - len(body))
+            if len(body) > cap:
+                raise TooLarge
+            data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    if read and not inflater.eof:
+        raise Damaged("its compressed data breaks off")
+    return bytes(body)
