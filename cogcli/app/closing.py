@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.app.recorded import recorded
 from cogcli.engine.tasks import Cancelled
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ class Closing:
         return self._runner.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
-        result = self._recording.result(attempt.run_id, attempt.step_id, attempt.number)
-        if result is None:
-            self._end()
-        if isinstance(result, RuntimeErrorBase):
-            raise result
-        return result
+        return recorded(self._recording, attempt) or self._end()
 
     def close(self, grace: float) -> None:
         self._runner.close(grace)

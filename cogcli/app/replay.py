@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app.closing import ABORT, BEGINNINGS
+from cogcli.app.recorded import recorded
 from cogcli.core.calls import Answer, Attempt, Chain, Member
-from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal, RuntimeErrorBase
+from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
 
@@ -210,12 +211,12 @@ class _Recorded:
         return Chain(tuple(Member(**member) for member in pinned["members"]), {})
 
     def attempt(self, attempt: Attempt) -> Answer:
-        result = self._recording.result(attempt.run_id, attempt.step_id, attempt.number)
-        if isinstance(result, RuntimeErrorBase):
-            raise result
+        result = recorded(self._recording, attempt)
         if result is None:
             # It was cancelled then, by a failure beside it or by a signal; so it is now.
-            self._cut_off()
+            end = self._recording.ended.over(attempt.run_id, attempt.step_id)
+            if end is None or self._recording.ended.by_signal(end):
+                self._cut_off()
             self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
             raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
         return result

@@ -6,17 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.calls import Answer, Attempt, Chain
-from cogcli.core.errors import (
-    EffectInDoubtError,
-    EnvironmentRefusal,
-    RejectedError,
-    RuntimeErrorBase,
-    UsageError,
-)
-from cogcli.engine.call import Degraded
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
+from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import Control, RunResult
@@ -56,13 +48,14 @@ def resume(
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.masked`.
     """
+    from cogcli.app.signing import signer_of
     from cogcli.app.wire import live_runner, options_from
     from cogcli.core.redact import Redactor
     from cogcli.episode.recording import Recording
     from cogcli.episode.store import Store
 
     redactor = Redactor()
-    reopened = Store(settings.runs_dir).reopen(
+    reopened = Store(settings.runs_dir, sign=signer_of(settings)).reopen(
         directory,
         clock=settings.clock,
         ids=settings.ids,
@@ -72,6 +65,9 @@ def resume(
     journal = reopened.journal
     try:
         recording = Recording(reopened.events)
+        end = recording.ended.runs.get(_beginning(recording).run_id)
+        if end is not None:
+            return _only_sealed(journal, reopened.events, end, recording.signal)
         catalog, selection = _specs(settings, recording, request)
         answers = _answers(recording, request)
         _tell_resumption(journal, recording, answers, request)
@@ -80,6 +76,29 @@ def resume(
         return _gone_on(settings, journal, recording, catalog, live, answers, request, listener, control)
     finally:
         journal.close()
+
+
+def _only_sealed(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
+    """How a run ended whose process died before it was sealed. Nothing is appended but what sealing itself does."""
+    from cogcli.app.run_skill import Control, finished_as, sealed
+    from cogcli.engine.outcome import Outcome
+    from cogcli.engine.run import Finished
+    from cogcli.episode.rebuild import rebuild
+    from cogcli.episode.recording import located
+
+    told, state = end.payload, rebuild(events)
+    error = located(told["error"]) if told["error"] else None
+    steps = {
+        name: state.step_results[name].status if name in state.step_results else "pending"
+        for name in state.plan_order
+    }
+    outcome = Outcome(told["status"], error, told["outputs"], tuple(told["required_missing"]))
+    finished = Finished(outcome, state, steps)
+    sealed(journal, finished)
+    control = Control()
+    if signal is not None:
+        control.cancel(signal)
+    return finished_as(finished, journal, control)
 
 
 def _gone_on(
@@ -94,6 +113,7 @@ def _gone_on(
     control: Control | None,
 ) -> RunResult:
     from cogcli.app.closing import Closing
+    from cogcli.app.going_on import GoingOn, InDoubt, Resuming
     from cogcli.app.replay import request_of
     from cogcli.app.run_skill import Control, finished_as, sealed
     from cogcli.app.wire import engine_of, options_from
@@ -103,11 +123,12 @@ def _gone_on(
 
     started = _beginning(recording)
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
-    sink: EventSink = _GoingOn(journal, recording, request.in_doubt)
-    runner: CapabilityRunner = _Resuming(live, recording, request.in_doubt)
     control = control or Control()
+    doubt = InDoubt(request.in_doubt, request.by or "somebody", request.reason)
+    sink: EventSink = GoingOn(journal, recording, control, doubt)
+    runner: CapabilityRunner = Resuming(live, recording, control)
     if request.abort:
-        sink = runner = Closing(journal, live, recording, control)
+        sink = runner = Closing(sink, live, recording, control)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
@@ -220,114 +241,3 @@ def _answer_event(journal: Journal, asked: Event, granted: bool, request: Resume
         payload={**payload, "reason": request.reason},
     )
     return answered(asked, journal.append(draft, durable=True))
-
-
-# -- while it goes on -------------------------------------------------------------------------------------------------
-
-
-class _Resuming:
-    """A runner that answers from the log as far as it goes, and calls services after that."""
-
-    def __init__(self, live: CapabilityRunner, recording: Recording, in_doubt: str | None) -> None:
-        self._live = live
-        self._recording = recording
-        self._in_doubt = in_doubt
-
-    def chain(self, capability_id: str) -> Chain:
-        return self._live.chain(capability_id)
-
-    def attempt(self, attempt: Attempt) -> Answer:
-        recording = self._recording
-        result = recording.result(attempt.run_id, attempt.step_id, attempt.number)
-        if isinstance(result, RuntimeErrorBase):
-            raise result
-        if result is not None:
-            return result
-        if recording.in_doubt(attempt.run_id, attempt.step_id):
-            _require_repeatable(attempt, self._in_doubt)
-        require_whole(attempt)
-        return self._live.attempt(attempt)
-
-    def close(self, grace: float) -> None:
-        self._live.close(grace)
-
-
-def _require_repeatable(attempt: Attempt, choice: str | None) -> None:
-    """Raise unless a call that may have happened may be made again."""
-    if attempt.effect in ("none", "idempotent") or choice == "rerun":
-        return
-    if choice == "skip":
-        raise Degraded("left out by a person: it may have happened before")
-    if choice == "fail":
-        raise RejectedError(
-            "call.rejected", "left undone by a person: it may have happened before", left=False
-        )
-    raise EffectInDoubtError(
-        "effect.in-doubt",
-        f"`{attempt.capability_id}` may have happened before the run stopped",
-        hint="look at the other side, then resume with --in-doubt rerun, skip or fail",
-        left=True,
-    )
-
-
-def require_whole(attempt: Attempt) -> None:
-    """Raise EnvironmentRefusal `resume.masked` where a call would be made with a masked value."""
-    from cogcli.core.canonical import compact
-    from cogcli.core.redact import MASK
-
-    if MASK.encode() in compact(attempt.input):
-        raise EnvironmentRefusal(
-            "resume.masked",
-            f"step `{attempt.step_id}` needs a value that the log holds masked only",
-            hint="run the skill again and give the secret again",
-        )
-
-
-class _GoingOn:
-    """A sink that answers with the recorded event where the log has it, and appends after that."""
-
-    def __init__(self, journal: Journal, recording: Recording, in_doubt: str | None) -> None:
-        self._journal = journal
-        self._recording = recording
-        self._in_doubt = in_doubt
-
-    def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        recorded = self._recording.told(draft) or self._asked_before(draft)
-        if recorded is None:
-            return self._journal.append(draft, durable=durable)
-        if draft.event_type == "step.started" and draft.payload.get("capability"):
-            self._tell_repeat(recorded, durable=durable)
-        return recorded
-
-    def _asked_before(self, draft: Draft) -> Event | None:
-        """The open request for the same action, so that nobody is asked twice."""
-        if draft.event_type != "approval.requested":
-            return None
-        for event in self._recording.open_requests:
-            if all(
-                event.payload[name] == draft.payload[name]
-                for name in ("step_id", "action_hash", "evidence_hash")
-            ):
-                return event
-        return None
-
-    def _tell_repeat(self, intent: Event, *, durable: bool) -> None:
-        """The intent of making a call again whose answer nobody knows."""
-        run_id, step_id = intent.run_id or "", intent.step_id or ""
-        effect = intent.payload.get("side_effects")
-        if not self._recording.in_doubt(run_id, step_id):
-            return
-        if effect not in ("none", "idempotent") and self._in_doubt != "rerun":
-            return
-        repeats = self._recording.repeats.get((run_id, step_id), ())
-        payload = {
-            "attempt": 2 + len(repeats) + self._recording.resumptions.get((run_id, step_id), 0),
-            "binding": intent.payload.get("binding"),
-            "service": intent.payload.get("service"),
-            "reason": "resumed",
-            "wait_ms": 0,
-        }
-        speaker = intent.agent_id or "system"
-        self._journal.append(
-            build.call_retried(run_id, step_id, payload=payload, speaker=speaker), durable=durable
-        )

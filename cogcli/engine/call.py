@@ -177,6 +177,10 @@ def _sent(
         else:
             _note_unanswered(record, capability, error)
         raise
+    except Degraded:
+        # Left out by a person because it may have happened: nothing around it may happen twice, either.
+        record.note_effect()
+        raise
     except Cancelled:
         if capability.effect != "effect":
             raise

@@ -85,13 +85,17 @@ def _items(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach)
 
 
 def _together(run: Run, planned: PlannedStep, count: int, job: Callable[[int], Steps], at_once: int) -> Steps:
-    """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised."""
+    """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
+
+    A job that was cut off by itself is no error of the others: they are left to end, one that fails says why.
+    """
     results: list[Any] = [None] * count
     started = 0
     running: list[Task] = []
     failure: BaseException | None = None
+    cut: BaseException | None = None
     while True:
-        while failure is None and started < count and len(running) < at_once:
+        while not (failure or cut) and started < count and len(running) < at_once:
             running.append((yield run.spawn(job(started), label=started, limit=run.step_limit(planned))))
             started += 1
         if not running:
@@ -100,11 +104,14 @@ def _together(run: Run, planned: PlannedStep, count: int, job: Callable[[int], S
         running.remove(task)
         if task.error is None:
             results[task.label] = task.result
+        elif isinstance(task.error, Cancelled):
+            cut = task.error
         elif failure is None:
             failure = task.error
             yield from _cancelled(running)
-    if failure is not None:
-        raise failure
+    error = failure or cut
+    if error is not None:
+        raise error
     return results
 
 

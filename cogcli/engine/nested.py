@@ -43,6 +43,8 @@ def run_nested(
     )
     _terminate(child, outcome)
     record.add_usage(_usage(child))
+    if outcome.status == "aborted":
+        raise Cancelled
     if outcome.error is not None:
         raise _told_once(child, outcome.error)
     return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}

@@ -35,6 +35,9 @@ def outcome_of(
     if failed:
         status = "partial" if keep_going and "done" in by_status else "error"
         return Outcome(status, failed.error, final, missing)
+    if any(ending.reason == "cancelled" for ending in endings.values()):
+        # Gone on with, and the log says that something outside had cut it off.
+        return Outcome("aborted", None, final)
     if problem is not None:
         return Outcome("error", problem, final, missing)
     return Outcome("ok", None, final)

@@ -3,8 +3,10 @@
 1. An attempt is named by its run, its step path and its number. Its result is in the closing event, in `step.answered`,
    or, where it failed before another attempt, in that attempt's `call.retried`.
 2. An intent without a result is in doubt. Nothing here decides what to do about it.
-3. An event that the engine tells again is answered with the recorded one, and changes state as it did then.
-4. What belongs to one sitting only (pauses, signals, approvals, projections) is never told again.
+3. What a person decided about a call in doubt stands. A rerun is used up by the call that it allowed.
+4. An event that the engine tells again is answered with the recorded one, and changes state as it did then. A step
+   ends as it ended, whatever the engine makes of it now.
+5. What belongs to one sitting only (pauses, signals, approvals, projections) is never told again.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any, Final
 from cogcli.core.calls import Answer
 from cogcli.core.errors import FAILURE_OF, InternalError, RuntimeErrorBase
 from cogcli.core.refs import parse_target
+from cogcli.episode.ended import Ended, Key
+from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import FINISHES, TakenOver, Write
@@ -23,14 +27,14 @@ from cogcli.mapping.apply import FINISHES, TakenOver, Write
 _OF_ONE_SITTING: Final = frozenset(
     ("run.paused", "run.resumed", "run.recovered", "run.aborting", "run.state_projection")
 )
-Key = tuple[str | None, str | None]
 
 
 class Recording:
     """The calls of a log, and its events in the order of each step."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.closings: dict[Key, Event] = {}
+        self.ended = Ended()
+        self.closings = self.ended.steps
         self.intents: dict[Key, Event] = {}
         self.repeats: dict[Key, list[Event]] = {}
         self.resumptions: dict[Key, int] = {}
@@ -38,8 +42,8 @@ class Recording:
         self.answers: dict[Key, dict[str, Any]] = {}
         self.started: Event | None = None
         self.last: Event | None = None
-        self.signal: str | None = None
-        """The signal that ended the run, if one did."""
+        self.decisions: dict[Key, Event] = {}
+        """What a person decided about a call in doubt, unless that is used up."""
         self.requests: dict[str, Event] = {}
         """Requests for approval by their id."""
         self._answered: list[Event] = []
@@ -50,27 +54,33 @@ class Recording:
     def _take(self, event: Event) -> None:
         kind, key = event.event_type, (event.run_id, event.step_id)
         self.last = event
+        self.ended.take(event)
         if kind == "run.started" and self.started is None:
             self.started = event
         elif kind == "step.started":
             self.intents[key] = event
         elif kind == "call.retried" and event.payload["reason"] == "resumed":
             self.resumptions[key] = self.resumptions.get(key, 0) + 1
+            self.decisions.pop(key, None)
+            return
+        elif kind == "policy.decided" and event.payload.get("rule") == IN_DOUBT:
+            self.decisions[key] = event
             return
         elif kind == "call.retried":
             self.repeats.setdefault(key, []).append(event)
         elif kind == "step.answered":
             self.answers[key] = event.payload["output"]
-        elif kind in FINISHES:
-            self.closings[key] = event
         elif kind == "approval.requested":
             self.requests[event.payload["approval_id"]] = event
         elif kind in ("approval.granted", "approval.rejected"):
             self._answered.append(event)
-        elif kind == "run.aborting":
-            self.signal = event.payload["signal"]
         if kind not in _OF_ONE_SITTING and not (kind or "").startswith("approval."):
             self._queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended the run, if one did."""
+        return self.ended.signal
 
     @property
     def approvals(self) -> tuple[Answered, ...]:
@@ -183,6 +193,7 @@ def answered(request: Event, answer: Event, *, used: bool = False) -> Answered:
 
 def _slot(kind: str | None, run_id: str | None, step_id: str | None) -> tuple[str | None, ...]:
     """What drafts and events are matched by. A nested run gets its id from its first event, so that has none."""
+    kind = "step" if kind in FINISHES else kind
     return (kind, None if kind == "run.started" else run_id, step_id)
 
 
@@ -192,3 +203,12 @@ def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
     row = FAILURE_OF.get(code)
     cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
     return cls(code, told.get("message") or "", hint=told.get("hint") or "", left=told.get("left", True))
+
+
+def located(told: dict[str, Any]) -> RuntimeErrorBase:
+    """The error that the end of a run tells of, with its place."""
+    error = error_of(told)
+    error.step_id, error.capability_id = told.get("step"), told.get("capability")
+    error.binding_id, error.service_id = told.get("binding"), told.get("service")
+    error.effect = told.get("effect")
+    return error

@@ -12,6 +12,9 @@ from cogcli.events.envelope import Draft
 
 Payload = dict[str, Any]
 
+IN_DOUBT: Final = "effect.in-doubt"
+"""The rule that a person decides by about a call that may have happened."""
+
 _FINISH: Final = {
     "done": ("step.completed", "ok"),
     "failed": ("step.failed", "error"),
@@ -158,6 +161,22 @@ def approval_answered(
     kind = "approval.granted" if granted else "approval.rejected"
     body = {"approval_id": approval_id, **payload, "by": by}
     return Draft(kind, "governance", run_id, body, step_id, f"human:{by}")
+
+
+def doubt_decided(
+    run_id: str, step_id: str, *, choice: str, by: str, capability: str, reason: str, caused_by: str | None
+) -> Draft:
+    """What a person decided about a call that may have happened: rerun, skip or fail. It stands, whatever comes."""
+    payload = {
+        "decision": "allow" if choice == "rerun" else "veto",
+        "verdict": choice,
+        "rule": IN_DOUBT,
+        "capability": capability,
+        "step_id": step_id,
+        "reason": reason,
+        "enforced": True,
+    }
+    return Draft("policy.decided", "governance", run_id, payload, step_id, f"human:{by}", caused_by)
 
 
 def run_resumed(run_id: str, *, reason: str, checkpoint: Payload, caused_by: str | None) -> Draft:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SOURCE = """
@@ -124,9 +126,131 @@ def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
 def test_a_person_decides_about_an_effect_in_doubt(stopped: Any, choice: str, code: int, calls: int) -> None:
     _kill_in(stopped, "second")
     stopped.run("resume", "@last", "-q").assert_exit(5)
-    stopped.run("resume", "@last", "--in-doubt", choice, "-q").assert_exit(code)
+    why = ("--by", "ana", "--reason", "looked at the other side")
+    stopped.run("resume", "@last", "--in-doubt", choice, *why, "-q").assert_exit(code)
     assert _ledger(stopped).count("second\n") == calls
-    stopped.run("verify", "@last").assert_ok()
+    (decided,) = [event for event in _events(stopped) if event["event_type"] == "policy.decided"]
+    told = {name: decided["payload"][name] for name in ("rule", "verdict", "reason", "capability")}
+    assert (decided["agent_id"], decided["step_id"], told) == (
+        "human:ana",
+        "b",
+        {
+            "rule": "effect.in-doubt",
+            "verdict": choice,
+            "reason": "looked at the other side",
+            "capability": "demo.text.second",
+        },
+    )
+    _clean(stopped)
+
+
+def _cut_after(project: Any, event_type: str) -> None:
+    """Leave the newest episode as a crash right after its last event of this type would have."""
+    episode = project.episode
+    lines = (episode / "events.jsonl").read_bytes().splitlines(keepends=True)
+    last = max(n for n, line in enumerate(lines) if json.loads(line)["event_type"] == event_type)
+    (episode / "events.jsonl").write_bytes(b"".join(lines[: last + 1]))
+    (episode / "learn.jsonl").write_bytes(b"")
+    for name in ("state.json", "summary.json", "manifest.json"):
+        (episode / name).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "after"),
+    [
+        ("skip", "policy.decided"),
+        ("skip", "step.degraded"),
+        ("fail", "policy.decided"),
+        ("fail", "step.failed"),
+        ("rerun", "policy.decided"),
+    ],
+)
+def test_what_a_person_decided_stands_after_another_crash(stopped: Any, choice: str, after: str) -> None:
+    _kill_in(stopped, "second")
+    code = 0 if choice == "rerun" else 1
+    stopped.run("resume", "@last", "--in-doubt", choice, "-q").assert_exit(code)
+    calls = _ledger(stopped).count("second\n")
+    _cut_after(stopped, after)
+    other = "skip" if choice == "rerun" else "rerun"
+    stopped.run("resume", "@last", "--in-doubt", other, "-q").assert_exit(code)
+    again = 1 if choice == "rerun" else 0
+    assert _ledger(stopped).count("second\n") == calls + again
+    assert sum(event["event_type"] == "policy.decided" for event in _events(stopped)) == 1
+    _clean(stopped)
+
+
+def test_a_rerun_that_is_in_doubt_itself_is_asked_about_again(stopped: Any) -> None:
+    _kill_in(stopped, "second")
+    stopped.run("resume", "@last", "--in-doubt", "rerun", "-q").assert_ok()
+    _cut_after(stopped, "call.retried")
+    stopped.run("resume", "@last", "-q").assert_exit(5)
+    assert _ledger(stopped).count("second\n") == 2
+    stopped.run("resume", "@last", "--in-doubt", "skip", "-q").assert_exit(1)
+    assert _ledger(stopped).count("second\n") == 2
+    _clean(stopped)
+
+
+def test_an_effect_left_out_in_doubt_is_not_repeated_by_a_retry_around_it(stopped: Any) -> None:
+    """The nested skill fails later on, which its step would retry: a new child run would make the call anew."""
+    stopped.services(
+        SOURCE
+        + """
+def third(text: str) -> dict[str, object]:
+    _wait("third")
+    raise RuntimeError("no")
+"""
+    )
+    stopped.capability("demo.text.third", "third")
+    stopped.skill(
+        "demo.inner",
+        """
+- {id: b, uses: demo.text.second, input: {text: inputs.text}, output: {text: vars.b}}
+- {id: c, uses: demo.text.third, input: {text: inputs.text}, config: {depends_on: [b]}, output: {text: outputs.text}}
+""",
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string}}",
+    )
+    stopped.skill(
+        "demo.three",
+        '- {id: a, uses: "skill:demo.inner", input: {text: inputs.text}, output: {text: outputs.text},'
+        " config: {retry: {max_attempts: 2, backoff_seconds: 0}}}",
+        inputs="{text: {type: string, required: true}}",
+    )
+    _kill_in(stopped, "second")
+    stopped.run("resume", "@last", "--in-doubt", "skip", "-q").assert_exit(1)
+    assert _ledger(stopped) == ["second\n", "third\n"]
+    _clean(stopped)
+
+
+def test_a_run_that_ended_is_sealed_to_the_same_bytes_and_told_the_same(stopped: Any) -> None:
+    _declare(stopped, "side_effects: false")
+    whole = stopped.run("run", "demo.three", "-p", "text=x", "--json", "-q").assert_ok().json
+    before = {path.name: path.read_bytes() for path in stopped.episode.iterdir() if path.is_file()}
+    _cut_after(stopped, "run.terminated")
+    binding = stopped.root / "bindings/local/demo.text.second/demo_text_second.yaml"
+    binding.write_text(binding.read_text() + "# edited: it does not matter any more\n")
+    again = stopped.run("resume", "@last", "--json", "-q").assert_ok().json
+    assert again["outputs"] == whole["outputs"]
+    after = {path.name: path.read_bytes() for path in stopped.episode.iterdir() if path.is_file()}
+    assert set(after) == set(before)
+    assert after["summary.json"] == before["summary.json"]
+    assert after["learn.jsonl"] == before["learn.jsonl"]
+    assert len(after["events.jsonl"].splitlines()) == len(before["events.jsonl"].splitlines())
+
+
+@pytest.mark.parametrize("cut", ["run.terminated", None])
+def test_a_resumed_run_is_signed_like_any_other(stopped: Any, cut: str | None) -> None:
+    private = Ed25519PrivateKey.generate()
+    key = stopped.write("key.pem", private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    key.chmod(0o600)
+    _declare(stopped, "side_effects: false")
+    if cut is None:
+        _kill_in(stopped, "second")
+    else:
+        stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
+        _cut_after(stopped, cut)
+    stopped.run("resume", "@last", "-q", env={"COGCLI_SIGNING_KEY": str(key)}).assert_ok()
+    assert json.loads((stopped.episode / "manifest.json").read_bytes())["signature"]["alg"] == "ed25519"
 
 
 def test_a_changed_spec_is_named_and_refused_unless_allowed(stopped: Any) -> None:

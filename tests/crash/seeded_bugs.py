@@ -133,8 +133,8 @@ BUGS = (
     ),
     Bug(
         "a blind repetition of what is in doubt",
-        "app/resume.py",
-        'if attempt.effect in ("none", "idempotent") or choice == "rerun":',
+        "app/going_on.py",
+        'if attempt.effect in _HARMLESS or choice == "rerun":',
         "if attempt.effect:",
         kills=range(24, 30),
     ),

@@ -32,9 +32,6 @@ def test_a_run_killed_while_it_is_gone_on_with_is_gone_on_with_again(
     judge("killed while resumed", shooting_range.all(points))
 
 
-@pytest.mark.xfail(
-    reason="a step left out in doubt has no answer in the log, so its call leaves again", strict=True
-)
 @pytest.mark.parametrize("name", ["parallel", "blobs"])
 def test_an_effect_left_out_in_doubt_stays_left_out_after_another_crash(
     shooting_range: Range, name: str

@@ -1,0 +1,34 @@
+"""What a log says about a call to whoever answers from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.engine.call import Degraded
+from cogcli.engine.tasks import Cancelled
+from cogcli.episode.recording import error_of
+
+if TYPE_CHECKING:
+    from cogcli.core.calls import Answer, Attempt
+    from cogcli.episode.recording import Recording
+    from cogcli.events.envelope import Event
+
+
+def recorded(recording: Recording, attempt: Attempt) -> Answer | None:
+    """What an attempt gave; None where the log does not say. Raises what it failed with, or what ended its step."""
+    result = recording.result(attempt.run_id, attempt.step_id, attempt.number)
+    if isinstance(result, RuntimeErrorBase):
+        raise result
+    closing = recording.closings.get((attempt.run_id, attempt.step_id))
+    if result is None and closing is not None and closing.event_type != "step.skipped":
+        raise as_ended(closing)
+    return result
+
+
+def as_ended(end: Event) -> Exception:
+    """How something ended that gave no answer."""
+    if end.event_type == "step.degraded":
+        return Degraded(end.payload.get("detail") or "")
+    error = end.payload.get("error")
+    return error_of(error) if error and end.event_type in ("step.failed", "step.vetoed") else Cancelled()

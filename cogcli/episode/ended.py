@@ -1,0 +1,70 @@
+"""What of a log is over: nothing may begin there any more, whoever goes on with it.
+
+1. A closed step is over, with its items, rounds, gates and the run nested in it. So is every step of a run that ended.
+2. A signal that was followed by `run.resumed` ended nothing, unless a step or a nested run was cut off meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cogcli.events.envelope import Event
+from cogcli.mapping.apply import FINISHES
+
+_PART_OF: Final = re.compile(r"(.*)[#@][^/]*")
+"""Items, rounds, targets and gates bear the path of their step in front."""
+Key = tuple[str | None, str | None]
+
+
+class Ended:
+    """The closed steps and ended runs of a log, and the signal that ended it, if one did."""
+
+    def __init__(self) -> None:
+        self.steps: dict[Key, Event] = {}
+        """Closing events by run and step path."""
+        self.runs: dict[str | None, Event] = {}
+        self._parents: dict[str | None, Key] = {}
+        self._aborting: Event | None = None
+        self._cut_off = False
+
+    def take(self, event: Event) -> None:
+        """Learn from the next event."""
+        kind = event.event_type
+        if kind in FINISHES:
+            self.steps[event.run_id, event.step_id] = event
+            self._note_cut(event.payload.get("reason") == "cancelled")
+        elif kind == "run.terminated":
+            self.runs[event.run_id] = event
+            self._note_cut(event.payload["status"] == "aborted")
+        elif kind == "run.started":
+            self._parents[event.run_id] = (event.payload.get("parent_run_id"), event.step_id)
+        elif kind == "run.aborting":
+            self._aborting = self._aborting or event
+        elif kind == "run.resumed" and not self._cut_off:
+            self._aborting = None
+
+    def _note_cut(self, cut: bool) -> None:
+        self._cut_off = self._cut_off or (cut and self._aborting is not None)
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended the run, if one did."""
+        return self._aborting.payload["signal"] if self._aborting else None
+
+    def by_signal(self, end: Event) -> bool:
+        """Whether a signal came before this end."""
+        return self._aborting is not None and (end.seq or 0) > (self._aborting.seq or 0)
+
+    def over(self, run_id: str | None, step_id: str | None) -> Event | None:
+        """What ended this step, or what it is a part of; None where it may go on."""
+        while run_id is not None:
+            end = self.runs.get(run_id) or self.steps.get((run_id, step_id))
+            if end is not None:
+                return end
+            part = _PART_OF.fullmatch(step_id or "")
+            if part:
+                step_id = part[1]
+            else:
+                run_id, step_id = self._parents.get(run_id, (None, None))
+        return None
