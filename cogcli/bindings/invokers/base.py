@@ -72,6 +72,8 @@ class CallMeta(NamedTuple):
     finish_reason: str | None = None
     request: Mapping[str, Any] | None = None
     reply: Mapping[str, Any] | None = None
+    notices: list[str] | None = None
+    """What the other side did besides answering: noise, demands that were refused."""
 
     def as_record(self) -> dict[str, Any]:
         """The members for `attempts[]`, without those that say nothing and without usage, which stands apart.

@@ -1,0 +1,335 @@
+"""mcp: tools of MCP servers through the official SDK (protocols.md 6).
+
+1. One session per service and run, on one portal thread; the SDK is imported when the first real call is made.
+2. A tool is named by service and name. What a server says about its tools decides nothing and enters no prompt.
+3. Before a call leaves: the tool is the one agreed to, and the arguments fit its input schema.
+4. `server:` names a table of functions that come with the package; those need neither SDK nor process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import orjson
+
+from cogcli.bindings.invokers import mcp_shipped
+from cogcli.bindings.invokers.base import (
+    DEFAULT_BYTES,
+    CallContext,
+    CallMeta,
+    InvocationRequest,
+    InvocationResponse,
+    Surroundings,
+)
+from cogcli.bindings.invokers.pythoncall import PythonCall
+from cogcli.core.errors import (
+    RejectedError,
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    ServerFaultError,
+    ServiceResolutionError,
+    TransportError,
+)
+from cogcli.core.jsonvalue import NotJson, admitted
+from cogcli.specs.service import Service
+
+if TYPE_CHECKING:
+    from cogcli.bindings.invokers.mcp_portal import Portal
+    from cogcli.bindings.invokers.mcp_session import Link, Session, Transport
+    from cogcli.bindings.invokers.mcp_wire import Exchange
+
+_JSON: Final = "application/json"
+_REPEATABLE: Final = ("idempotent", "effect")
+
+
+class Mcp:
+    """Calls tools. Servers are started when they are first needed, and end with the run."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._functions = PythonCall(surroundings)
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._portal: Portal | None = None
+        self._closed = False
+        self.leftovers: list[str] = []
+        """What servers left behind and had to be killed, once closed."""
+
+    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        server = request.service.settings.get("server")
+        if server is not None:
+            return mcp_shipped.called(self._functions, server, request, context)
+        _require_trust(request.service)
+        _require_size(request)
+        return self._called(request, context)
+
+    def close(self, grace: float) -> None:
+        """End all servers at once, gently unless there is no grace left."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            portal, sessions = self._portal, list(self._sessions.values())
+        if portal is not None:
+            ends = portal.gather([partial(session.close, gently=grace > 0) for session in sessions])
+            self.leftovers += [text for left in ends for text in left]
+            portal.close()
+        self._functions.close(grace)
+
+    # -- one call -----------------------------------------------------------------------------------------------------
+
+    def _called(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        portal, session = self._session(request.service)
+        started, begun = self._surroundings.clock.now(), time.monotonic()
+        try:
+            link = portal.wait(context, session.linked, context.deadline)
+        except RuntimeErrorBase as error:
+            error.left = False
+            raise
+        exchange = link.transport.wire.begin()
+        about = CallMeta(
+            method="tools/call", url=link.transport.url, started_at=started, request=_told(request)
+        )
+        try:
+            tool = _tool(link, request)
+            self._require_agreed(request.service, tool)
+            _require_arguments(tool, request)
+            call = partial(portal.wait, context, session.call, link, _params(request), exchange)
+            result = _answered(lambda: call(context.deadline), link, exchange)
+            meta = _measured(about, link, exchange, begun, result)
+            return _response(request, result, tool, meta)
+        except RuntimeErrorBase as error:
+            error.record = error.record or _measured(about, link, exchange, begun, None).as_record()
+            raise
+
+    def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
+        from cogcli.bindings.invokers.mcp_pins import Pins, require_locked
+
+        locked = self._locked(service)
+        if locked is not None:
+            require_locked(service.id, locked, tool)
+        else:
+            Pins(self._surroundings.state_dir).require_same(service.id, identity(service), tool)
+
+    def _locked(self, service: Service) -> list[dict[str, Any]] | None:
+        return None
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    def _session(self, service: Service) -> tuple[Portal, Session]:
+        with self._lock:
+            if self._closed:
+                raise TransportError("call.transport", "the run is over", left=False)
+            portal = self._portal = self._portal or _portal()
+            session = self._sessions.get(service.id)
+            if session is None:
+                from cogcli.bindings.invokers.mcp_session import Session
+
+                # Secrets are resolved before anything starts: an unset one has its own error.
+                connect = transport_of(service, self._surroundings)
+                session = self._sessions[service.id] = Session(connect)
+            return portal, session
+
+
+def _portal() -> Portal:
+    require_sdk()
+    from cogcli.bindings.invokers.mcp_portal import Portal
+
+    return Portal()
+
+
+def require_sdk() -> None:
+    """Import the SDK. Raises ServiceResolutionError `env.extra` with the line that installs it."""
+    import logging
+
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        hint = "pip install 'cogcli[mcp]'"
+        text = "this needs `mcp`, which is not installed"
+        raise ServiceResolutionError("env.extra", text, hint=hint, left=False) from error
+    # The SDK tells a log what we tell in records; without a log of its own, Python would print that.
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        logger.propagate = False
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+
+
+def transport_of(service: Service, surroundings: Surroundings) -> Callable[[], Transport]:
+    """What makes a connection to a service's server. Raises ServiceResolutionError where a secret is missing."""
+    from cogcli.bindings.invokers.mcp_process import Program, environment
+    from cogcli.bindings.invokers.mcp_stdio import Stdio
+    from cogcli.bindings.invokers.mcp_wire import Wire
+
+    settings = service.settings
+    own = {name: surroundings.secrets.expanded(text) for name, text in (settings.get("env") or {}).items()}
+    program = Program(
+        settings["command"],
+        tuple(settings.get("args") or ()),
+        _directory(service),
+        environment(surroundings.environ, own),
+    )
+    return lambda: Stdio(program, Wire())
+
+
+def identity(service: Service) -> Any:
+    """What makes a server the same server, for its pins: where it is, not what it is called here."""
+    settings = service.settings
+    if "url" in settings:
+        return {"url": settings["url"]}
+    return {
+        "command": settings["command"],
+        "args": list(settings.get("args") or ()),
+        "cwd": _directory(service),
+    }
+
+
+def _directory(service: Service) -> str:
+    """Where a server runs: its layer's root, or below it as its file says."""
+    return os.path.abspath(os.path.join(service.root or os.curdir, service.settings.get("cwd") or ""))
+
+
+# -- before a call leaves ---------------------------------------------------------------------------------------------
+
+
+def _require_trust(service: Service) -> None:
+    if "command" in service.settings and not service.trusted:
+        raise ServiceResolutionError(
+            "service.untrusted",
+            f"service `{service.id}`: this project may not start programs of its own",
+            hint="cogcli config trust",
+            left=False,
+        )
+
+
+def _require_size(request: InvocationRequest) -> None:
+    cap = request.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
+    size = len(orjson.dumps(request.payload))
+    if size > cap:
+        text = f"the arguments have {size:,} bytes, at most {cap:,} are allowed"
+        raise RequestMappingError("request.size", text, left=False)
+
+
+def _tool(link: Link, request: InvocationRequest) -> dict[str, Any]:
+    found = [tool for tool in link.tools if tool["name"] == request.operation]
+    if len(found) == 1:
+        return found[0]
+    name, service = request.operation, request.service.id
+    if found:
+        text = f"service `{service}` lists tool `{name}` {len(found)} times"
+        raise ServerFaultError("call.server-error", text, left=False)
+    some = ", ".join(sorted(tool["name"] for tool in link.tools)[:20]) or "none"
+    raise RejectedError(
+        "call.rejected", f"service `{service}` has no tool `{name}`; it has {some}"[:500], left=False
+    )
+
+
+def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:
+    problems = _violations(tool.get("inputSchema"), request.payload)
+    if problems:
+        text = f"tool `{request.operation}` does not take these arguments: {problems}"
+        raise RequestMappingError("request.value", text, left=False)
+
+
+def _violations(schema: Any, value: Any) -> str:
+    """How a value breaks a server's schema. A schema beyond what our own may hold is not applied."""
+    from cogcli.specs import contracts, schema_limits
+
+    if not isinstance(schema, dict) or schema_limits.faults(schema):
+        return ""
+    found = contracts.errors(schema, value)
+    return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)[:500]
+
+
+def _params(request: InvocationRequest) -> dict[str, Any]:
+    return {"name": request.operation, "arguments": request.payload, "_meta": _meta(request)}
+
+
+def _meta(request: InvocationRequest) -> dict[str, str]:
+    meta = {}
+    if request.effect in _REPEATABLE:
+        meta["cogcli/idempotency-key"] = request.idempotency_key
+    if request.traceparent:
+        meta["traceparent"] = request.traceparent
+    return meta
+
+
+# -- after it came back -----------------------------------------------------------------------------------------------
+
+
+def _answered(call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange) -> dict[str, Any]:
+    """The result of a call. Raises the fault that the transport saw, else what the SDK's error means."""
+    from cogcli.bindings.invokers.mcp_faults import translated
+
+    try:
+        return call()
+    except Exception as error:
+        if exchange.fault is not None:
+            raise exchange.fault.error(left=exchange.left) from error
+        gone = link.transport.gone
+        if gone is not None and not isinstance(error, RuntimeErrorBase):
+            raise gone.error(left=exchange.left) from error
+        told = translated(error, left=exchange.left, status=exchange.status)
+        told.left = exchange.left if told.left is None else told.left
+        raise told from error
+
+
+def _told(request: InvocationRequest) -> dict[str, Any]:
+    return {"media_type": _JSON, "body": {"name": request.operation, "arguments": request.payload}}
+
+
+def _measured(
+    about: CallMeta, link: Link, exchange: Exchange, begun: float, result: dict[str, Any] | None
+) -> CallMeta:
+    return about._replace(
+        status=exchange.status,
+        media_type=_JSON,
+        request_bytes=exchange.request_bytes,
+        response_bytes=exchange.response_bytes,
+        duration_ms=max(0, round((time.monotonic() - begun) * 1000)),
+        reply=None if result is None else {"media_type": _JSON, "body": result},
+        notices=link.transport.wire.noted(exchange) or None,
+    )
+
+
+def _response(
+    request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any], meta: CallMeta
+) -> InvocationResponse:
+    from cogcli.bindings.invokers.mcp_body import body_of, usage_of
+
+    try:
+        result = admitted(result)
+        _require_reply(request, result, tool)
+        body = body_of(result, request.binding.metadata.get("response_mode") or "json")
+    except NotJson as error:
+        _fail(
+            ResponseMappingError("response.not-json", f"the reply holds {error}", left=True), meta, kept=False
+        )
+    except RuntimeErrorBase as error:
+        _fail(error, meta, kept=error.code != "response.size")
+    return InvocationResponse(body, meta._replace(usage=usage_of(result, body)))
+
+
+def _fail(error: RuntimeErrorBase, meta: CallMeta, *, kept: bool) -> NoReturn:
+    error.record = (meta if kept else meta._replace(reply=None)).as_record()
+    raise error
+
+
+def _require_reply(request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any]) -> None:
+    cap, size = request.binding.metadata.get("max_response_bytes") or DEFAULT_BYTES, len(orjson.dumps(result))
+    if size > cap:
+        text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"
+        raise ResponseMappingError("response.size", text, left=True)
+    structured = result.get("structuredContent")
+    if structured is None or result.get("isError") is True:
+        return
+    if problems := _violations(tool.get("outputSchema"), structured):
+        text = f"the reply breaks the tool's own output schema: {problems}"
+        raise ServerFaultError("call.server-error", text, left=True)

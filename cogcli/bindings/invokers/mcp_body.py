@@ -1,0 +1,63 @@
+"""What `response.*` walks of a tool's result, and the usage it reports (protocols.md 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.bindings.invokers.mcp_faults import shortened
+from cogcli.core.errors import RejectedError
+from cogcli.core.jsonvalue import MAX_INTEGER
+from cogcli.core.strict_json import JsonRefused, loads
+
+
+def body_of(result: dict[str, Any], mode: str) -> Any:
+    """The body by response mode. Blocks stand as they came: a link is data and is never fetched.
+
+    Raises RejectedError where the tool failed, or asks for input that nobody here can give.
+    """
+    content = [block for block in result.get("content") or [] if isinstance(block, dict)]
+    text = "\n".join(block["text"] for block in content if _is_text(block))
+    if result.get("resultType") == "input_required":
+        raise RejectedError("call.rejected", "the tool asks for more input, which is never given", left=True)
+    if result.get("isError") is True:
+        said = shortened(text.strip()) or "it gives no reason"
+        raise RejectedError("call.rejected", f"the tool failed: {said}", left=True)
+    structured = result.get("structuredContent")
+    if mode == "text":
+        return {"text": text}
+    if mode == "raw":
+        return {"structured": structured, "text": text, "content": content}
+    if structured is not None:
+        return structured
+    single = _single_object(content)
+    return {"text": text, "content": content} if single is None else single
+
+
+def usage_of(result: dict[str, Any], body: Any) -> dict[str, int] | None:
+    """Whole token counts from `_meta.usage`, else from `usage` at the top of the body; anything else is not counted."""
+    meta = result.get("_meta")
+    for holder in (meta, body):
+        usage = holder.get("usage") if isinstance(holder, dict) else None
+        if isinstance(usage, dict):
+            counts = {k: v for k, v in usage.items() if k.endswith("_tokens") and _is_count(v)}
+            if counts:
+                return counts
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_INTEGER
+
+
+def _is_text(block: dict[str, Any]) -> bool:
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _single_object(content: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if len(content) != 1 or not _is_text(content[0]):
+        return None
+    try:
+        value = loads(content[0]["text"])
+    except JsonRefused:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,235 @@
+"""What passes between a session and its server, on any transport.
+
+1. A call is known here by its request id from the moment its frame is handed over until somebody has its answer.
+2. A server may ask us for nothing but a sign of life: sampling, roots, elicitation and whatever else it demands get
+   -32601 and are noted. The SDK never sees them.
+3. An answer to nothing we asked, by type and value of its id, or a second one, is noted and dropped.
+4. An answer of more than 1,000 content items is refused before anything looks at the items.
+5. What goes wrong with a call is kept as its fault, in our own terms; the SDK only learns that it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from cogcli.core.errors import ResponseMappingError, RuntimeErrorBase
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
+    from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCMessage
+
+MAX_FRAME: Final = 8 * 1024 * 1024
+MAX_ITEMS: Final = 1000
+MAX_NOTICES: Final = 20
+METHOD_NOT_FOUND: Final = -32601
+INTERNAL: Final = -32603
+_ALLOWED: Final = ("ping",)
+_SHOWN: Final = 80
+_ANSWERS: Final = 16
+
+
+class Fault(NamedTuple):
+    """Why a call got no answer that can be used. Calls that share a fault each raise an error of their own."""
+
+    kind: type[RuntimeErrorBase]
+    code: str
+    text: str
+    hint: str = ""
+
+    def error(self, *, left: bool) -> RuntimeErrorBase:
+        """This fault, to be raised."""
+        return self.kind(self.code, self.text, hint=self.hint, left=left)
+
+
+def fault_of(error: RuntimeErrorBase) -> Fault:
+    """An error that several calls have to raise."""
+    return Fault(type(error), error.code, error.message, error.hint)
+
+
+class Exchange:
+    """One `tools/call`: whether its frame went out, how large both frames were, and what went wrong."""
+
+    def __init__(self) -> None:
+        self.id: int | str | None = None
+        self.left = False
+        self.request_bytes: int | None = None
+        self.response_bytes: int | None = None
+        self.status: int | None = None
+        self.fault: Fault | None = None
+        self.noted_from = 0
+        self.noise_from = 0
+
+
+in_progress: ContextVar[Exchange | None] = ContextVar("in_progress", default=None)
+"""The exchange of the task that is calling."""
+
+
+class Wire:
+    """The exchanges under way on one connection, and what the server did that nobody asked for."""
+
+    def __init__(self) -> None:
+        self._asked: set[int | str] = set()
+        self._open: dict[int | str, Exchange] = {}
+        self._notices: list[str] = []
+        self.noise = 0
+
+    def begin(self) -> Exchange:
+        """A new exchange, told from now on what is noted."""
+        exchange = Exchange()
+        exchange.noted_from, exchange.noise_from = len(self._notices), self.noise
+        return exchange
+
+    def leaving(self, message: JSONRPCMessage, size: int | None = None) -> Exchange | None:
+        """Know a request by its id before it goes out; the exchange of the calling task, if it is its `tools/call`."""
+        from mcp_types import JSONRPCRequest
+
+        if not isinstance(message, JSONRPCRequest):
+            return None
+        self._asked.add(message.id)
+        exchange = in_progress.get()
+        if exchange is None or message.method != "tools/call":
+            return None
+        exchange.id, exchange.request_bytes = message.id, size
+        self._open[message.id] = exchange
+        return exchange
+
+    def answered(self, id: int | str | None) -> bool:
+        """Whether this answers a request of ours for the first time."""
+        # A request without an id can only be one the server could not read; the SDK passes such an error over.
+        expected = id is None or id in self._asked
+        self._asked.discard(id if id is not None else "")
+        return expected
+
+    def of(self, id: Any) -> Exchange | None:
+        """The exchange with this request id."""
+        return self._open.get(id) if isinstance(id, int | str) else None
+
+    def ended(self, exchange: Exchange) -> None:
+        """Nobody waits for this exchange any more."""
+        if exchange.id is not None:
+            self._open.pop(exchange.id, None)
+
+    def fail_all(self, fault: Fault) -> None:
+        """The connection is lost to all exchanges under way for the same reason."""
+        for exchange in self._open.values():
+            exchange.fault = exchange.fault or fault
+
+    def note(self, text: str) -> None:
+        """Remember something for the records of the calls under way."""
+        if len(self._notices) < MAX_NOTICES:
+            self._notices.append(text)
+
+    def noted(self, exchange: Exchange) -> list[str]:
+        """What was noted while an exchange was under way."""
+        noise = self.noise - exchange.noise_from
+        told = [f"{noise} lines on stdout were no messages"] if noise else []
+        return self._notices[exchange.noted_from :] + told
+
+
+class GuardedRead:
+    """A transport's incoming side with the rules above applied; what the SDK reads from."""
+
+    def __init__(
+        self, inner: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage], wire: Wire
+    ) -> None:
+        self._inner = inner
+        self._write = write
+        self._wire = wire
+        self._answers: set[asyncio.Task[None]] = set()
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the sender, where the transport keeps it."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            item = await self._inner.receive()
+            if isinstance(item, Exception):
+                return item
+            if not self._asks_us(item.message) and not self._is_foreign(item.message):
+                return self._judged(item)
+
+    def _asks_us(self, message: JSONRPCMessage) -> bool:
+        """Whether this was a demand of the server, which is answered here."""
+        from mcp_types import JSONRPCRequest
+
+        if not isinstance(message, JSONRPCRequest) or message.method in _ALLOWED:
+            return False
+        self._wire.note(f"the server asked for `{message.method[:_SHOWN]}`: refused")
+        # A flood of demands is not answered beyond a few at a time: answers could fill our memory.
+        if len(self._answers) < _ANSWERS:
+            task = asyncio.create_task(self._refuse(message.id))
+            self._answers.add(task)
+            task.add_done_callback(self._answers.discard)
+        return True
+
+    def _is_foreign(self, message: JSONRPCMessage) -> bool:
+        from mcp_types import JSONRPCError, JSONRPCResponse
+
+        if not isinstance(message, JSONRPCResponse | JSONRPCError) or self._wire.answered(message.id):
+            return False
+        self._wire.note(f"an answer to no request of ours, id {str(message.id)[:_SHOWN]}: dropped")
+        return True
+
+    async def _refuse(self, id: int | str) -> None:
+        import anyio
+
+        try:
+            await self._write.send(error_message(id, METHOD_NOT_FOUND, "this client answers no requests"))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return  # nobody is there any more
+
+    def _judged(self, item: SessionMessage) -> SessionMessage:
+        from mcp_types import JSONRPCResponse
+
+        message = item.message
+        exchange = self._wire.of(message.id) if isinstance(message, JSONRPCResponse) else None
+        if exchange is None or not isinstance(message, JSONRPCResponse):
+            return item
+        content = message.result.get("content")
+        if isinstance(content, list) and len(content) > MAX_ITEMS:
+            text = f"the reply has {len(content):,} content items, at most {MAX_ITEMS:,} are allowed"
+            exchange.fault = Fault(ResponseMappingError, "response.size", text)
+            return error_message(message.id, INTERNAL, "refused")
+        return item
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        import anyio
+
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        for task in list(self._answers):
+            task.cancel()
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def error_message(id: int | str, code: int, text: str) -> SessionMessage:
+    """A JSON-RPC error as the SDK's streams carry it."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import ErrorData, JSONRPCError
+
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text)))

@@ -1,0 +1,145 @@
+"""Skills over real MCP servers from the package index, through the installed command (protocols.md 11)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BIN = str(Path(sys.executable).parent)
+"""Where the servers of the development extra are installed."""
+
+
+@pytest.fixture
+def servers(project: Any) -> Any:
+    """A project whose commands find the servers."""
+    project.env["PATH"] = f"{BIN}{os.pathsep}{project.env['PATH']}"
+    project.env["GIT_CONFIG_GLOBAL"] = os.devnull
+    return project
+
+
+def tool(
+    project: Any, id: str, service: str, operation: str, inputs: str, outputs: str, request: str, response: str,
+    metadata: str = "{}",
+) -> None:  # fmt: skip
+    """A capability bound to one tool of one service."""
+    project.write(
+        f"capabilities/{id}.yaml",
+        f'id: {id}\nversion: "1.0.0"\ndescription: Calls {operation}.\ninputs: {inputs}\noutputs: {outputs}\n'
+        "properties: {side_effects: false}\n",
+    )
+    name = id.replace(".", "_")
+    project.write(
+        f"bindings/local/{id}/{name}.yaml",
+        f"id: {name}\ncapability: {id}\nservice: {service}\nprotocol: mcp\noperation: {operation}\n"
+        f"request: {request}\nresponse: {response}\nmetadata: {metadata}\n",
+    )
+
+
+def clock(project: Any) -> None:
+    """The time server and a skill that asks it twice."""
+    project.write(
+        "services/local/clock.yaml",
+        "id: clock\nkind: mcp\ncommand: mcp-server-time\nargs: [--local-timezone, UTC]\n",
+    )
+    tool(
+        project,
+        "time.zone.convert",
+        "clock",
+        "convert_time",
+        "{time: {type: string, required: true}, to: {type: string, required: true}}",
+        "{difference: {type: string, required: true}, there: {type: string, required: true}}",
+        "{source_timezone: Etc/UTC, time: input.time, target_timezone: input.to}",
+        "{difference: response.time_difference, there: response.target.timezone}",
+    )
+    project.skill(
+        "time.convert",
+        """
+        - id: tokyo
+          uses: time.zone.convert
+          input: {time: inputs.time, to: Asia/Tokyo}
+          output: {difference: outputs.tokyo}
+        - id: nowhere
+          uses: time.zone.convert
+          depends_on: []
+          input: {time: inputs.time, to: Asia/Kathmandu}
+          output: {difference: outputs.kathmandu}
+        """,
+        inputs="{time: {type: string, required: true}}",
+        outputs="{tokyo: {type: string, required: true}, kathmandu: {type: string, required: true}}",
+    )
+
+
+def test_the_time_server_gives_structured_content(servers: Any) -> None:
+    clock(servers)
+    servers.run("validate", "-C", ".").assert_ok()
+    result = servers.run("run", "time.convert", "-p", "time=12:00", "--json").assert_ok()
+    assert result.json["outputs"] == {"tokyo": "+9.0h", "kathmandu": "+5.75h"}
+    servers.run("verify", "@last").assert_ok()
+    pins = list((servers.home / ".local/state/cogcli/pins/mcp").rglob("*.json"))
+    assert len(pins) == 1
+
+
+def test_a_refusal_of_the_tool_is_told_in_its_words(servers: Any) -> None:
+    clock(servers)
+    result = servers.run("run", "time.convert", "-p", "time=nonsense", "--json").assert_exit(1)
+    assert result.json["error"]["code"] == "call.rejected"
+    assert "Invalid time format" in result.json["error"]["message"]
+    servers.run("verify", "@last").assert_ok()
+
+
+def test_the_git_server_gives_text(servers: Any, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    git = ["git", "-C", str(repository), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first words"], check=True)
+    servers.write(
+        "services/local/git.yaml",
+        f"id: git\nkind: mcp\ncommand: mcp-server-git\nargs: [--repository, {repository}]\n",
+    )
+    tool(
+        servers,
+        "code.history.read",
+        "git",
+        "git_log",
+        "{path: {type: string, required: true}}",
+        "{text: {type: string, required: true}}",
+        "{repo_path: input.path, max_count: 1}",
+        "{text: response.text}",
+        "{response_mode: text}",
+    )
+    servers.skill(
+        "code.history",
+        "- {id: read, uses: code.history.read, input: {path: inputs.path}, output: {text: outputs.text}}",
+        inputs="{path: {type: string, required: true}}",
+        outputs="{text: {type: string, required: true}}",
+    )
+    result = servers.run("run", "code.history", "-p", f"path={repository}", "--json").assert_ok()
+    assert "first words" in result.json["outputs"]["text"]
+    servers.run("verify", "@last").assert_ok()
+
+
+def test_a_shipped_tool_table_needs_no_server_and_no_extra(project: Any) -> None:
+    project.write("services/local/words.yaml", "id: words\nkind: mcp\nserver: official_text_tools\n")
+    tool(
+        project,
+        "text.words.clean",
+        "words",
+        "normalize",
+        "{text: {type: string, required: true}}",
+        "{text: {type: string, required: true}}",
+        "{text: input.text}",
+        "{text: response.text}",
+    )
+    project.skill(
+        "text.clean",
+        "- {id: clean, uses: text.words.clean, input: {text: inputs.text}, output: {text: outputs.text}}",
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string, required: true}}",
+    )
+    result = project.run("run", "text.clean", "-p", "text=a   b", "--json").assert_ok()
+    assert result.json["outputs"] == {"text": "a b"}

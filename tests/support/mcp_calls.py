@@ -1,0 +1,90 @@
+"""Calling tools through the invoker, as a step would."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.surroundings import surroundings
+
+from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse
+from cogcli.bindings.invokers.mcp import Mcp
+from cogcli.core.calls import Cancellation
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.specs.binding import Binding
+from cogcli.specs.service import Service
+
+SERVER = str(Path(__file__).with_name("mcp_server.py"))
+"""The test server; `python SERVER --option`."""
+SECONDS = 30.0
+"""More than anything here takes on any machine."""
+
+
+def service(*options: str, root: Path | str = "", id: str = "tools", **settings: Any) -> Service:
+    """The test server as a service."""
+    command = {"command": sys.executable, "args": ["-S", SERVER, *options], **settings}
+    return Service(id, "mcp", settings=command, root=str(root) or "/", trusted=True)
+
+
+class Caller:
+    """An invoker with its surroundings."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None, *, state_dir: str = "") -> None:
+        self.learned: list[str] = []
+        given = {"PATH": os.environ["PATH"], "HOME": "/", "SECRET_NAME": "not for servers", **(environ or {})}
+        self.invoker = Mcp(surroundings(given, learn=self.learned.append, state_dir=state_dir))
+
+    def __call__(
+        self, tool: str, arguments: dict[str, Any] | None = None, *, service: Service, seconds: float = SECONDS,
+        effect: str = "none", cancel: Cancellation | None = None, **metadata: Any,
+    ) -> InvocationResponse:  # fmt: skip
+        """The answer of a tool."""
+        binding = Binding("b", "c.x", service.id, "mcp", tool, {}, {}, metadata)
+        request = InvocationRequest(
+            service=service,
+            binding=binding,
+            operation=tool,
+            payload={"text": "hello"} if arguments is None else arguments,
+            effect=effect,
+            idempotency_key="key-1",
+            capability_id="c.x",
+            run_id="run_1",
+            step_id="s",
+            attempt=1,
+            traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        )
+        context = CallContext(time.monotonic() + seconds, cancel or Cancellation())
+        return self.invoker.invoke(request, context)
+
+    def refused(self, tool: str, *arguments: Any, service: Service, **more: Any) -> RuntimeErrorBase:
+        """The error that a call ends with."""
+        with pytest.raises(RuntimeErrorBase) as caught:
+            self(tool, *arguments, service=service, **more)
+        return caught.value
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process still runs, zombies not counted."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def pids(file: Path) -> list[int]:
+    """The processes that a server told of."""
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def wait_until(so: Callable[[], bool], seconds: float = SECONDS) -> None:
+    """Fail if something is not so in time."""
+    until = time.monotonic() + seconds
+    while not so():
+        assert time.monotonic() < until, "it never became so"
+        time.sleep(0.02)
