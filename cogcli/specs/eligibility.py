@@ -52,7 +52,6 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
     found += _trust(binding, service)
-    found += _isolation(service)
     if capability and capability.safety:
         found += _targets(service, capability.safety.allowed_targets)
         found += _scope(binding, service, capability.safety.scope_constraints)
@@ -102,12 +101,6 @@ def _trust(binding: Binding, service: Service) -> Iterator[Reason]:
 def isolation_of(service: Service) -> str:
     """Where a pythoncall service runs: as written, else in a thread if shipped, in a process if not."""
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
-
-
-def _isolation(service: Service) -> Iterator[Reason]:
-    if service.kind == "pythoncall" and isolation_of(service) == "process":
-        said = f"service `{service.id}`: module `{service.module}` wants a process of its own"
-        yield Reason("service.isolation", f"{said}, and process isolation is not built yet")
 
 
 def _targets(service: Service, allowed: tuple[str, ...]) -> Iterator[Reason]:

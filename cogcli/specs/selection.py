@@ -183,7 +183,6 @@ def _ineligible(id: str, source: str, primary: str, chain: tuple[Link, ...]) -> 
 _CURES: Final = {
     "env.missing": "set the variable",
     "service.untrusted": "trust the project: cogcli config trust",
-    "service.isolation": "write `isolation: thread` in a service you trust to run in this process",
     "safety.scope": "choose a binding that meets the capability's safety block",
 }
 

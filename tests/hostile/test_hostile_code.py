@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from attack import attack, hold_all_episodes
+from fakes.processes import is_gone
 
 MODULE = """
 import os
@@ -67,6 +68,19 @@ def mutates(record):
 def endless(text):
     while True:
         pass
+
+
+def endless_told(text):
+    open(text, "w").write(str(os.getpid()))
+    endless(text)
+
+
+def allocates(text):
+    return {{"text": len(bytearray(8 * 1024**3))}}
+
+
+def vanishes(text):
+    os.kill(os.getpid(), 9)
 
 
 def leaves(text):
@@ -251,12 +265,44 @@ def test_C10_a_function_that_never_returns_is_left_behind_in_time(project: Any) 
     hold_all_episodes(project)
 
 
-def test_C11_a_module_that_wants_a_process_of_its_own_gets_no_thread_instead(project: Any) -> None:
-    command = prepared(project, "hostile_services", "good")
+def test_C10_in_a_process_it_is_killed_and_uses_no_time_any_more(project: Any) -> None:
+    command = prepared(project, "hostile_services", "endless_told", metadata="{timeout_seconds: 1.5}")
+    service(project, "hostile_services", isolation="process")
+    file = project.root / ".cogcli" / "pid"
+    file.parent.mkdir(exist_ok=True)
+    outcome = attack(project, *command, "-p", f"text={file}")
+    assert (outcome.code, outcome.error) == (6, "call.timeout")
+    assert is_gone(int(file.read_text()))
+    hold_all_episodes(project)
+
+
+def test_C11_a_function_that_wants_all_memory_gets_none_of_ours(project: Any) -> None:
+    command = prepared(project, "hostile_services", "allocates")
     service(project, "hostile_services", isolation="process")
     outcome = attack(project, *command)
-    assert (outcome.code, outcome.error) == (3, "service.isolation")
-    assert not project.episodes
+    assert (outcome.code, outcome.error) == (1, "call.server-error")
+    assert "MemoryError" in outcome.envelope["error"]["message"]
+    hold_all_episodes(project)
+
+
+@pytest.mark.parametrize("case", CALLED, ids=lambda case: case.name)
+def test_a_function_in_a_process_cannot_leave_its_step_either(project: Any, case: Case) -> None:
+    command = prepared(project, case.module, case.operation)
+    service(project, case.module, isolation="process")
+    outcome = attack(project, *command)
+    assert (outcome.code, outcome.error) == (case.exit, case.error)
+    assert b"stray" not in outcome.out
+    assert b"\x1b" not in outcome.err
+    hold_all_episodes(project)
+
+
+def test_a_worker_that_dies_fails_its_step_and_nothing_else(project: Any) -> None:
+    command = prepared(project, "hostile_services", "vanishes")
+    service(project, "hostile_services", isolation="process")
+    outcome = attack(project, *command)
+    assert (outcome.code, outcome.error) == (6, "call.transport")
+    assert "was killed by SIGKILL" in outcome.envelope["error"]["message"]
+    hold_all_episodes(project)
 
 
 def test_C15_a_function_that_changes_its_input_changes_only_its_copy(project: Any) -> None:

@@ -6,42 +6,54 @@ import importlib
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
 from cogcli.core.errors import ServiceResolutionError
-from cogcli.specs.service import Service
 
 SHIPPED: Final = "cogcli.official."
 _FORBIDDEN: Final = sys.stdlib_module_names | {"cogcli", "test", "__main__"}
 """Python does not count its own `test` package as standard library."""
 
 
-def loaded(service: Service) -> ModuleType:
+class Code(NamedTuple):
+    """The code of a service: its module, the root it may lie below, whether its layer may start code of its own."""
+
+    service_id: str
+    module: str
+    root: str
+    trusted: bool
+
+
+def loaded(code: Code) -> ModuleType:
     """The service's module. Raises ServiceResolutionError before any import where it is not allowed."""
-    name = service.module or ""
-    if name.startswith(SHIPPED):
-        return importlib.import_module(name)
-    _require_allowed(service, name)
-    finder = _RootFinder(service.root, name)
+    require_allowed(code)
+    if code.module.startswith(SHIPPED):
+        return importlib.import_module(code.module)
+    finder = _RootFinder(code.root, code.module)
     sys.meta_path.insert(0, finder)
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(code.module)
     finally:
         sys.meta_path.remove(finder)
 
 
-def _require_allowed(service: Service, name: str) -> None:
-    top = name.partition(".")[0]
-    if not service.trusted:
+def require_allowed(code: Code) -> None:
+    """Raise ServiceResolutionError where the module may not be imported; nothing is imported to know that."""
+    if code.module.startswith(SHIPPED):
+        return
+    if not code.trusted:
         raise ServiceResolutionError(
             "service.untrusted",
-            f"service `{service.id}`: this project may not start code of its own",
+            f"service `{code.service_id}`: this project may not start code of its own",
             hint="cogcli config trust",
             left=False,
         )
-    if top in _FORBIDDEN or not all(part.isidentifier() for part in name.split(".")):
+    parts = code.module.split(".")
+    if parts[0] in _FORBIDDEN or not all(part.isidentifier() for part in parts):
         raise ServiceResolutionError(
-            "service.forbidden", f"service `{service.id}`: module `{name}` is not allowed", left=False
+            "service.forbidden",
+            f"service `{code.service_id}`: module `{code.module}` is not allowed",
+            left=False,
         )
 
 

@@ -44,7 +44,7 @@ def module(tmp_path: Path) -> Iterator[Callable[..., Invoke]]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(source)
         where = root if root is not None else tmp_path
-        service = Service("svc", "pythoncall", module=own, root=str(where), trusted=trusted)
+        service = Service("svc", "pythoncall", own, isolation="thread", root=str(where), trusted=trusted)
         return lambda operation="f", limit=5.0, **payload: asked(service, operation, payload, limit)
 
     yield write

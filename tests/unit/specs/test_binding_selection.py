@@ -189,6 +189,23 @@ def python(module: str, **keys: Any) -> Service:
     return service("x", "pythoncall", module=module, **keys)
 
 
+@pytest.mark.parametrize(
+    ("used", "fits"),
+    [
+        (python("mine"), True),
+        (python("mine", isolation="thread"), False),
+        (python("cogcli.official.text"), False),
+        (python("cogcli.official.text", isolation="process"), True),
+    ],
+)
+def test_only_a_process_of_its_own_is_a_sandbox(used: Service, fits: bool) -> None:
+    found = catalog(used, binding("one", "x"), safety={"scope_constraints": ["sandboxed_execution"]})
+    if fits:
+        assert select(found, "a.b", NONE).usable == ("one",)
+    else:
+        assert refused(found).code == "safety.scope"
+
+
 def web(**keys: Any) -> Service:
     return service("x", base_url="https://a.example", **keys)
 
@@ -201,9 +218,10 @@ def web(**keys: Any) -> Service:
         (service("x", "mcp", command="run", trusted=False), "mcp", "service.untrusted"),
         (web(auth_ref="file:/secret", trusted=False), "openapi", "service.untrusted"),
         (web(trusted=False), "openapi", None),
-        (python("mine"), "pythoncall", "service.isolation"),
+        (python("mine"), "pythoncall", None),
+        (python("mine", trusted=False), "pythoncall", "service.untrusted"),
         (python("mine", isolation="thread"), "pythoncall", None),
-        (python("cogcli.official.text", isolation="process"), "pythoncall", "service.isolation"),
+        (python("cogcli.official.text", isolation="process"), "pythoncall", None),
         (web(), "mcp", "binding.protocol"),
     ],
 )
