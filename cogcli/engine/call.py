@@ -262,7 +262,9 @@ def _tell_repeat(run: Run, record: StepRecord, member: Member, number: int, reas
         "service": member.service_id,
         "reason": reason,
         "wait_ms": round(wait * 1000),
-        "error": {name: record.attempts[-1].get(name) for name in ("code", "message", "left")},
+        "error": {
+            k: v for k, v in record.attempts[-1].items() if k not in ("binding_id", "service_id", "status")
+        },
     }
     draft = build.call_retried(run.state.run_id, record.path, payload=payload, speaker=member.binding_id)
     run.emit(draft, durable=record.durable)

@@ -45,6 +45,8 @@ class StepRecord:
         self.in_doubt: EffectInDoubtError | None = None
         """An effect of one of this step's invocations that may have happened."""
         self._begun = 0
+        self._told = 0
+        """How many attempts were made when an answer was put on disk before the closing event."""
         self._repeats: dict[str, Any] | None = None
         self.input: dict[str, Any] | None = None
         self.member: Member | None = None
@@ -108,11 +110,18 @@ class StepRecord:
         self.action_id = f"act_{event.id[3:]}"
 
     def tell_answer(self, output: dict[str, Any]) -> None:
-        """Put a result on disk that something has to wait for."""
-        self.run.emit(
-            build.step_answered(self.run.state.run_id, self.path, output=output, speaker=self.speaker),
-            durable=self.durable,
+        """Put a result on disk that something has to wait for, or that will not stand in the closing event; once."""
+        if self._told == len(self.attempts):
+            return
+        self._told = len(self.attempts)
+        draft = build.step_answered(
+            self.run.state.run_id,
+            self.path,
+            output=output,
+            attempts=list(self.attempts),
+            speaker=self.speaker,
         )
+        self.run.emit(draft, durable=self.durable)
 
     def _began_again(self, payload: dict[str, Any], *, durable: bool) -> None:
         again = {

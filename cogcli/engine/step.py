@@ -30,12 +30,15 @@ def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Steps:
     """Drive a step to its Ending. Everything it does stands in its closing event."""
     step = planned.step
     record = StepRecord(run, run.path(step.id), step.uses, planned.capability, planned.kind)
+    done: Performed | None = None
     try:
         done = yield from _done(run, planned, record)
         yield from _wait_for_plan_order(planned, record, done.output, blackboard)
         writes = _writes(run, planned, done)
         blackboard.require_no_conflict(planned.position, writes)
     except (Cancelled, RuntimeErrorBase) as cut:
+        if done is not None:
+            record.tell_answer(done.output)  # it cannot be written, but it was given: nobody need ask again
         # What may have happened outweighs why the rest of the step was given up.
         return _ended_early(record, record.in_doubt or cut)
     blackboard.remember(planned.position, writes)

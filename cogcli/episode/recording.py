@@ -27,6 +27,9 @@ from cogcli.mapping.apply import FINISHES, TakenOver, Write
 _OF_ONE_SITTING: Final = frozenset(
     ("run.paused", "run.resumed", "run.recovered", "run.aborting", "run.state_projection")
 )
+_OWN_OF_ATTEMPT: Final = frozenset(
+    ("binding_id", "service_id", "status", "code", "message", "left", "usage", "hint", "retryable", "effect")
+)
 
 
 class Recording:
@@ -40,6 +43,9 @@ class Recording:
         self.resumptions: dict[Key, int] = {}
         """How often a call in doubt was made again by a later sitting: the same attempt, sent once more."""
         self.answers: dict[Key, dict[str, Any]] = {}
+        """The payloads of results that were on disk before their steps ended."""
+        self.answered_at: dict[Key, int] = {}
+        """By step: the position at which its result was there first."""
         self.started: Event | None = None
         self.last: Event | None = None
         self.decisions: dict[Key, Event] = {}
@@ -55,6 +61,8 @@ class Recording:
         kind, key = event.event_type, (event.run_id, event.step_id)
         self.last = event
         self.ended.take(event)
+        if kind == "step.answered" or kind in FINISHES:
+            self.answered_at.setdefault(key, event.seq or 0)
         if kind == "run.started" and self.started is None:
             self.started = event
         elif kind == "step.started":
@@ -69,7 +77,7 @@ class Recording:
         elif kind == "call.retried":
             self.repeats.setdefault(key, []).append(event)
         elif kind == "step.answered":
-            self.answers[key] = event.payload["output"]
+            self.answers[key] = event.payload
         elif kind == "approval.requested":
             self.requests[event.payload["approval_id"]] = event
         elif kind in ("approval.granted", "approval.rejected"):
@@ -136,15 +144,15 @@ class Recording:
     def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
         """What an attempt gave, or None where the log does not say."""
         key = (run_id, step_id)
-        closing = self.closings.get(key)
-        attempts = closing.payload.get("attempts") or [] if closing else []
+        closing, early = self.closings.get(key), self.answers.get(key) or {}
+        attempts = (closing.payload if closing else early).get("attempts") or []
         if number <= len(attempts):
             return self._told_at_the_end(key, attempts[number - 1])
         later = [event for event in self.repeats.get(key, ()) if event.payload["attempt"] == number + 1]
         if later:
             return error_of(later[0].payload.get("error") or {})
-        if key in self.answers and number == self._attempts_begun(key):
-            return Answer(self.answers[key])
+        if early and number == self._attempts_begun(key):
+            return Answer(early["output"])  # of a log that did not say yet how the answer came
         return None
 
     def in_doubt(self, run_id: str, step_id: str) -> bool:
@@ -159,8 +167,9 @@ class Recording:
     def _told_at_the_end(self, key: Key, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
         if attempt.get("status") != "success":
             return error_of(attempt)
-        output = self.answers.get(key) or self.closings[key].payload.get("output")
-        return Answer(output, attempt.get("usage")) if output is not None else None
+        early, closing = self.answers.get(key), self.closings.get(key)
+        output = (early or (closing.payload if closing else {})).get("output")
+        return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
 
 
 def _taken_over(closing: Event) -> TakenOver:
@@ -197,12 +206,19 @@ def _slot(kind: str | None, run_id: str | None, step_id: str | None) -> tuple[st
     return (kind, None if kind == "run.started" else run_id, step_id)
 
 
+def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:
+    """What went over the wire, out of an attempt's element."""
+    return {name: value for name, value in attempt.items() if name not in _OWN_OF_ATTEMPT} or None
+
+
 def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
     """The error that a recorded failure tells of."""
     code = told.get("code") or "internal"
     row = FAILURE_OF.get(code)
     cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
-    return cls(code, told.get("message") or "", hint=told.get("hint") or "", left=told.get("left", True))
+    error = cls(code, told.get("message") or "", hint=told.get("hint") or "", left=told.get("left", True))
+    error.record = _record(told)
+    return error
 
 
 def located(told: dict[str, Any]) -> RuntimeErrorBase:

@@ -80,9 +80,12 @@ def step_started(run_id: str, step_id: str, *, speaker: str, payload: Payload) -
     )
 
 
-def step_answered(run_id: str, step_id: str, *, output: Payload, speaker: str) -> Draft:
-    """A result that has to wait for plan order before its writes apply."""
-    return Draft("step.answered", "act", run_id, {"step_id": step_id, "output": output}, step_id, speaker)
+def step_answered(
+    run_id: str, step_id: str, *, output: Payload, attempts: list[Payload], speaker: str
+) -> Draft:
+    """A result that is judged, or waits for its turn to write, after it is on disk."""
+    payload = {"step_id": step_id, "output": output, "attempts": attempts}
+    return Draft("step.answered", "act", run_id, payload, step_id, speaker)
 
 
 def step_finished(

@@ -82,10 +82,11 @@ class StepStarted(Payload):
 
 
 class StepAnswered(Payload):
-    """A result that waits for plan order before its writes apply."""
+    """A result that is judged, or waits for its turn to write, after it is on disk."""
 
     step_id: str
     output: Json
+    attempts: list[Json] = []
 
 
 class Written(Payload):

@@ -26,6 +26,11 @@ class Ran(NamedTuple):
     state: dict[str, Any]
     ledger: list[str]
 
+    @property
+    def sealed(self) -> bool:
+        """Whether an episode was written to its end."""
+        return any(event["event_type"] == "run.terminated" for event in self.events)
+
     def closing(self, step: str) -> dict[str, Any]:
         """The payload of a step's closing event, nested steps as `outer/inner`; empty while it has none."""
         found: dict[str, Any] = {}

@@ -42,7 +42,7 @@ def _value(constructor: str, parameter: inspect.Parameter) -> Any:
     known = {
         "ending": "done", "status": "ok", "status_reason": None, "error": None, "required_missing": [], "seed": 0,
         "step_records": [], "steps": [], "skill": {"id": "a.b", "version": None}, "metrics": {},
-        "dropped_bytes": 1,
+        "dropped_bytes": 1, "attempts": [],
     }  # fmt: skip
     if parameter.name == "payload":
         return {

@@ -58,7 +58,7 @@ def test_every_draft_has_a_phase_of_the_vocabulary() -> None:
         build.run_paused("run_1", reason="r"),
         build.run_aborting("run_1", reason="r", signal="SIGINT"),
         build.step_started("run_1", "s", speaker="b", payload={}),
-        build.step_answered("run_1", "s", output={}, speaker="b"),
+        build.step_answered("run_1", "s", output={}, attempts=[], speaker="b"),
         build.call_retried("run_1", "s", payload={}, speaker="b"),
         build.gate_decided("run_1", "s", payload={}, speaker="b"),
         build.plan_created("run_1", rationale="", step_records=[], steps=[]),
