@@ -22,6 +22,8 @@ def problems_of(case: Path) -> list[Problem]:
     layers = [BASE, Layer("case", str(case), True)]
     if (case / "later").is_dir():
         layers.append(Layer("later", str(case / "later"), True))
+    if (case / ".agent-skills").is_dir():
+        layers.append(Layer("host", str(case / ".agent-skills"), True, host=True))
     found = check(Registry(layers, base=str(case)).everything())
     return [problem for problem in found if not problem.file.startswith("/")]
 
