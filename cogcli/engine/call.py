@@ -138,11 +138,11 @@ def _attempts(
     first: RuntimeErrorBase | None = None
     for member in chain.members:
         record.member = member
+        wait = 0.0
         for repeat in range(member.retry_count + 1):
             number += 1
             if number > before + 1:
                 yield from _slot(run)
-                wait = _backoff(member, repeat - 1) if repeat else 0.0
                 _tell_repeat(run, record, member, number, "repeat" if repeat else "fallback", wait)
             try:
                 answer = yield from _sent(run, record, capability, member, number, values)
@@ -154,7 +154,8 @@ def _attempts(
                 _note(record, member, None, answer)
                 return answer
             if repeat < member.retry_count and _may_repeat(capability, failure):
-                yield Sleep(time.monotonic() + _backoff(member, repeat))
+                wait = _wait(member, repeat, failure)
+                yield Sleep(time.monotonic() + wait)
                 continue
             break
         if not _may_fall_back(capability, failure):
@@ -279,8 +280,12 @@ def _may_fall_back(capability: Capability, error: RuntimeErrorBase) -> bool:
     return error.falls_back and (capability.effect in ("none", "idempotent") or error.left is False)
 
 
-def _backoff(member: Member, repeat: int) -> float:
-    return min(member.retry_backoff_base * member.retry_backoff_factor**repeat, _MAX_WAIT)
+def _wait(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
+    """Seconds until the next attempt: what the service asked for, else the binding's own, at most a minute."""
+    wait = failure.retry_after
+    if wait is None:
+        wait = member.retry_backoff_base * member.retry_backoff_factor**repeat
+    return max(0.0, min(wait, _MAX_WAIT))
 
 
 def _last_word(

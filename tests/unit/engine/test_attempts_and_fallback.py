@@ -186,3 +186,30 @@ def test_aliases_are_called_under_their_own_capability() -> None:
     finished = execute(engine, engine.plan_of(main.id), request(), RUN_ID)
     assert finished.outcome.status == "ok"
     assert finished.state.trace.steps[0].capability_id == "c.a"
+
+
+def busy(seconds: float) -> Callable[[dict[str, Any]], Any]:
+    """A service that is overloaded and says when to come again."""
+
+    def make() -> BaseException:
+        error = errors.OverloadedError("call.overloaded", "busy", left=True)
+        error.retry_after = seconds
+        return error
+
+    return raises(make)
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(0.02, 20), (0.0, 0), (-5.0, 0)])
+def test_a_service_that_says_when_to_come_again_is_heard(asked: float, waited: int) -> None:
+    result = called([busy(asked), gives(y=2)], member("b1", retries=1, base=30.0))
+    (retried,) = [event for event in result.sink.events if event.event_type == "call.retried"]
+    assert retried.payload["wait_ms"] == waited
+    assert result.state.vars == {"y": 2}
+
+
+def test_waiting_for_a_service_ends_with_the_step() -> None:
+    runner = ScriptedRunner({"c.a": [busy(99999999.0), gives(y=2)]})
+    runner.members["c.a"] = (member("b1", retries=1),)
+    result = run(skill(step("s", "c.a", timeout_seconds=0.1)), runner, capability("c.a"), fast=False)
+    assert result.code == "step.timeout"
+    assert len(result.runner.attempts) == 1
