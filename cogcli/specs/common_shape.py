@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.specs.capability import CONFORMANCE_RANKS
+from cogcli.specs.header_names import sendable, settable
 from cogcli.specs.names import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
 from cogcli.specs.shape import Data, MapOf, Number, Text
 
@@ -27,10 +28,6 @@ PLAIN_REF: Final = Text(
 TARGETS: Final = ("internal_only", "approved_connectors", "same_tenant")
 HEADERS: Final = MapOf(Text(), foreign=True)
 
-_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_FORBIDDEN: Final = frozenset(
-    ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "cookie")
-)
 CREDENTIAL_HEADERS: Final = frozenset(
     ("authorization", "proxy-authorization", "x-api-key", "api-key", "x-auth-token", "x-access-token")
 )
@@ -47,12 +44,12 @@ def check_version(raw: dict[str, Any], report: Report, subject: str) -> None:
 def check_headers(headers: Any, path: Path, report: Report, subject: str) -> None:
     """Header names and values of a service or binding (protocols.md 4)."""
     for name, value in headers.items() if isinstance(headers, dict) else ():
-        if not name or not set(name) <= _TOKEN or _reserved(name.lower()):
+        if not settable(name):
             message = f"{subject}: header `{name}` cannot be set"
             report.error("header.name", (*path, name), message, key=True)
         if not isinstance(value, str):
             continue
-        if not all(32 <= ord(char) < 127 or char == "\t" for char in value):
+        if not sendable(value):
             report.error(
                 "value.range", (*path, name), f"{subject}: header `{name}`: expected visible ASCII characters"
             )
@@ -66,7 +63,3 @@ def check_placeholders(value: str, path: Path, report: Report, said: str) -> Non
     """Every `${` of a header or environment value opens a `${NAME}`."""
     if value.count("${") != len(PLACEHOLDER.findall(value)):
         report.error("value.range", path, f"{said}: expected `${{NAME}}` with A-Z, 0-9 and `_`")
-
-
-def _reserved(name: str) -> bool:
-    return name in _FORBIDDEN or name.startswith("proxy-")

@@ -78,6 +78,15 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     yield from dict.fromkeys(names)
 
 
+def secrets_of(service: Service) -> Iterator[str]:
+    """The environment variables that a service is sent as credentials: in headers and by `auth_ref`."""
+    for text in (service.metadata.get("headers") or {}).values():
+        yield from PLACEHOLDER.findall(text)
+    auth = service.settings.get("auth_ref")
+    if auth and not auth.startswith(("file:", "keyring:")):
+        yield auth.removeprefix("env:")
+
+
 def _environment(binding: Binding, service: Service, environ: Mapping[str, str]) -> Iterator[Reason]:
     for name in variables_of(binding, service):
         if not environ.get(name):

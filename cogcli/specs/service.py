@@ -26,8 +26,6 @@ class Service:
     root: str = ""
     trusted: bool = False
     file: str = ""
-    at: tuple[str, ...] = ()
-    """Where in its file it is described; at the root if the file holds nothing else."""
 
 
 def is_shipped(module: str) -> bool:
@@ -35,17 +33,16 @@ def is_shipped(module: str) -> bool:
     return module.startswith("cogcli.official.")
 
 
+def network_of(service: Service) -> str:
+    """Which addresses a service may be reached at: private ones where a trusted layer says so."""
+    return service.network if service.trusted else "public"
+
+
 _OWN = ("id", "kind", "module", "isolation", "network", "metadata")
 
 
 def service_from(
-    raw: dict[str, Any],
-    file: str = "",
-    *,
-    layer: str = "",
-    root: str = "",
-    trusted: bool = False,
-    at: tuple[str, ...] = (),
+    raw: dict[str, Any], file: str = "", *, layer: str = "", root: str = "", trusted: bool = False
 ) -> Service:
     """A service from its checked mapping."""
     return Service(
@@ -60,5 +57,4 @@ def service_from(
         root=root,
         trusted=trusted,
         file=file,
-        at=at,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cogcli.specs.operation_path import GRAMMAR, path_of
 from cogcli.specs.problems import suggestion
 from cogcli.specs.template import TemplateFault, parse_template, texts
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from cogcli.specs.capability import Capability
     from cogcli.specs.checks.context import Context
     from cogcli.specs.report import Report
+    from cogcli.specs.service import Service
 
 _CHANGING: Final = ("PUT", "PATCH", "DELETE")
 
@@ -41,10 +43,19 @@ def _check_service(context: Context, binding: Binding, report: Report, subject: 
     if service.kind != binding.protocol:
         message = f"{subject}: protocol {binding.protocol}, service `{service.id}` is of kind {service.kind}"
         report.error("binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}")
+    if _is_pathless(binding, service):
+        message = f"{subject}: operation `{binding.operation}`, expected a path"
+        report.error("binding.operation", ("operation",), message, hint=GRAMMAR)
     names = {name.lower(): name for name in binding.metadata.get("headers") or {}}
     if "authorization" in names and "auth_ref" in service.settings:
         message = f"{subject}: an `Authorization` header beside `auth_ref` of service `{service.id}`"
         report.error("service.auth", ("metadata", "headers", names["authorization"]), message, key=True)
+
+
+def _is_pathless(binding: Binding, service: Service) -> bool:
+    """Whether an operation has to be a path, as no document names it, and is none."""
+    described = "spec_ref" in service.settings
+    return binding.protocol == "openapi" and not described and path_of(binding.operation) is None
 
 
 def _check_request(binding: Binding, capability: Capability, report: Report, subject: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.specs.eligibility import variables_of
+from cogcli.specs.eligibility import secrets_of, variables_of
 from cogcli.specs.modules import has_function, module_file
 from cogcli.specs.problems import suggestion
-from cogcli.specs.service import is_shipped
+from cogcli.specs.service import is_shipped, network_of
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from cogcli.specs.report import Path, Report
     from cogcli.specs.service import Service
 
+SHORTEST_SECRET: Final = 8
 SERVERS: Final = ("official_text_tools", "official_data_tools", "official_web_tools")
 """The tool servers that come with the package (protocols.md 6)."""
 
 
 def check_service(context: Context, service: Service) -> None:
     """One service by itself, as far as it depends on where it is."""
-    report = context.report(service.file, service.at)
+    report = context.report(service.file)
     subject = f"service `{service.id}`"
     if service.kind == "pythoncall" and service.module:
         if service.isolation == "thread" and not is_shipped(service.module):
@@ -36,15 +37,49 @@ def check_service(context: Context, service: Service) -> None:
     if server is not None and server not in SERVERS:
         hint = suggestion(server, SERVERS)
         report.need("service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint)
+    for key in ("base_url", "url"):
+        _check_address(service, key, report, subject)
     if not context.catalog.partial:
         _check_variables(context, service, report, subject)
 
 
+def _check_address(service: Service, key: str, report: Report, subject: str) -> None:
+    """An address that is written out and may not be called; names are judged when they are looked up."""
+    url = service.settings.get(key)
+    if url is None:
+        return
+    from urllib.parse import urlsplit
+
+    from cogcli.core.addresses import literal_refusal
+
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError as error:
+        report.error("service.url", (key,), f"{subject}: `{key}` is no URL: {error}")
+        return
+    refusal = literal_refusal(host, network_of(service))
+    if refusal:
+        hint = "write network: private, if it is yours" if service.network == "public" else ""
+        if service.network == "private" and not service.trusted:
+            hint = "trust the project: cogcli config trust"
+        report.need("safety.scope", (key,), f"{subject}: {host} {refusal}", hint=hint)
+
+
 def _check_variables(context: Context, service: Service, report: Report, subject: str) -> None:
+    secrets = set(secrets_of(service))
     for name in variables_of(None, service):
         if not context.options.environ.get(name):
             message = f"{subject}: environment variable `{name}` is not set"
             report.need("env.missing", _place_of(service, name), message, hint=f"export {name}=...")
+        elif len(context.options.environ[name]) < SHORTEST_SECRET and name in secrets:
+            message = f"{subject}: environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
+            report.warn(
+                "secret.short",
+                _place_of(service, name),
+                message,
+                hint="such a value is masked by key name only",
+            )
 
 
 def _place_of(service: Service, name: str) -> Path:

@@ -3,6 +3,7 @@ tests/specs/valid a spec without any. Both stand on the registry in tests/specs/
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.loading import Registry
 from cogcli.specs.problems import Problem
+from cogcli.specs.selection import SelectionOptions
 
 SPECS = Path(__file__).parents[2] / "specs"
 BASE = Layer("base", str(SPECS / "base"), True)
@@ -22,9 +24,9 @@ def problems_of(case: Path) -> list[Problem]:
     layers = [BASE, Layer("case", str(case), True)]
     if (case / "later").is_dir():
         layers.append(Layer("later", str(case / "later"), True))
-    if (case / ".agent-skills").is_dir():
-        layers.append(Layer("host", str(case / ".agent-skills"), True, host=True))
-    found = check(Registry(layers, base=str(case)).everything())
+    environ = case / "environ.json"
+    given = json.loads(environ.read_text()) if environ.exists() else {}
+    found = check(Registry(layers, base=str(case)).everything(), options=SelectionOptions(environ=given))
     return [problem for problem in found if not problem.file.startswith("/")]
 
 

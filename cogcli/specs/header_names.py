@@ -1,0 +1,21 @@
+"""Which headers a service, a binding or a parameter may set (protocols.md 4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_OURS: Final = frozenset(
+    ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "cookie")
+)
+
+
+def settable(name: str) -> bool:
+    """Whether a header may be set: a token, and none that the connection itself lives by."""
+    lower = name.lower()
+    return bool(name) and set(name) <= _TOKEN and lower not in _OURS and not lower.startswith("proxy-")
+
+
+def sendable(value: str) -> bool:
+    """Whether a value holds visible ASCII characters, spaces and tabs only."""
+    return all(32 <= ord(char) < 127 or char == "\t" for char in value)

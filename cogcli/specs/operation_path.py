@@ -1,0 +1,31 @@
+"""The operation of an openapi binding without a document: a path below the service's address (protocols.md 4)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~-]|\{[A-Za-z_][A-Za-z0-9_-]*\})+")
+_NAME: Final = re.compile(r"\{([^{}]*)\}")
+GRAMMAR: Final = "segments of A-Z a-z 0-9 . _ ~ - or {name}, joined by slashes, none of them `.` or `..`"
+
+
+def path_of(operation: str) -> str | None:
+    """The path with its first slash, None where the operation is none."""
+    path = operation.removeprefix("/")
+    segments = path.split("/") if path else []
+    if not operation or any(
+        not _SEGMENT.fullmatch(segment) or segment in (".", "..") for segment in segments
+    ):
+        return None
+    return f"/{path}"
+
+
+def names_in(path: str) -> tuple[str, ...]:
+    """The names that a path leaves to be filled in, in order, each once."""
+    return tuple(dict.fromkeys(_NAME.findall(path)))
+
+
+def filled(path: str, values: dict[str, str]) -> str:
+    """A path with each `{name}` replaced; names without a value stay."""
+    return _NAME.sub(lambda match: values.get(match[1], match[0]), path)
