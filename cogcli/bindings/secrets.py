@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cogcli.core.errors import ServiceResolutionError
+from cogcli.core.redact import Redactor
 from cogcli.specs.names import PLACEHOLDER
 
 _FILE: Final = "file:"
@@ -21,7 +22,12 @@ class Secrets:
 
     def __init__(self, environ: Mapping[str, str], learn: Callable[[str], None]) -> None:
         self._environ = environ
-        self._learn = learn
+        self._tell = learn
+        self._known = Redactor()
+
+    def masked(self, text: str) -> str:
+        """A text without the secrets resolved so far: what is to be cut short is masked whole first."""
+        return self._known.mask_text(text)
 
     def resolved(self, ref: str) -> str:
         """The value of an `auth_ref`. Raises ServiceResolutionError `env.missing`, `env.extra`."""
@@ -43,6 +49,10 @@ class Secrets:
             return value
 
         return PLACEHOLDER.sub(lambda match: filled(match[1]), text)
+
+    def _learn(self, value: str) -> None:
+        self._known.add(value)
+        self._tell(value)
 
     def _variable(self, name: str) -> str:
         value = self._environ.get(name, "")

@@ -103,12 +103,12 @@ class Http:
         `response.not-json`.
         """
         exchange = Exchange(deadline)
-        made = _made(request)
+        made, target = _made(request)
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
         transport = self._transport(request, made.url, exchange, proxy)
         if not proxy:
             # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
-            made.extensions["target"] = _target(request.url)
+            made.extensions["target"] = target
         try:
             with cancel.told(exchange.give_up), exchanging(exchange):
                 return _exchanged(transport, made, request, exchange)
@@ -204,8 +204,8 @@ def _opened(tls: ssl.SSLContext, proxy: str, backend: Backend) -> httpx.HTTPTran
     return transport
 
 
-def _made(request: HttpRequest) -> httpx.Request:
-    """The library's request."""
+def _made(request: HttpRequest) -> tuple[httpx.Request, bytes]:
+    """The library's request, and its target as it is to be sent."""
     try:
         url = httpx.URL(request.url)
         if url.scheme not in ("http", "https") or not url.host or url.userinfo or (url.port or 1) > 65535:
@@ -216,9 +216,9 @@ def _made(request: HttpRequest) -> httpx.Request:
             headers=[("Accept-Encoding", "identity"), *request.headers],
             content=request.body,
         )
+        return made, _target(request.url)
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
         raise _unfit(f"the request cannot be sent: {_words(error)}") from error
-    return made
 
 
 def _target(url: str) -> bytes:

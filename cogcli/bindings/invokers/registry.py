@@ -1,4 +1,4 @@
-"""Protocol to invoker [seed]."""
+"""Protocol to invoker [seed]. What a protocol needs is imported when the first call speaks it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from cogcli.bindings.invokers.base import Invoker, Surroundings
 from cogcli.bindings.invokers.pythoncall import PythonCall
 
 
+def _openapi(surroundings: Surroundings) -> Invoker:
+    from cogcli.bindings.invokers.openapi import OpenApi
+
+    return OpenApi(surroundings)
+
+
 def _mcp(surroundings: Surroundings) -> Invoker:
     from cogcli.bindings.invokers.mcp import Mcp
 
@@ -17,5 +23,6 @@ def _mcp(surroundings: Surroundings) -> Invoker:
 
 INVOKERS: Final[dict[str, Callable[[Surroundings], Invoker]]] = {
     "pythoncall": PythonCall,
+    "openapi": _openapi,
     "mcp": _mcp,
 }

@@ -1,0 +1,67 @@
+"""URLs of HTTP calls (protocols.md 4): values are encoded whole, and no value leads out of the base path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+import orjson
+
+from cogcli.core.errors import RequestMappingError
+from cogcli.core.jsonvalue import kind_of
+from cogcli.specs.operation_path import filled
+
+_DOTS: Final = (".", "..")
+_KEPT: Final = "/:@!$&'()*+,;=%{}"
+"""Characters of a written path that stay as they are; braces are filled in afterwards."""
+
+
+def url_of(base: str, path: str, values: dict[str, str], query: Iterable[tuple[str, str]] = ()) -> str:
+    """The URL of an operation: `path` below `base`, each `{name}` filled with a value that is encoded already.
+
+    Raises RequestMappingError `request.value` where that would not stay below `base`.
+    """
+    parts = urlsplit(base)
+    below = filled(quote(path, safe=_KEPT), values)
+    if "{" in below or any(unquote(segment) in _DOTS for segment in below.split("/")):
+        raise RequestMappingError(
+            "request.value", f"`{path}` does not stay below the service's address", left=False
+        )
+    whole = quote(parts.path, safe=_KEPT).rstrip("/") + below
+    asked = "&".join([part for part in (quote(parts.query, safe=f"{_KEPT}?"), encoded_query(query)) if part])
+    return f"{parts.scheme}://{parts.netloc}{whole}{f'?{asked}' if asked else ''}"
+
+
+def encoded_query(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names are encoded here, values were before: a comma between two of them must stay one."""
+    return "&".join(f"{quote(name, safe='')}={value}" for name, value in pairs)
+
+
+def path_value(value: Any, name: str) -> str:
+    """One path value, encoded. Never empty or dots alone: those would be another path."""
+    items = value if isinstance(value, list) else [value]
+    text = ",".join(encoded(item, name) for item in items)
+    if not text or unquote(text) in _DOTS:
+        said = f"`{value}`" if text else "empty"
+        raise unfit(f"path value `{name}` is {said}, which would be another path")
+    return text
+
+
+def encoded(value: Any, name: str) -> str:
+    """One scalar, percent-encoded whole, slashes too."""
+    return quote(scalar(value, name), safe="")
+
+
+def scalar(value: Any, name: str) -> str:
+    """The text of a scalar as a request writes it outside of bodies. Raises RequestMappingError `request.value`."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return orjson.dumps(value).decode()
+    raise unfit(f"`{name}` is {kind_of(value)}, expected text, a number or a boolean")
+
+
+def unfit(text: str) -> RequestMappingError:
+    """The error of a value that its place in the request cannot hold."""
+    return RequestMappingError("request.value", text, left=False)
