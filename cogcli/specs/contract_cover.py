@@ -1,0 +1,134 @@
+"""Whether all that fits one schema fits another: proved, disproved by an example, or not known (protocols.md 7).
+
+1. YES is a proof. NO comes with a value that was tried: it fits the narrow schema and breaks the wide one.
+2. Without jsonschema-rs only what is plain is told: equal schemas, bare types, finite choices, disjoint types.
+3. A pattern that is not applied, a schema that cannot be, and whatever a library does not survive: UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, NamedTuple
+
+import orjson
+
+from cogcli.specs.contract_examples import candidates, types_of
+from cogcli.specs.contract_prepared import Prepared, prepared
+from cogcli.specs.contracts import RUST, engine, errors
+
+_MAX_BYTES: Final = 64 * 1024
+"""Schemas beyond this are not reasoned about."""
+
+
+class Cover(NamedTuple):
+    """A verdict; of `no` with a value that fits the narrow schema and not the wide one."""
+
+    verdict: Literal["yes", "no", "unknown"]
+    example: Any = None
+
+
+YES: Final = Cover("yes")
+UNKNOWN: Final = Cover("unknown")
+
+
+def covers(wide: Any, narrow: Any) -> Cover:
+    """Whether a schema takes every value that another gives."""
+    ready = _ready(wide, narrow)
+    if ready is None:
+        return UNKNOWN
+    plain = _plainly(wide, narrow)
+    if plain is not None:
+        return plain
+    if types_of(wide).isdisjoint(types_of(narrow)):
+        return _disproved(wide, narrow)
+    if engine() != RUST or ready[0].rust is None or ready[1].rust is None:
+        return UNKNOWN
+    return YES if _proved(ready[0].rust, ready[1].rust) else _disproved(wide, narrow)
+
+
+def disjoint(wide: Any, narrow: Any) -> bool:
+    """Whether it is proved that no value fits both."""
+    ready = _ready(wide, narrow)
+    if ready is None:
+        return False
+    choices = _choices(narrow)
+    if choices is not None:
+        return all(errors(narrow, value) or errors(wide, value) for value in choices)
+    if types_of(wide).isdisjoint(types_of(narrow)):
+        return True
+    if engine() != RUST or ready[0].rust is None or ready[1].rust is None:
+        return False
+    return _nothing_in_common(ready[0].rust, ready[1].rust)
+
+
+def _ready(wide: Any, narrow: Any) -> tuple[Prepared, Prepared] | None:
+    """Both schemas made ready, None where they cannot be reasoned about."""
+    if max(len(orjson.dumps(wide)), len(orjson.dumps(narrow))) > _MAX_BYTES:
+        return None
+    one, other = prepared(wide), prepared(narrow)
+    if one is None or other is None or one.dropped or other.dropped:
+        return None
+    # What no value fits by being no schema is no proof of anything.
+    return None if _unusable(wide) or _unusable(narrow) else (one, other)
+
+
+def _unusable(schema: Any) -> bool:
+    from cogcli.specs.contracts import UNUSABLE
+
+    return ("", UNUSABLE) in errors(schema, None)
+
+
+def _plainly(wide: Any, narrow: Any) -> Cover | None:
+    if wide is True or wide == {} or orjson.dumps(wide) == orjson.dumps(narrow):
+        return YES
+    choices = _choices(narrow)
+    if choices is not None:
+        broken = [value for value in choices if not errors(narrow, value) and errors(wide, value)]
+        return Cover("no", broken[0]) if broken else YES
+    if isinstance(wide, dict) and wide.keys() <= {"type"} and types_of(narrow) <= types_of(wide):
+        return YES
+    return None
+
+
+def _choices(schema: Any) -> list[Any] | None:
+    """The values of a finite schema."""
+    if isinstance(schema, dict) and "const" in schema:
+        return [schema["const"]]
+    return schema["enum"] if isinstance(schema, dict) and isinstance(schema.get("enum"), list) else None
+
+
+def _disproved(wide: Any, narrow: Any) -> Cover:
+    for value in candidates(narrow):
+        if not errors(narrow, value) and errors(wide, value):
+            return Cover("no", value)
+    return UNKNOWN
+
+
+def _proved(wide: Any, narrow: Any) -> bool:
+    import jsonschema_rs
+
+    try:
+        return _canonical(wide).covers(_canonical(narrow)) is jsonschema_rs.canonical.Containment.YES
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a panic of the library is no Exception
+        return False
+
+
+def _nothing_in_common(wide: Any, narrow: Any) -> bool:
+    import jsonschema_rs
+
+    try:
+        common = _canonical(wide).intersect(_canonical(narrow))
+        return common.kind is jsonschema_rs.canonical.CanonicalKind.FALSE
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        return False
+
+
+def _canonical(schema: Any) -> Any:
+    import jsonschema_rs
+
+    from cogcli.specs.contract_engines import rust_options
+
+    return jsonschema_rs.canonicalize(schema, **rust_options())

@@ -1,0 +1,87 @@
+"""What a value that breaks a schema is told, in our words whichever engine found it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import shown
+
+_LONGEST: Final = 300
+_MOST: Final = 10
+
+
+class Breach(NamedTuple):
+    """One way in which a value breaks a schema: the place in the value, the keyword, and what the keyword says."""
+
+    place: tuple[str | int, ...]
+    keyword: str
+    limit: Any
+
+
+def text_of(breach: Breach, value: Any) -> str:
+    """One sentence about a breach; `value` is what stands at its place."""
+    say = _TEXTS.get(breach.keyword)
+    text = say(breach.limit, value) if say else f"does not fit `{breach.keyword}`"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _type(limit: Any, value: Any) -> str:
+    wanted = [limit] if isinstance(limit, str) else sorted(limit)
+    return f"expected {' or '.join(wanted)}, found {shown(value)}"
+
+
+def _enum(limit: Any, value: Any) -> str:
+    more = ", …" if len(limit) > _MOST else ""
+    return f"expected one of {', '.join(map(shown, limit[:_MOST]))}{more}, found {shown(value)}"
+
+
+def _number(limit: Any) -> str:
+    return (
+        f"{limit:g}" if isinstance(limit, float) and limit.is_integer() and abs(limit) < 1e15 else str(limit)
+    )
+
+
+def _bound(words: str) -> Callable[[Any, Any], str]:
+    return lambda limit, value: f"expected {words} {_number(limit)}, found {shown(value)}"
+
+
+def _count(words: str, unit: str) -> Callable[[Any, Any], str]:
+    return lambda limit, value: f"expected {words} {_number(limit)} {unit}, found {len(value)}"
+
+
+def _keys(limit: Any, value: Any) -> str:
+    """Without `limit` every key is unknown."""
+    names = sorted(value if limit is None else limit)
+    return f"unknown: {', '.join(f'`{name}`' for name in names[:_MOST])}{', …' if len(names) > _MOST else ''}"
+
+
+_TEXTS: Final[dict[str, Callable[[Any, Any], str]]] = {
+    "type": _type,
+    "enum": _enum,
+    "const": lambda limit, value: f"expected {shown(limit)}, found {shown(value)}",
+    "minimum": _bound("at least"),
+    "maximum": _bound("at most"),
+    "exclusiveMinimum": _bound("more than"),
+    "exclusiveMaximum": _bound("less than"),
+    "multipleOf": _bound("a multiple of"),
+    "minLength": _count("at least", "characters"),
+    "maxLength": _count("at most", "characters"),
+    "minItems": _count("at least", "items"),
+    "maxItems": _count("at most", "items"),
+    "minProperties": _count("at least", "keys"),
+    "maxProperties": _count("at most", "keys"),
+    "pattern": lambda limit, value: f"expected text matching `{limit}`, found {shown(value)}",
+    "required": lambda limit, value: f"`{limit}` is missing",
+    "additionalProperties": _keys,
+    "propertyNames": lambda limit, value: f"key `{limit}` is not allowed",
+    "unevaluatedProperties": lambda limit, value: "has keys that nothing allows",
+    "unevaluatedItems": lambda limit, value: "has items that nothing allows",
+    "uniqueItems": lambda limit, value: "holds an item twice",
+    "contains": lambda limit, value: "holds too few or too many of the items that are asked for",
+    "not": lambda limit, value: f"{shown(value)} is excluded",
+    "anyOf": lambda limit, value: f"{shown(value)} fits none of the alternatives",
+    "oneOf": lambda limit, value: (
+        f"{shown(value)} fits {'more than one' if limit else 'none'} of the alternatives"
+    ),
+}

@@ -1,0 +1,329 @@
+"""JSON Schema behind one facade: both engines give the same verdicts, places and texts, and prove containment."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cogcli
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.specs.contract_cover import Cover, covers, disjoint
+from cogcli.specs.contract_examples import candidates
+from cogcli.specs.contract_patterns import pattern_of
+from cogcli.specs.contracts import PYTHON, RUST, UNUSABLE, engine, errors, invalid
+
+ENGINES = (PYTHON, RUST)
+
+
+@pytest.fixture(params=ENGINES)
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    name: str = request.param
+    monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", name)
+    return name
+
+
+def on(name: str, schema: Any, value: Any) -> list[tuple[str, str]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COGCLI_SCHEMA_ENGINE", name)
+        return errors(schema, value)
+
+
+TOLD: list[tuple[Any, Any, list[tuple[str, str]]]] = [
+    ({"type": ["string", "null"]}, 1, [("", "expected null or string, found number 1")]),
+    ({"enum": ["a", 1]}, True, [("", 'expected one of text "a", number 1, found boolean true')]),
+    ({"const": 1}, 1.0, []),
+    ({"minimum": 3.0}, 2, [("", "expected at least 3, found number 2")]),
+    ({"exclusiveMaximum": 2}, 2, [("", "expected less than 2, found number 2")]),
+    ({"multipleOf": 0.1}, 0.3, []),
+    ({"multipleOf": 0.01}, 19.995, [("", "expected a multiple of 0.01, found number 19.995")]),
+    ({"minLength": 2}, "😀", [("", "expected at least 2 characters, found 1")]),
+    ({"maxItems": 1}, [1, 2], [("", "expected at most 1 items, found 2")]),
+    ({"pattern": "^a$"}, "a\n", [("", 'expected text matching `^a$`, found text "a\n"')]),
+    ({"required": ["b", "a"]}, {}, [("", "`a` is missing"), ("", "`b` is missing")]),
+    ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, [("", "`b` is missing")]),
+    ({"required": ["a"], "properties": {}, "additionalProperties": False}, {"a": 1}, [("", "unknown: `a`")]),
+    ({"additionalProperties": False}, {"b": 1, "a": 1}, [("", "unknown: `a`, `b`")]),
+    ({"properties": {"a": False}}, {"a": 1}, [("a", "number 1 is excluded")]),
+    ({"items": False, "prefixItems": [True]}, [1, 2], [("1", "number 2 is excluded")]),
+    (
+        {"additionalProperties": False, "properties": {"a": True}, "patternProperties": {r"^\d": True}},
+        {"z": 1, "b": 1, "1": 1, "a": 1},
+        [("", "unknown: `b`, `z`")],
+    ),
+    ({"unevaluatedProperties": False}, {"a": 1}, [("", "has keys that nothing allows")]),
+    ({"unevaluatedItems": False}, [1], [("", "has items that nothing allows")]),
+    ({"propertyNames": {"maxLength": 1, "pattern": "z"}}, {"ab": 1}, [("", "key `ab` is not allowed")]),
+    (
+        {"contains": {"type": "string"}, "maxContains": 1},
+        ["a", "b"],
+        [("", "holds too few or too many of the items that are asked for")],
+    ),
+    ({"uniqueItems": True}, [1, True], []),
+    ({"uniqueItems": True}, [1, 1.0], [("", "holds an item twice")]),
+    ({"anyOf": [{"type": "string"}, False]}, 1, [("", "number 1 fits none of the alternatives")]),
+    ({"oneOf": [{"type": "null"}, False]}, 1, [("", "number 1 fits none of the alternatives")]),
+    ({"oneOf": [True, True]}, 1, [("", "number 1 fits more than one of the alternatives")]),
+    ({"if": True, "then": {"minLength": 2}}, "a", [("", "expected at least 2 characters, found 1")]),
+    ({"not": {"type": "string"}}, "a", [("", 'text "a" is excluded')]),
+    (False, 1, [("", "number 1 is excluded")]),
+    ({"format": "date"}, "no date", []),
+    (
+        {"items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "integer"}}},
+        ["a", *[1] * 9, "b"],
+        [("0", 'expected integer, found text "a"'), ("10", 'expected integer, found text "b"')],
+    ),
+    ({"pattern": "(a+)+$"}, "b", []),  # refused, so not applied
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "told"), TOLD, ids=str)
+def test_both_engines_say_the_same(either: str, schema: Any, value: Any, told: list[tuple[str, str]]) -> None:
+    assert errors(schema, value) == told
+
+
+def test_at_most_twenty_are_told_the_first_by_place(either: str) -> None:
+    found = errors({"items": {"type": "string"}}, list(range(300)))
+    assert [place for place, _ in found] == [str(index) for index in range(20)]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:9/schema"},
+        {"$ref": "other.json"},
+        {"$ref": "https://json-schema.org/draft/2020-12/schema"},
+        {"$ref": "#/nowhere"},
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}},
+        {"type": "strin"},
+        {"properties": []},
+        {"items": 1},
+        {"minLength": "1"},
+    ],
+    ids=str,
+)
+def test_a_schema_that_cannot_be_applied_is_broken_by_every_value(either: str, schema: Any) -> None:
+    assert errors(schema, "x") == [("", UNUSABLE)]
+    assert (
+        covers(schema, {"type": "string"}).verdict == covers({"type": "string"}, schema).verdict == "unknown"
+    )
+    assert not disjoint(schema, {"type": "string"})
+
+
+def test_a_schema_is_held_against_its_dialect(either: str) -> None:
+    assert invalid({"type": 5, "properties": {"a": 1}, "minLength": -1}) == [
+        (["minLength"], "expected at least 0, found number -1"),
+        (["properties", "a"], "expected boolean or object, found number 1"),
+        (["type"], "number 5 fits none of the alternatives"),
+    ]
+    assert invalid({"type": "object", "properties": {"a": {"$ref": "#"}}}) == []
+
+
+@pytest.mark.parametrize("text", ["jsonschema-rust", "JSONSCHEMA"])
+def test_an_unknown_engine_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", text)
+    with pytest.raises(EnvironmentRefusal) as caught:
+        engine()
+    assert caught.value.code == "config.key"
+
+
+def test_the_fast_engine_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COGCLI_SCHEMA_ENGINE", raising=False)
+    assert engine() == RUST
+
+
+def test_only_the_contracts_import_a_schema_library() -> None:
+    package = Path(cogcli.__file__).parent
+    found = set()
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if {name.partition(".")[0] for name in names} & {"jsonschema", "jsonschema_rs", "referencing"}:
+                found.add(file.relative_to(package).as_posix())
+    assert {name for name in found if not name.startswith("official/")} == {
+        "specs/contract_cover.py",
+        "specs/contract_engines.py",
+    }
+
+
+TEXTS = (
+    "",
+    "a",
+    "ab",
+    "b",
+    "1",
+    "٣",
+    "a\n",
+    "é",
+    "\u00a0",
+    "\x85",
+    "\ufeff",
+    "_",
+    "-",
+    "]",
+    "\\",
+    "{a}",
+    " ",
+    "\u2028",
+)
+PATTERNS = (
+    r"\d", r"^\w+$", r"\W", r"\s", r"\S", r"[\s\d]", r"[^\D]", ".", "^.$", "a|b$", "(a|b){2}", "[^a]", r"[\]\\-]", "^$",
+    r"\x41", "é", "a??b", r"\{a\}", "[a-f0-9]{1,3}", r"\u00e9", "(?:ab)?c*", r"[^\s]", "\\.", "[+-]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_mean_the_same_to_both(pattern: str) -> None:
+    found = pattern_of(pattern)
+    assert found is not None
+    assert found.rust is not None
+    for text in TEXTS:
+        schema = {"pattern": pattern}
+        assert on(PYTHON, schema, text) == on(RUST, schema, text), text
+
+
+def test_patterns_follow_ecma(either: str) -> None:
+    assert errors({"pattern": r"\d"}, "٣")
+    assert errors({"pattern": "."}, "\u2028")
+    assert not errors({"pattern": r"\s"}, "\ufeff")
+
+
+@pytest.mark.parametrize("pattern", [r"\bfoo", "(?i)foo", "(?i:f)oo"])
+def test_a_pattern_that_rust_has_no_like_of_is_applied_all_the_same(either: str, pattern: str) -> None:
+    assert not errors({"pattern": pattern}, "foo")
+    assert errors({"pattern": pattern}, "bar")
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "(a+)+", "(", r"\p{L}"])
+def test_patterns_that_may_be_slow_or_are_none_are_refused(pattern: str) -> None:
+    assert pattern_of(pattern) is None
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.sampled_from([0.5, 1.0, -1.5, 0.3]),
+    st.sampled_from(["", "a", "ab"]),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+TYPES = st.sampled_from(["string", "number", "integer", "boolean", "array", "object", "null"])
+SMALL = st.integers(0, 3)
+
+
+def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True),
+            "enum": st.lists(SCALARS, min_size=1, max_size=3),
+            "minimum": st.sampled_from([-1, 0, 0.5, 2]),
+            "exclusiveMaximum": st.integers(-1, 3),
+            "multipleOf": st.sampled_from([1, 2, 0.1, 0.5]),
+            "minLength": SMALL,
+            "maxLength": SMALL,
+            "pattern": st.sampled_from(["^a", "b$", "^$", "."]),
+            "items": inner,
+            "prefixItems": st.lists(inner, min_size=1, max_size=2),
+            "contains": inner,
+            "minItems": SMALL,
+            "uniqueItems": st.booleans(),
+            "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+            "required": st.lists(st.sampled_from("abc"), max_size=2, unique=True),
+            "additionalProperties": inner,
+            "propertyNames": inner,
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "not": inner,
+        },
+    )
+
+
+SCHEMAS = st.recursive(st.booleans() | keywords(st.booleans()), keywords, max_leaves=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(schema=SCHEMAS, value=VALUES)
+def test_engines_agree_on_any_schema_and_value(schema: Any, value: Any) -> None:
+    assert on(PYTHON, schema, value) == on(RUST, schema, value)
+
+
+def verdict(name: str, wide: Any, narrow: Any) -> tuple[Cover, bool]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COGCLI_SCHEMA_ENGINE", name)
+        return covers(wide, narrow), disjoint(wide, narrow)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@settings(max_examples=120, deadline=None)
+@given(wide=SCHEMAS, narrow=SCHEMAS, values=st.lists(VALUES, max_size=8))
+def test_verdicts_are_never_contradicted(name: str, wide: Any, narrow: Any, values: list[Any]) -> None:
+    found, apart = verdict(name, wide, narrow)
+    if found.verdict == "no":
+        assert not errors(narrow, found.example)
+        assert errors(wide, found.example)
+    for value in [*values, *candidates(narrow), *candidates(wide)]:
+        if not errors(narrow, value):
+            assert found.verdict != "yes" or not errors(wide, value)
+            assert not apart or errors(wide, value)
+
+
+PLAIN: list[tuple[Any, Any, str]] = [
+    ({"type": "string"}, {"type": "string"}, "yes"),
+    ({"type": "number"}, {"type": "integer"}, "yes"),
+    ({"type": "string"}, {"type": "string", "minLength": 1}, "yes"),
+    (True, {"type": "object"}, "yes"),
+    ({}, {"minLength": 4}, "yes"),
+    ({"enum": ["a", "b"]}, {"enum": ["a"]}, "yes"),
+    ({"enum": ["a"]}, {"enum": ["a", "b"]}, "no"),
+    ({"minLength": 1}, {"const": ""}, "no"),
+    ({"type": "string"}, {"type": "object"}, "no"),
+    ({"type": "string", "pattern": "(a+)+"}, {"type": "string"}, "unknown"),
+    ({"type": "string", "minLength": 1}, True, "unknown"),
+]
+
+
+@pytest.mark.parametrize(("wide", "narrow", "said"), PLAIN, ids=str)
+def test_what_is_plain_is_told_without_the_fast_engine(wide: Any, narrow: Any, said: str) -> None:
+    assert verdict(PYTHON, wide, narrow)[0].verdict == said
+
+
+PROVED: list[tuple[Any, Any, str, Any]] = [
+    ({"type": "string", "minLength": 1}, {"type": "string"}, "no", ""),
+    ({"type": "integer"}, {"type": "number"}, "no", 0.5),
+    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": "string"}, "yes", None),
+    ({"type": "string"}, {"type": ["string", "null"]}, "no", None),
+    (
+        {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}},
+        {"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string", "maxLength": 3}}},
+        "yes",
+        None,
+    ),
+    ({"type": "object", "required": ["a"]}, {"type": "object"}, "no", {}),
+]
+
+
+@pytest.mark.parametrize(("wide", "narrow", "said", "example"), PROVED, ids=str)
+def test_the_fast_engine_proves_containment(wide: Any, narrow: Any, said: str, example: Any) -> None:
+    assert verdict(RUST, wide, narrow)[0] == Cover(said, example)  # type: ignore[arg-type]
+
+
+def test_bounds_that_exclude_each_other_have_nothing_in_common() -> None:
+    assert verdict(RUST, {"type": "string", "minLength": 5}, {"type": "string", "maxLength": 2})[1]
+    assert not verdict(RUST, {"type": "string", "minLength": 2}, {"type": "string", "maxLength": 2})[1]
+
+
+def test_a_schema_too_large_to_reason_about_is_not_known() -> None:
+    wide = {"enum": ["x" * 1000] * 70}
+    assert covers(wide, wide).verdict == "unknown"
