@@ -1,8 +1,9 @@
 """What called functions print goes to a bounded buffer, per thread, never to our own output.
 
 1. A thread inside a call writes to that call's buffer. Threads that called functions start write to a common one.
-2. Only the thread that waits for the run reaches the standard streams; displays hold streams of their own.
-3. A call that was abandoned may still print after the run: then the diversion stays in place.
+2. Only threads that wait for a run reach the standard streams; displays hold streams of their own.
+3. Runs at once share one diversion, which ends with the last of them.
+4. A call that was abandoned may still print after the run: then the diversion stays in place.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ CAP: Final = 64 * 1024
 _calls = threading.local()
 _inside: set[object] = set()
 """The buffers of calls that have not returned."""
+_waiting: dict[int, int] = {}
+"""How many runs each thread waits for."""
+_reaching: set[int] = set()
+"""Threads that reach the standard streams: those that wait, and the last that did where the diversion stays."""
+_lock = threading.Lock()
 
 
 class _Tail:
@@ -52,13 +58,12 @@ class _Diverted(io.TextIOBase):
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._owner = threading.get_ident()
         self._strays = _Tail()
 
     def _tail(self) -> _Tail | None:
         """Where this thread's text goes, None for the stream itself."""
         tail: _Tail | None = getattr(_calls, "tail", None)
-        return self._strays if tail is None and threading.get_ident() != self._owner else tail
+        return self._strays if tail is None and threading.get_ident() not in _reaching else tail
 
     @property
     def buffer(self) -> Any:
@@ -92,11 +97,29 @@ def captured() -> Iterator[None]:
 
 @contextmanager
 def diverted() -> Iterator[None]:
-    """While inside, the standard streams tell calls from our own output. One run at a time."""
-    out, err = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _Diverted(out), _Diverted(err)
+    """While inside, the standard streams tell calls from our own output."""
+    own = threading.get_ident()
+    with _lock:
+        _waiting[own] = _waiting.get(own, 0) + 1
+        _reaching.add(own)
+        sys.stdout, sys.stderr = _wrapped(sys.stdout), _wrapped(sys.stderr)
     try:
         yield
     finally:
-        if not _inside:
-            sys.stdout, sys.stderr = out, err
+        with _lock:
+            _waiting[own] -= 1
+            if not _waiting[own]:
+                del _waiting[own]
+            if _waiting:
+                _reaching.intersection_update(_waiting)
+            elif not _inside:
+                _reaching.clear()
+                sys.stdout, sys.stderr = _bare(sys.stdout), _bare(sys.stderr)
+
+
+def _wrapped(stream: Any) -> Any:
+    return stream if isinstance(stream, _Diverted) else _Diverted(stream)
+
+
+def _bare(stream: Any) -> Any:
+    return stream._stream if isinstance(stream, _Diverted) else stream
