@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 
 from cogcli.app.config import KEYS, PROJECT_FILE, ConfigFile, Key, from_text
 from cogcli.app.places import (
@@ -50,6 +51,15 @@ class Settings:
                 path = os.path.join(self.project, PROJECT_FILE)
                 self._files.insert(0, ConfigFile(path, shown_path(path, self.base), project=True))
         return self._files
+
+    def apart(self) -> Settings:
+        """The same settings with a clock and ids of their own, for a run beside others: neither is thread-safe."""
+        other = copy(self)
+        if self._fake("COGCLI_FAKE_CLOCK") is None:
+            other._clock = None
+        if self._fake("COGCLI_FAKE_IDS") is None:
+            other._ids = None
+        return other
 
     @property
     def problems(self) -> list[CogcliError]:

@@ -15,7 +15,7 @@ Run      run  resume  rerun  replay       run, continue, repeat, re-check
 Inspect  trace  state  ls  diff  verify   what happened, is it unaltered?
 Author   skills  graph  validate  schema  find, draw, check, editors
 Check    doctor                           is all ready?
-Manage   gc  config  explain  help        clear away, settings, codes, topics
+Manage   gc  config  serve  explain  help  clear away, settings, clients, codes
 Options  -C DIR  --registry DIR  --runs-dir DIR  --json  --color WHEN  -q  -v
          --debug  --version  -h
 Topics   cogcli help exit-codes | environment | inputs | paths | formats

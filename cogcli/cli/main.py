@@ -31,6 +31,7 @@ MODULES = {
     "skills show": "cogcli.cli.commands.skills_show",
     "skills search": "cogcli.cli.commands.skills_ls",
     "schema": "cogcli.cli.commands.schema",
+    "serve mcp": "cogcli.cli.commands.serve",
     "config show": "cogcli.cli.commands.config_show",
     "config trust": "cogcli.cli.commands.config_trust",
     "help": "cogcli.cli.commands.help",

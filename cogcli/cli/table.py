@@ -455,6 +455,25 @@ COMMANDS: tuple[Command, ...] = (
         ),
     ),
     Command(
+        "serve mcp",
+        "offer skills as tools of the Model Context Protocol: one client on stdin and stdout, or HTTP",
+        flags=(
+            Flag("--http", "listen there instead; on loopback, unless a token is asked for", kind=TEXT,
+                 metavar="[HOST:]PORT"),
+            Flag("--token-file", "with --http: every request must bear the token in this file", kind=TEXT,
+                 metavar="FILE", group="Safety"),
+            _many("--skill", "ID", "only this skill (repeatable)"),
+            _choice("--tool-names", "WORD", ("dots", "underscore"), "dots as they are, or as `__`", default="dots"),
+            *(flag for flag in RUN_FLAGS if flag.name in RERUN_FLAGS and flag.name != "--progress"),
+        ),
+        examples=(
+            ("cogcli serve mcp", "what a client starts"),
+            ("cogcli serve mcp --skill text.brief --tool-names underscore", "one tool, named text__brief"),
+            ("cogcli serve mcp --http 8765", "on http://127.0.0.1:8765/mcp"),
+        ),
+        exits=(0, 2, 3, 70, 130, 143),
+    ),
+    Command(
         "config show",
         "settings, and where each comes from",
         arguments="[KEY]",

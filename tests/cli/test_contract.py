@@ -88,6 +88,8 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "no topic": (2, "usage.value", ("help", "nothing")),
     "no schema": (2, "usage.value", ("schema", "skil")),
     "no setting": (2, "usage.value", ("config", "show", "max_worker")),
+    "a server's frames": (2, "usage.flag", ("serve", "mcp")),
+    "open to others": (2, "usage.flag", ("serve", "mcp", "--http", "0.0.0.0:0")),
     "no such -C": (2, "usage.value", ("-C", "nowhere", "ls")),
 }
 

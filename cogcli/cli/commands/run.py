@@ -63,7 +63,7 @@ def _loaded(context: Context, skill_id: str) -> tuple[RunRequest, Loaded]:
 
     _check_id(skill_id)
     problems: list[CogcliError] = []
-    options = _options(context, problems)
+    options = options_of(context, problems)
     fields = app.load_skill_inputs(context.settings, skill_id)
     assembled = given.assemble(context, fields)
     request = app.RunRequest(skill_id=skill_id, inputs=assembled.inputs, frame=assembled.frame, **options)
@@ -116,7 +116,8 @@ def _check_id(skill_id: str) -> None:
         )
 
 
-def _options(context: Context, problems: list[CogcliError]) -> dict[str, Any]:
+def options_of(context: Context, problems: list[CogcliError]) -> dict[str, Any]:
+    """What flags and settings say of how to run, under the names of a RunRequest."""
     arguments, settings = context.arguments, context.settings
     timeout = settings.value("timeout")
     return {

@@ -1,0 +1,190 @@
+"""The HTTP transport of `serve mcp`: who may talk to it, and what a body may be (protocols.md 9).
+
+1. Host names this machine, Origin is absent or does, too: a page in a browser cannot reach the server under a name
+   that it chose. Bound to every address, Origin must be the Host that was asked for.
+2. With a token every request bears it; on anything but loopback there is one.
+3. A body is strict JSON of at most 8 MiB that arrives within 30 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import re
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+
+from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterator
+
+    from mcp.server import Server
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from cogcli.app.listening import Address
+    from cogcli.app.runs_at_once import RunsAtOnce
+
+PATH: Final = "/mcp"
+_LOOPBACK_NAMES: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
+_ORIGIN: Final = re.compile(r"https?://(.+)")
+_BODY_SECONDS: Final = 30.0
+_CLOSING_SECONDS: Final = 1
+_TICK: Final = 0.05
+_PARSE_ERROR: Final = -32700
+
+
+class Guard:
+    """Lets a request through to the server, or refuses it."""
+
+    def __init__(self, app: ASGIApp, address: Address, token: str) -> None:
+        self._app = app
+        self._hosts = None if address.is_everywhere else _LOOPBACK_NAMES | {address.written.lower()}
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        status, problem = self._refusal(headers)
+        if not status and scope["method"] == "POST":
+            status, problem, receive = await _with_body(headers, receive)
+        if status:
+            await _refuse(send, status, problem)
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal(self, headers: dict[str, list[str]]) -> tuple[int, str]:
+        host = _only(headers, "host")
+        name = _HOST.fullmatch(host.lower()) if host else None
+        if name is None or (self._hosts is not None and name[1] not in self._hosts):
+            return 421, "this server does not answer for that host"
+        if "origin" in headers and not self._may_ask(_only(headers, "origin"), host):
+            return 403, "pages of that origin may not ask this server"
+        given = _only(headers, "authorization").encode("latin-1")
+        if self._token and not hmac.compare_digest(given, b"Bearer " + self._token):
+            return 401, "a bearer token is needed"
+        return 0, ""
+
+    def _may_ask(self, origin: str, host: str) -> bool:
+        found = _ORIGIN.fullmatch(origin.lower())
+        if found is None:
+            return False
+        name = _HOST.fullmatch(found[1])
+        if self._hosts is None:
+            return found[1] == host.lower()
+        return name is not None and name[1] in self._hosts
+
+
+def _only(headers: dict[str, list[str]], name: str) -> str:
+    """A header's value; nothing where it is missing or repeated."""
+    values = headers.get(name, [])
+    return values[0] if len(values) == 1 else ""
+
+
+async def _with_body(headers: dict[str, list[str]], receive: Receive) -> tuple[int, str, Receive]:
+    """What is wrong with a body, or how the server receives it."""
+    length = _only(headers, "content-length")
+    if length.isdigit() and int(length) > MAX_BYTES:
+        return 413, f"a body may have {MAX_BYTES:,} bytes", receive
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return 400, "the body did not end", receive
+                body += message.get("body", b"")
+                if len(body) > MAX_BYTES:
+                    return 413, f"a body may have {MAX_BYTES:,} bytes", receive
+                more = message.get("more_body", False)
+        loads(bytes(body))
+    except TimeoutError:
+        return 408, "the body did not arrive in time", receive
+    except JsonRefused as refused:
+        return 400, f"{refused.code}: {refused.message}", receive
+    whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+    async def replayed() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return 0, "", replayed
+
+
+async def _refuse(send: Send, status: int, problem: str) -> None:
+    error = {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": _PARSE_ERROR if status == 400 else -32600, "message": problem},
+    }
+    body = json.dumps(error).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class HttpServer(uvicorn.Server):
+    """The web server, without handlers of signals: those are ours."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing is captured."""
+        yield
+
+
+def http_server(server: Server[Any], address: Address, token: str) -> HttpServer:
+    """The web server of an MCP server."""
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=MAX_BYTES,
+        transport_security=TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        ),  # the guard judges both
+    )
+    app.router.redirect_slashes = False
+    config = uvicorn.Config(
+        Guard(app, address, token), lifespan="on", log_config=None, access_log=False, server_header=False, ws="none",
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+    )  # fmt: skip
+    return HttpServer(config)
+
+
+async def serve_http(
+    web: HttpServer, listening: socket.socket, runs: RunsAtOnce, signals: list[signal.Signals]
+) -> str:
+    """Serve until a signal comes; its name. Running calls get their grace, a second signal leaves none."""
+    ended_by = ""
+
+    async def watch() -> None:
+        nonlocal ended_by
+        with anyio.open_signal_receiver(*signals) as received:
+            async for number in received:
+                runs.end_all(number.name)
+                if not ended_by:
+                    group.start_soon(close)
+                ended_by = ended_by or number.name
+
+    async def close() -> None:
+        while runs.running:
+            await anyio.sleep(_TICK)
+        web.should_exit = True
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        await web.serve(sockets=[listening])
+        group.cancel_scope.cancel()
+    return ended_by

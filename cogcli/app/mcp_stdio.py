@@ -1,0 +1,200 @@
+"""The stdio transport of `serve mcp`: frames in on standard input, frames out on standard output, nothing else.
+
+1. Both descriptors are taken away from everybody else: what functions and their children print cannot become a frame,
+   what they read is at its end.
+2. A frame is a line of strict JSON of at most 8 MiB. What is none is answered with an error, and the next line is read.
+3. Reading and writing block threads that the end of the process does not wait for.
+4. Frames are taken one at a time: a client that sends faster than it is served waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from contextlib import asynccontextmanager
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from cogcli.app.listening import leave_standard_streams
+from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from anyio.abc import ObjectReceiveStream, ObjectSendStream
+    from mcp.server import Server
+
+    from cogcli.app.runs_at_once import RunsAtOnce
+
+    Incoming = ObjectReceiveStream[SessionMessage | Exception]
+    Outgoing = ObjectSendStream[SessionMessage]
+
+_CHUNK: Final = 1 << 16
+
+
+class Wire:
+    """Two descriptors that carry frames."""
+
+    def __init__(self, readable: int, writable: int) -> None:
+        self._readable = readable
+        self._writable = writable
+        self._queue: SimpleQueue[tuple[bytes, Callable[[bool], object]]] = SimpleQueue()
+
+    def start_writing(self) -> None:
+        """Have a thread write what is handed to `write`, in order."""
+        threading.Thread(target=self._write_all, name="frames out", daemon=True).start()
+
+    async def write(self, message: types.JSONRPCMessage) -> bool:
+        """Whether the client still took the frame."""
+        loop = asyncio.get_running_loop()
+        written: asyncio.Future[bool] = loop.create_future()
+
+        def settle(worked: bool) -> None:
+            if not written.done():
+                written.set_result(worked)
+
+        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+        self._queue.put((text.encode() + b"\n", lambda ok: loop.call_soon_threadsafe(settle, ok)))
+        return await written
+
+    def _write_all(self) -> None:
+        broken = False
+        while True:
+            data, settle = self._queue.get()
+            try:
+                rest = memoryview(data)
+                while rest and not broken:
+                    rest = rest[os.write(self._writable, rest) :]
+            except OSError:
+                broken = True
+            try:
+                settle(not broken)
+            except RuntimeError:
+                return  # the loop has ended
+
+    def frames(self) -> Iterator[bytes | None]:
+        """The lines that come in; None for one that is too long. Blocks."""
+        kept = b""
+        skipping = False
+        while chunk := self._chunk():
+            *lines, kept = (kept + chunk).split(b"\n")
+            for line in lines:
+                if skipping or len(line) > MAX_BYTES:
+                    yield None
+                elif line.strip():
+                    yield line
+                skipping = False
+            if len(kept) > MAX_BYTES:
+                kept, skipping = b"", True
+
+    def _chunk(self) -> bytes:
+        try:
+            return os.read(self._readable, _CHUNK)
+        except OSError:
+            return b""
+
+
+@asynccontextmanager
+async def streams(wire: Wire, at_end: Callable[[], None]) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """What a server reads from and writes to. `at_end` is told when the client sends nothing more."""
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    loop = asyncio.get_running_loop()
+
+    async def take(frame: bytes | None) -> None:
+        message = parsed(frame)
+        if isinstance(message, types.JSONRPCError):
+            await wire.write(message)
+        else:
+            await incoming.send(SessionMessage(message))
+
+    def read_all() -> None:
+        try:
+            for frame in wire.frames():
+                asyncio.run_coroutine_threadsafe(take(frame), loop).result()
+            loop.call_soon_threadsafe(end)
+        except Exception:
+            return  # the server has ended before the client did
+
+    def end() -> None:
+        at_end()
+        incoming.close()
+
+    async def write_all() -> None:
+        async with outgoing:
+            async for message in outgoing:
+                if not await wire.write(message.message):
+                    end()  # nobody reads any more
+
+    wire.start_writing()
+    threading.Thread(target=read_all, name="frames in", daemon=True).start()
+    async with anyio.create_task_group() as group:
+        group.start_soon(write_all)
+        yield read, write
+
+
+async def serve_stdio(
+    server: Server[Any], wire: Wire, runs: RunsAtOnce, signals: list[signal.Signals]
+) -> str:
+    """Serve one client until it leaves, or a signal comes: then its name is given back.
+
+    A signal that comes when the client has left already, or a second one, leaves running calls no grace.
+    """
+    ended_by = ""
+    closing = False
+
+    def at_end() -> None:
+        nonlocal closing
+        closing = True
+
+    async def watch() -> None:
+        nonlocal closing, ended_by
+        with anyio.open_signal_receiver(*signals) as received:
+            async for number in received:
+                ended_by = ended_by or number.name
+                if closing:
+                    runs.end_all(number.name)
+                closing = True
+                serving.cancel()
+
+    async with anyio.create_task_group() as group:
+        with anyio.CancelScope() as serving:
+            group.start_soon(watch)
+            async with streams(wire, at_end) as (read, write):
+                await server.run(read, write, server.create_initialization_options())
+        group.cancel_scope.cancel()
+    return ended_by
+
+
+def parsed(frame: bytes | None) -> Any:
+    """The message of a frame, or the error that answers it."""
+    if frame is None:
+        return _wrong(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
+    try:
+        value = loads(frame)
+    except JsonRefused as refused:
+        return _wrong(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
+    try:
+        return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValidationError:
+        id = value.get("id") if isinstance(value, dict) else None
+        return _wrong(types.INVALID_REQUEST, "this is no message of the protocol", id)
+
+
+def _wrong(code: int, message: str, id: Any = None) -> types.JSONRPCError:
+    known = id if isinstance(id, str) or type(id) is int else None
+    return types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(code=code, message=message))
+
+
+def own_descriptors() -> Wire:
+    """Frames on descriptors of our own; 0 and 1 lead nowhere from now on."""
+    wire = Wire(os.dup(0), os.dup(1))
+    leave_standard_streams()
+    return wire

@@ -1,0 +1,121 @@
+"""Runs on behalf of others, at most so many at a time, each ended when nobody waits for it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from anyio import CancelScope
+
+from cogcli.app import run_skill
+from cogcli.core.errors import OverloadedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogcli.app.run_skill import Loaded, RunRequest, RunResult
+    from cogcli.app.settings import Settings
+    from cogcli.events.envelope import Event
+
+AT_ONCE: Final = 8
+MOST_WAITING: Final = 256
+
+
+class RunsAtOnce:
+    """Blocking runs behind an event loop: every run has a thread of its own, so that none can hold up the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+        self._ending = False
+        self._controls: set[run_skill.Control] = set()
+
+    async def run(
+        self, loaded: Loaded, request: RunRequest, listener: Callable[[Event], None] | None = None
+    ) -> RunResult:
+        """How it ended. Cancelling aborts the run and waits until its episode is finalised.
+
+        `listener` is told every event, on the event loop. Raises OverloadedError where too many wait already.
+        """
+        self._require_open()
+        if self._waiting >= MOST_WAITING:
+            raise OverloadedError(
+                "call.overloaded", f"{self._waiting} calls wait already", hint="try again later", left=False
+            )
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            self._require_open()
+            return await self._run(loaded, request, listener)
+        finally:
+            self._slots.release()
+
+    def end_all(self, signal: str) -> None:
+        """Ask every run to end and begin none any more; a second time leaves no grace."""
+        self._ending = True
+        for control in list(self._controls):
+            control.cancel(signal)
+
+    def _require_open(self) -> None:
+        if self._ending:
+            raise OverloadedError(
+                "call.overloaded", "the server is ending", hint="start it again", left=False
+            )
+
+    @property
+    def running(self) -> int:
+        """How many runs go on."""
+        return len(self._controls)
+
+    async def _run(
+        self, loaded: Loaded, request: RunRequest, listener: Callable[[Event], None] | None
+    ) -> RunResult:
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[RunResult] = loop.create_future()
+        control = run_skill.Control()
+
+        def tell(event: Event) -> None:
+            if listener is not None:
+                loop.call_soon_threadsafe(listener, event)
+
+        def work() -> None:
+            try:
+                result = run_skill.run(
+                    self._settings.apart(), loaded, request, listener=tell, control=control
+                )
+            except BaseException as error:
+                loop.call_soon_threadsafe(_settle, ended, None, error)
+            else:
+                loop.call_soon_threadsafe(_settle, ended, result, None)
+
+        self._controls.add(control)
+        threading.Thread(target=work, name="run", daemon=True).start()
+        try:
+            return await _to_the_end(ended, control)
+        finally:
+            self._controls.discard(control)
+
+
+async def _to_the_end(ended: asyncio.Future[RunResult], control: run_skill.Control) -> RunResult:
+    """The result. Where the waiting is cancelled the run is told, and nothing is left behind."""
+    try:
+        await asyncio.wait([ended])
+    except asyncio.CancelledError:
+        control.cancel("SIGINT")
+        with CancelScope(shield=True):
+            await asyncio.wait([ended])
+        ended.exception()  # looked at, so that nobody complains
+        raise
+    return ended.result()
+
+
+def _settle(ended: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if error is not None:
+        ended.set_exception(error)
+    else:
+        ended.set_result(result)

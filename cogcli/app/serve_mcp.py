@@ -1,0 +1,206 @@
+"""`serve mcp`: skills as tools for clients of the Model Context Protocol (protocols.md 9).
+
+1. What is offered and with which options it runs is fixed at the start: a client raises no trust and approves nothing.
+2. A call is a run with an episode of its own; its `_meta` names that. At most 8 go on at once, the others wait.
+3. A run that failed, waits for a person or was given wrong inputs is a tool's error, told with code and hint; a tool
+   that does not exist is an error of the protocol; a bug is "internal error" and nothing more.
+4. A client that cancels a call, or goes away, ends its run: the episode is finalised as aborted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import mcp_types as types
+from mcp.server import Server
+from mcp.shared.exceptions import MCPError
+
+from cogcli import __version__
+from cogcli.core.errors import CogcliError
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from cogcli.app.run_skill import RunRequest, RunResult
+    from cogcli.app.runs_at_once import RunsAtOnce
+    from cogcli.app.served_skills import Offer, Served
+    from cogcli.events.envelope import Event
+
+    Asked = ServerRequestContext[Any, Any]
+
+_TRACEPARENT: Final = re.compile(r"00-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_ENDED: Final = ("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed")
+
+
+class Told(NamedTuple):
+    """How whoever started the server wants to be told things."""
+
+    result: Callable[[str, RunResult], None]
+    """A run ended: the tool's name, how."""
+    bug: Callable[[BaseException], None]
+    """An exception nobody expected: to be saved."""
+    error: Callable[[RunResult], dict[str, Any] | None]
+    """The error of a run with `next`: commands that lead on from it."""
+
+
+class Tools:
+    """The handlers of both methods that the server answers."""
+
+    def __init__(self, offer: Offer, runs: RunsAtOnce, request: RunRequest, told: Told) -> None:
+        self._offer = offer
+        self._runs = runs
+        self._request = request
+        self._told = told
+
+    async def list(self, _: Asked, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Every tool, on one page."""
+        return types.ListToolsResult(tools=[_shown(served) for served in self._offer.tools.values()])
+
+    async def call(self, asked: Asked, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Run the skill of a tool."""
+        served = self._offer.tools.get(params.name)
+        if served is None:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
+        try:
+            return await self._ran(asked, served, params.arguments or {})
+        except CogcliError as error:
+            return _refused(error)
+        except Exception as bug:
+            self._told.bug(bug)
+            return _error("internal error", {"cogcli/status": "error", "cogcli/code": "internal"})
+
+    async def _ran(self, asked: Asked, served: Served, given: dict[str, Any]) -> types.CallToolResult:
+        loaded = served.with_inputs(given)
+        request = self._request._replace(
+            skill_id=loaded.skill.id,
+            inputs=loaded.inputs,
+            trace_id=_trace_id(asked) or self._request.trace_id,
+        )
+        progress = Progress(asked, len(loaded.skill.steps))
+        try:
+            result = await self._runs.run(loaded, request, progress.heard)
+        finally:
+            await progress.close()
+        self._told.result(served.tool.name, result)
+        return _answer(result, self._told.error(result))
+
+
+def server_of(tools: Tools) -> Server[Any]:
+    """The server, ready for any transport."""
+    return Server("cogcli", version=__version__, on_list_tools=tools.list, on_call_tool=tools.call)
+
+
+def _shown(served: Served) -> types.Tool:
+    tool = served.tool
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.hints.read_only,
+            destructive_hint=not tool.hints.read_only,
+            idempotent_hint=tool.hints.idempotent,
+        ),
+    )
+
+
+class Progress:
+    """Tells a client that asked for it how many steps of its run have ended, in order."""
+
+    def __init__(self, asked: Asked, total: int) -> None:
+        self._session = asked.session
+        self._total = total
+        self._ended = 0
+        self._root: str | None = None
+        self._wanted = bool(asked.meta and asked.meta.get("progress_token") is not None)
+        self._tasks: list[Any] = []
+
+    def heard(self, event: Event) -> None:
+        """One event of the run. Called on the event loop."""
+        self._root = self._root or event.run_id
+        step = event.step_id or ""
+        if not self._wanted or event.event_type not in _ENDED or event.run_id != self._root:
+            return
+        if "#" in step or "@" in step:  # an item, a round, a gate: part of a step
+            return
+        from asyncio import ensure_future
+
+        self._ended += 1
+        told = self._session.report_progress(
+            self._ended, self._total, f"{step} {event.payload['step_status']}"
+        )
+        self._tasks.append(ensure_future(told))
+
+    async def close(self) -> None:
+        """Let what is under way be told before the answer is."""
+        from asyncio import gather
+
+        await gather(*self._tasks, return_exceptions=True)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def _answer(result: RunResult, error: dict[str, Any] | None) -> types.CallToolResult:
+    meta = {
+        "cogcli/episode_id": result.episode_id,
+        "cogcli/run_id": result.run_id,
+        "cogcli/trace_id": result.trace_id,
+        "cogcli/status": result.status,
+    }
+    if result.status == "ok":
+        text = types.TextContent(text=_json(result.outputs))
+        return types.CallToolResult(content=[text], structured_content=result.outputs or {}, _meta=meta)
+    if error is None:
+        return _error(f"{result.status}: the run gave no outputs", meta)
+    if error["code"] == "internal":
+        return _error("internal error", meta | {"cogcli/code": "internal"})
+    told = _error(_lines(result.status, error), meta | {"cogcli/code": error["code"]})
+    if result.status == "partial" and result.outputs:
+        told.content.append(types.TextContent(text=_json(result.outputs)))
+    return told
+
+
+def _lines(status: str, error: dict[str, Any]) -> str:
+    """An error in lines: what, how to mend it, the command that leads on."""
+    word = "pending" if status == "pending" else "error"
+    lines = [f"{word}[{error['code']}]: {error['message']}"]
+    if error.get("hint"):
+        lines.append(f"hint: {error['hint']}")
+    lead = "a person decides with" if status == "pending" else "look with"
+    return "\n".join([*lines, *(f"{lead}: {command}" for command in error.get("next") or ())])
+
+
+def _refused(error: CogcliError) -> types.CallToolResult:
+    """Nothing ran: every problem of the inputs, or why no run could begin."""
+    problems = getattr(error, "problems", None) or [error]
+    lines = []
+    for problem in problems:
+        lines.append(f"error[{problem.code}]: {problem.message}")
+        if problem.hint:
+            lines.append(f"hint: {problem.hint}")
+    return _error("\n".join(lines), {"cogcli/status": "error", "cogcli/code": problems[0].code})
+
+
+def _error(text: str, meta: dict[str, Any]) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True, _meta=meta)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _trace_id(asked: Asked) -> str | None:
+    """The trace id of the client's span: of the call's `_meta`, else of the HTTP request."""
+    given = asked.meta.get("traceparent") if asked.meta else None
+    headers = getattr(asked.request, "headers", None)
+    if given is None and headers is not None:
+        given = headers.get("traceparent")
+    found = _TRACEPARENT.fullmatch(given) if isinstance(given, str) else None
+    return found[1] if found else None

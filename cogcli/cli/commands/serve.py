@@ -1,0 +1,187 @@
+"""`serve mcp`: offer skills as tools over stdio or HTTP until the client leaves or a signal comes (protocols.md 9)."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError, UsageError
+
+if TYPE_CHECKING:
+    from cogcli.app.listening import Address
+    from cogcli.app.run_skill import RunRequest, RunResult
+    from cogcli.app.serve_mcp import Told
+    from cogcli.app.served_skills import Offer
+    from cogcli.cli.context import Context
+
+_ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
+
+
+def execute(context: Context) -> int:
+    """Serve until the end. Everything that can be refused is refused before the first frame."""
+    if context.json:
+        raise UsageError(
+            "usage.flag", "`--json` is not for a server", hint="standard output carries its frames"
+        )
+    _require_sdk()
+    address, token = _address(context), _token(context)
+    if address is not None and not address.is_loopback and not token:
+        raise UsageError(
+            "usage.flag",
+            f"`--http {address.written}:{address.port}` can be reached by others",
+            hint="give --token-file FILE, or listen on 127.0.0.1",
+        )
+    from cogcli.app.served_skills import offered
+
+    request = _request(context)
+    offer = offered(
+        context.settings,
+        request,
+        context.arguments.many("--skill"),
+        context.arguments.text("--tool-names") or "dots",
+    )
+    _require_known(request, offer)
+    _quiet_libraries()
+    return _served(context, offer, request, address, token)
+
+
+def _require_sdk() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise ServiceResolutionError(
+            "env.extra", "this needs `mcp`, which is not installed", hint="pip install 'cogcli[mcp]'"
+        )
+
+
+def _address(context: Context) -> Address | None:
+    text = context.arguments.text("--http")
+    if text is None:
+        if context.arguments.given("--token-file"):
+            raise UsageError(
+                "usage.flag", "`--token-file` belongs to `--http`", hint="give --http [HOST:]PORT"
+            )
+        return None
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found[2]) > 65535:
+        raise UsageError("usage.value", f"`--http`: found `{text[:60]}`", expected="[HOST:]PORT")
+    from cogcli.app.listening import Address
+
+    return Address((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
+
+
+def _token(context: Context) -> str:
+    path = context.arguments.text("--token-file")
+    if path is None:
+        return ""
+    from os.path import abspath
+
+    from cogcli.bindings.secrets import Secrets
+
+    token = Secrets({}, lambda _: None).resolved(f"file:{abspath(path)}")
+    if len(token) < 16 or not token.isascii() or not token.isprintable():
+        raise UsageError(
+            "usage.value", f"`--token-file {path}`: no token", expected="16 or more visible ASCII characters"
+        )
+    return token
+
+
+def _request(context: Context) -> RunRequest:
+    from cogcli.app.run_skill import RunRequest
+    from cogcli.cli.commands.run import options_of
+
+    problems: list[CogcliError] = []
+    options = options_of(context, problems)
+    for problem in problems:
+        raise problem
+    return RunRequest(skill_id="", inputs={}, frame={}, **options)
+
+
+def _require_known(request: RunRequest, offer: Offer) -> None:
+    """A slip in what flags name must not go unheard."""
+    from cogcli.cli.parse import near
+
+    known = sorted({id for served in offer.tools.values() for id in served.loaded.catalog.capabilities})
+    for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
+        for name in names:
+            if not any(
+                name in (*s.loaded.catalog.capabilities, *s.loaded.catalog.aliases)
+                for s in offer.tools.values()
+            ):
+                what = f"`{flag}`: no skill that is served uses a capability `{name[:60]}`"
+                raise UsageError("usage.value", what, hint=near(name, known) or "leave it out")
+
+
+def _quiet_libraries() -> None:
+    """What libraries log goes nowhere: it may hold values, and standard error is the conversation."""
+    import logging
+
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
+def _served(context: Context, offer: Offer, request: RunRequest, address: Address | None, token: str) -> int:
+    import anyio
+
+    from cogcli.app.runs_at_once import RunsAtOnce
+    from cogcli.app.serve_mcp import Tools, server_of
+
+    runs = RunsAtOnce(context.settings)
+    server = server_of(Tools(offer, runs, request, _told(context)))
+    if address is None:
+        from cogcli.app.mcp_stdio import own_descriptors, serve_stdio
+
+        wire = own_descriptors()
+        _greet(context, offer, "standard input and output")
+        ended_by = anyio.run(serve_stdio, server, wire, runs, _signals())
+    else:
+        from cogcli.app.listening import bound, leave_standard_streams
+        from cogcli.app.mcp_http import PATH, http_server, serve_http
+
+        listening = bound(address)
+        web = http_server(server, address, token)
+        leave_standard_streams()
+        port = listening.getsockname()[1]
+        _greet(context, offer, f"http://{address.written}:{port}{PATH}")
+        ended_by = anyio.run(serve_http, web, listening, runs, _signals())
+    return ABORTED[ended_by] if ended_by else OK
+
+
+def _signals() -> list[signal.Signals]:
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    return [
+        getattr(signal, name)
+        for name in names
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN
+    ]
+
+
+def _greet(context: Context, offer: Offer, where: str) -> None:
+    if context.screen.quiet:
+        return
+    from cogcli.report.words import counted
+
+    out = f"; {counted(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
+    context.screen.tell(f"serving {counted(len(offer.tools), 'skill')} on {where}{out}\n")
+
+
+def _told(context: Context) -> Told:
+    from cogcli.app.serve_mcp import Told
+    from cogcli.cli.crash import report
+    from cogcli.cli.run_report import error_of
+
+    def result(tool: str, result: RunResult) -> None:
+        if not context.screen.quiet:
+            code = f" error={result.error['code']}" if result.error else ""
+            stamp = f"{context.settings.clock.now()[:23]}Z"
+            context.screen.tell(
+                f"{stamp} tool.called tool={tool} status={result.status}{code} episode={result.episode_id}\n"
+            )
+
+    def bug(error: BaseException) -> None:
+        report(context.screen, "serve mcp", error, context)
+
+    def error(result: RunResult) -> dict[str, Any] | None:
+        return error_of(result, context.again)
+
+    return Told(result, bug, error)
