@@ -12,6 +12,8 @@ from cogcli.app.registry import Usable, options
 from cogcli.app.trust import is_trusted, service_files
 from cogcli.report.words import counted, size
 from cogcli.specs.builtin import builtin_root
+from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
+from cogcli.specs.layers import HOST_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,6 +180,8 @@ def _registry(found: Checked) -> Iterator[Check]:
 
 def _kind(problem: Problem) -> str:
     parts = problem.file.replace("\\", "/").split("/")
+    if parts[-2:-1] == [HOST_FOLDER] and parts[-1] in KIND_OF_FILE:
+        return "services" if parts[-1] == SERVICES_FILE else "bindings"
     for kind in ("policies", "bindings", "services", "capabilities", "skills"):
         if kind in parts:
             return kind

@@ -30,6 +30,10 @@ _BY_TIMING: Final = frozenset(("run.paused", "run.aborting", "step.answered", "a
 """Events that are there or not, depending on who was faster, or on when somebody answered."""
 
 
+CHOICES: Final = ("active:", "override:")
+"""How the pins begin that tell what was chosen for this host."""
+
+
 class Difference(NamedTuple):
     """The first thing that a replay told otherwise than the log: where, and both sides."""
 
@@ -152,15 +156,36 @@ def request_of(started: Event) -> Any:
 
 
 def changed_specs(settings: Settings, started: Event) -> dict[str, str]:
-    """The pinned specs that read otherwise now, with their digest, where the registry still holds the skill."""
+    """The pinned specs that read otherwise now, with their digest, where the registry still holds the skill.
+
+    What somebody has chosen for this host is none of them: a replay asks for no choice.
+    """
+    recorded: dict[str, str] = started.payload["pins"]["specs"]
+    current = _pins_now(settings, started)
+    return {
+        key: current[key]
+        for key, digest in recorded.items()
+        if current.get(key, digest) != digest and not key.startswith(CHOICES)
+    }
+
+
+def differing_specs(settings: Settings, started: Event) -> list[str]:
+    """Everything a run that goes on would meet otherwise than it began: what was changed, added or taken away, and
+    what was chosen since; nothing where the registry has lost the skill itself."""
+    recorded: dict[str, str] = started.payload["pins"]["specs"]
+    current = _pins_now(settings, started)
+    if not current:
+        return []
+    return sorted(key for key in recorded.keys() | current.keys() if recorded.get(key) != current.get(key))
+
+
+def _pins_now(settings: Settings, started: Event) -> dict[str, str]:
     from cogcli.app.registry import opened
 
-    recorded: dict[str, str] = started.payload["pins"]["specs"]
     try:
-        current = opened(settings).reach(started.payload["skill"]["id"]).pins
+        return opened(settings).reach(started.payload["skill"]["id"]).pins
     except CogcliError:
         return {}
-    return {key: current[key] for key, digest in recorded.items() if current.get(key, digest) != digest}
 
 
 def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:

@@ -172,11 +172,11 @@ def _specs(
 ) -> tuple[Catalog, SelectionOptions]:
     """The specs to go on with: those that the run began with, unless a change is allowed."""
     from cogcli.app.registry import opened
-    from cogcli.app.replay import changed_specs
+    from cogcli.app.replay import differing_specs
     from cogcli.specs.selection import SelectionOptions
 
     started = _beginning(recording)
-    changed = changed_specs(settings, started)
+    changed = differing_specs(settings, started)
     if changed and not request.allow_changed_specs:
         names = ", ".join(f"`{name}`" for name in changed)
         raise EnvironmentRefusal(

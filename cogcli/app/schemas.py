@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cogcli.core.errors import UsageError
 
-SPECS: Final = ("skill", "capability", "binding", "service", "policy")
+SPECS: Final = ("skill", "capability", "binding", "service", "policy", "services", "active", "overrides")
 ARTIFACTS: Final = ("events", "learn", "state", "summary", "manifest")
 OWN: Final = ("config", "result")
 NAMES: Final = (*SPECS, *ARTIFACTS, *OWN)

@@ -49,14 +49,16 @@ def revoke(project: str, environ: Mapping[str, str]) -> bool:
 
 
 def service_files(project: str) -> list[str]:
-    """The service files of a project, relative, in order."""
-    found = []
-    for folder, below, names in os.walk(os.path.join(project, "services")):
-        below.sort()
-        found += [os.path.join(folder, name) for name in names if name.endswith((".yaml", ".yml"))]
-    host = os.path.join(project, ".agent-skills", "services.yaml")
-    found += [host] if os.path.isfile(host) else []
-    return sorted(os.path.relpath(path, project).replace(os.sep, "/") for path in found)
+    """The files of a project that describe services, relative, in order: those that the registry reads, no others."""
+    from cogcli.specs.host_layout import SERVICES_FILE
+    from cogcli.specs.layers import HOST_FOLDER, PROJECT, Layer
+    from cogcli.specs.layout import Layout
+
+    root = os.path.abspath(project)
+    found = [place.path for place in Layout(Layer(PROJECT, root, False)).all("service")]
+    host = os.path.join(root, HOST_FOLDER, SERVICES_FILE)
+    found += [host] if os.path.lexists(host) else []
+    return sorted(os.path.relpath(path, root).replace(os.sep, "/") for path in found)
 
 
 def services_hash(project: str) -> str:

@@ -10,10 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cogcli.core.canonical import digest_of
 from cogcli.specs.bases import chain_of, folded_chain, judge
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Shadow
+from cogcli.specs.host_layout import KIND_OF_FILE
+from cogcli.specs.layout import NO_CHANNEL
+from cogcli.specs.overlay import HostFiles
 from cogcli.specs.policy import Defaults
 from cogcli.specs.problems import in_order
 from cogcli.specs.report import Report
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cogcli.specs.layout import Found, Layout
+    from cogcli.specs.overlay import Host
     from cogcli.specs.problems import Problem
     from cogcli.specs.reading import Loaded, Reader
 
@@ -47,11 +52,13 @@ class Assembly:
         self._pins: dict[str, str] = {}
         self._raw: dict[str, dict[str, Any]] = {}
         self._defaults: dict[str, tuple[str, str]] = {}
+        self._host = HostFiles(self.canonical)
         self._own: dict[str, Loaded | None] = {}
         self._scanned: dict[str, str] | None = None
 
     def catalog(self, *, partial: bool, known: Callable[[str], list[str]] | None) -> Catalog:
         """What was added so far, frozen."""
+        host = self._host.frozen()
         by_capability: dict[str, list[str]] = {}
         for id, binding in sorted(self.bindings.items()):
             by_capability.setdefault(binding.capability, []).append(id)
@@ -65,10 +72,12 @@ class Assembly:
                 {capability: binding for capability, (binding, _) in self._defaults.items()},
                 {capability: file for capability, (_, file) in self._defaults.items()},
             ),
+            host=host,
+            layers=tuple(layout.layer.name for layout in self._layouts),
             aliases=self.aliases,
             shadows=tuple(self._shadows),
             places=self._reader.places,
-            pins=self._pins,
+            pins=self._pins | self._choices(host),
             raw=self._raw,
             broken=self.broken,
             problems=tuple(in_order(self.problems)),
@@ -100,7 +109,12 @@ class Assembly:
             layer = loaded.found.layer
             self._raw[f"service:{id}"] = loaded.raw
             self.services[id] = service_from(
-                loaded.raw, loaded.file, layer=layer.name, root=layer.root, trusted=layer.trusted
+                loaded.raw,
+                loaded.file,
+                layer=layer.name,
+                root=layer.home,
+                trusted=layer.trusted,
+                at=("services", id) if loaded.found.entry else (),
             )
         return self.services[id]
 
@@ -182,12 +196,45 @@ class Assembly:
             for capability, binding in (loaded.raw["defaults"] or {}).items():
                 self._defaults[self.canonical(capability)] = (binding, loaded.file)
 
+    def add_host(self) -> None:
+        """The files of all host overrides."""
+        for place in self._single_files():
+            loaded = self._reader.load(place)
+            self.problems += loaded.problems
+            self._host.add(loaded)
+            if loaded.raw is None:
+                self.broken[f"{place.kind}:{place.layer.name}"] = loaded.file
+
+    def entries(self) -> list[str]:
+        """The ids of all services that are described in files with several."""
+        return [
+            id
+            for place in self._single_files()
+            if place.kind == "services"
+            for id in self._reader.entries(place)
+        ]
+
+    def _single_files(self) -> list[Found]:
+        found = [place for layout in self._layouts for place in layout.single_files()]
+        return found + [place for place in self._given if place.kind in KIND_OF_FILE.values()]
+
+    def _choices(self, host: Host) -> dict[str, str]:
+        """What the host says of the capabilities here, as pins."""
+        return {
+            f"{rule}:{id}": digest_of(said)
+            for id in self.capabilities
+            for rule, said in host.said_of(id).items()
+        }
+
     def _find(self, kind: str, id: str) -> list[Found]:
         """All files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
-        return found + [
-            place for place in self._given if place.kind == kind and self._reader.load(place).id == id
-        ]
+        for place in self._given:
+            if place.kind == kind and self._reader.load(place).id == id:
+                found.append(place)
+            elif place.kind == "services" and kind == "service":
+                found.append(place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True))
+        return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
     def _settled(self, kind: str, id: str, found: Sequence[Found]) -> Loaded | None:
         """The file that counts for an id, or None; shadows, duplicates and problems are noted."""

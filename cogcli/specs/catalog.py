@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cogcli.specs.overlay import Host
 from cogcli.specs.policy import Defaults
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Catalog:
     bindings_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     services: dict[str, Service] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=Defaults)
+    host: Host = field(default_factory=Host)
+    layers: tuple[str, ...] = ()
+    """The names of the layers, the weakest first."""
     aliases: dict[str, str] = field(default_factory=dict)
     shadows: tuple[Shadow, ...] = ()
     places: dict[str, Places] = field(default_factory=dict)

@@ -19,7 +19,7 @@ def schema_of(kind: str) -> dict[str, Any]:
     defined: dict[str, Any] = {}
     if kind in ("skill", "capability"):
         defined = {"$defs": {"field": _record(FIELD)}}
-    return {"$schema": DIALECT, "title": f"cogcli {kind}", **_record(SHAPES[kind]), **defined}
+    return {"$schema": DIALECT, "title": f"cogcli {kind}", **_schema(SHAPES[kind]), **defined}
 
 
 def _schema(shape: Shape) -> Any:

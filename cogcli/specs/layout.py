@@ -11,13 +11,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cogcli.specs.names import CHANNEL, is_capability_id, is_plain_id, is_skill_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cogcli.specs.layers import Layer
 
 SKILL_FILE: Final = "skill.yaml"
 POLICY_FILE: Final = "official_default_selection.yaml"
 NO_CHANNEL: Final = "local"
+_ENDINGS: Final = (".yaml", ".yml")
+_FOLDERS: Final = {
+    "skill": "skills",
+    "capability": "capabilities",
+    "binding": "bindings",
+    "service": "services",
+}
+_PLACES: Final = {
+    "skill": "skills/CHANNEL/DOMAIN/SLUG/skill.yaml",
+    "capability": "capabilities/ID.yaml",
+    "binding": "bindings/CHANNEL/CAPABILITY/NAME.yaml",
+}
 
 
 class Found(NamedTuple):
@@ -29,6 +41,8 @@ class Found(NamedTuple):
     layer: Layer
     channel: str = ""
     capability: str = ""
+    entry: bool = False
+    """Whether it is one entry of a file that holds many: then `path` may turn out not to have it."""
 
 
 class Stray(NamedTuple):
@@ -41,6 +55,9 @@ class Stray(NamedTuple):
 
 class Layout:
     """The directories of one layer."""
+
+    folders: Mapping[str, str] = _FOLDERS
+    """The kinds that have a folder of their own, and its name."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -94,13 +111,23 @@ class Layout:
         """Every spec file of a kind."""
         if kind == "policy":
             return self.policies()
-        root = self._path(_FOLDERS[kind])
+        if kind not in self.folders:
+            return []
+        root = self._path(self.folders[kind])
         return [found for parts in self._files(root, 3) if (found := self._classified(kind, root, parts))]
+
+    def single_files(self) -> list[Found]:
+        """Files that hold many entries of the registry each; only host overrides have such."""
+        return []
+
+    def is_channel(self, name: str) -> bool:
+        """Whether a folder of this name may hold a channel."""
+        return CHANNEL.fullmatch(name) is not None
 
     def strays(self) -> list[Stray]:
         """Files that look like specs and are not loaded."""
         found = []
-        for kind, folder in _FOLDERS.items():
+        for kind, folder in self.folders.items():
             root = self._path(folder)
             for parts in self._files(root, 6):
                 stray = self._stray(kind, root, parts)
@@ -113,7 +140,7 @@ class Layout:
         path, stem = "/".join((root, *parts)), parts[-1].removesuffix(".yaml")
         if not parts[-1].endswith(".yaml"):
             return None
-        depth, in_channel = len(parts), _is_channel(parts[0])
+        depth, in_channel = len(parts), self.is_channel(parts[0])
         if kind == "skill" and depth == 4 and in_channel and parts[-1] == SKILL_FILE:
             return Found(kind, f"{parts[1]}.{parts[2]}", path, self.layer, parts[0])
         if kind == "capability" and depth == 1:
@@ -155,7 +182,7 @@ class Layout:
                 yield from self._files(f"{folder}/{name}", deeper - 1, (*above, name))
 
     def _channels(self, folder: str) -> list[str]:
-        return [name for name in self._list(folder) if _is_channel(name)]
+        return [name for name in self._list(folder) if self.is_channel(name)]
 
     def _list(self, folder: str) -> list[str]:
         """The sorted names in a folder but those beginning with `_` or `.`; none if it is no folder."""
@@ -170,24 +197,6 @@ class Layout:
 
     def _path(self, folder: str) -> str:
         return f"{self.layer.root}/{folder}"
-
-
-_ENDINGS: Final = (".yaml", ".yml")
-_FOLDERS: Final = {
-    "skill": "skills",
-    "capability": "capabilities",
-    "binding": "bindings",
-    "service": "services",
-}
-_PLACES: Final = {
-    "skill": "skills/CHANNEL/DOMAIN/SLUG/skill.yaml",
-    "capability": "capabilities/ID.yaml",
-    "binding": "bindings/CHANNEL/CAPABILITY/NAME.yaml",
-}
-
-
-def _is_channel(name: str) -> bool:
-    return CHANNEL.fullmatch(name) is not None
 
 
 def _exists(path: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.specs.assembly import Assembly
+from cogcli.specs.host_layout import is_host_root, layout_of
 from cogcli.specs.layers import Layer, distinct
 from cogcli.specs.layout import Found, Layout
 from cogcli.specs.problems import Problem, in_order, suggestion
@@ -55,6 +56,7 @@ class Registry:
         for binding in list(assembly.bindings.values()):
             assembly.add_service(binding.service)
         assembly.add_policies()
+        assembly.add_host()
         return self._frozen(assembly, partial=True)
 
     def everything(self) -> Catalog:
@@ -71,8 +73,8 @@ class Registry:
         given = {self._absolute(path): data for path, data in (contents or {}).items()}
         asked = [self._absolute(path) for path in paths]
         roots = [path for path in asked if _is_root(path)]
-        layers = distinct([*self.layers, *(Layer(path, path, False) for path in roots)])
-        layouts = [Layout(layer) for layer in layers]
+        own = [Layer(path, path, False, host=is_host_root(path)) for path in roots]
+        layouts = [layout_of(layer) for layer in distinct([*self.layers, *own])]
         reader = self._reader(given)
         places = {
             place.path: place
@@ -80,6 +82,7 @@ class Registry:
             for kind in (*_KINDS, "policy")
             for place in layout.all(kind)
         }
+        places |= {place.path: place for layout in layouts for place in layout.single_files()}
         wanted, outside, problems = _sorted_out(asked, places, reader)
         catalog = self._frozen(self._all(layouts, reader, outside), partial=False)
         only = frozenset(map(reader.shown, wanted)) | {p.file for p in problems}
@@ -87,9 +90,14 @@ class Registry:
         return replace(catalog, only=only, problems=tuple(in_order(kept)))
 
     def ids(self, kind: str) -> list[str]:
-        """All ids of a kind, told by paths alone, sorted; of bindings the names of their files."""
-        found = [place for layout in self._layouts() for place in layout.all(kind)]
-        return sorted({place.id or os.path.basename(place.path).removesuffix(".yaml") for place in found})
+        """All ids of a kind, sorted; told by paths alone but for the services of host overrides, of bindings the
+        names of their files."""
+        layouts = self._layouts()
+        found = [place for layout in layouts for place in layout.all(kind)]
+        ids = {place.id or os.path.basename(place.path).removesuffix(".yaml") for place in found}
+        if kind == "service":
+            ids.update(Assembly(layouts, self._reader()).entries())
+        return sorted(ids)
 
     def _all(self, layouts: list[Layout], reader: Reader, given: list[Found]) -> Assembly:
         assembly = Assembly(layouts, reader, given=given)
@@ -106,10 +114,11 @@ class Registry:
             assembly.add_capability(id)
         for id in _ids(found["skill"], reader):
             assembly.add_skill(id)
-        for id in _ids(found["service"], reader):
+        for id in sorted({*_ids(found["service"], reader), *assembly.entries()}):
             assembly.add_service(id)
         assembly.add_bindings(found["binding"])
         assembly.add_policies()
+        assembly.add_host()
         for layout in layouts:
             assembly.problems += _stray_problems(layout, reader)
         return assembly
@@ -120,7 +129,7 @@ class Registry:
         return assembly.catalog(partial=partial, known=self.ids)
 
     def _layouts(self) -> list[Layout]:
-        return [Layout(layer) for layer in self.layers]
+        return [layout_of(layer) for layer in self.layers]
 
     def _reader(self, contents: Mapping[str, bytes] | None = None) -> Reader:
         return Reader(cache=self._cache, base=self._base, contents=contents)
@@ -178,7 +187,7 @@ _STRAY = {
 
 def _is_root(path: str) -> bool:
     folders = ("skills", "capabilities", "bindings", "services", "policies")
-    return any(os.path.isdir(f"{path}/{folder}") for folder in folders)
+    return any(os.path.isdir(f"{path}/{folder}") for folder in folders) or is_host_root(path)
 
 
 def _sorted_out(

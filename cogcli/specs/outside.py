@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE
+from cogcli.specs.layers import HOST_FOLDER
+
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
@@ -39,6 +42,9 @@ def _yaml_files(folder: str) -> Iterator[str]:
 
 def kind_of_file(path: str, reader: Reader) -> tuple[str, list[Problem]]:
     """The kind of a spec file, told by its folders, else by its keys; no kind where it cannot be parsed."""
+    above, _, name = path.rpartition("/")
+    if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):
+        return KIND_OF_FILE[name], []
     for part in reversed(path.split("/")[:-1]):
         if part in _FOLDERS:
             return _FOLDERS[part], []
@@ -55,4 +61,7 @@ def _kind_by_keys(value: Container[Any]) -> str:
         return "binding"
     if "kind" in value:
         return "service"
+    for key in ("services", "overrides"):
+        if key in value:
+            return key
     return "policy" if "defaults" in value else "capability"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.canonical import digest
+from cogcli.core.canonical import digest, digest_of
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.cache import Compiled
 from cogcli.specs.file_places import FilePlaces
@@ -49,12 +49,20 @@ class Reader:
         return path[len(self._base) :] if path.startswith(self._base) else path
 
     def load(self, found: Found) -> Loaded:
-        """The file at a place, checked by itself and against its path."""
+        """The file at a place, checked by itself and against its path; of an entry what its file says of it."""
+        if found.entry:
+            return self._entry(found)
         key = (found.kind, found.path)
         loaded = self._loaded.get(key)
         if loaded is None:
             loaded = self._loaded[key] = self._load(found)
         return loaded
+
+    def entries(self, found: Found) -> dict[str, Any]:
+        """The services of the file that holds several, None for each with errors; empty if it has no such."""
+        raw = self.load(found._replace(kind="services", id="", entry=False)).raw
+        services: dict[str, Any] = raw["services"] if raw else {}
+        return services
 
     def parsed(self, path: str) -> Parsed:
         """A file merely parsed, before its kind is known."""
@@ -64,6 +72,12 @@ class Reader:
         if path in self._contents:
             return yaml_io.parse(self._contents[path], file=file)
         return yaml_io.read(path, file=file)[1]
+
+    def _entry(self, found: Found) -> Loaded:
+        """One service of a file with several: pinned by what is said of it, not by all of the file."""
+        said = self.entries(found).get(found.id)
+        raw = None if said is None else {"id": found.id, **said}
+        return Loaded(found, self.shown(found.path), found.id, digest_of(said), raw, [])
 
     def _load(self, found: Found) -> Loaded:
         file = self.shown(found.path)
@@ -88,9 +102,10 @@ class Reader:
             return None
 
     def _parsed(self, found: Found, file: str, data: bytes, name: str) -> Loaded:
-        from cogcli.specs import yaml_io
+        from cogcli.specs import json_io, yaml_io
 
-        parsed = yaml_io.parse(data, file=file) if name else self.parsed(found.path)
+        parse = json_io.parse if found.kind == "active" else yaml_io.parse
+        parsed = parse(data, file=file) if name else self.parsed(found.path)
         self.places[file] = parsed.places
         if parsed.value is None:
             return Loaded(found, file, found.id or _stem(found.path), name, None, parsed.problems)

@@ -19,10 +19,14 @@ Within = tuple[str, int] | None
 
 
 class Report:
-    """The problems of one file. Positions are looked up only when there is something to report."""
+    """The problems of one file. Positions are looked up only when there is something to report.
 
-    def __init__(self, file: str, places: Places | FilePlaces | None) -> None:
+    Paths are below `at`: of a file that holds many specs one report tells of one of them.
+    """
+
+    def __init__(self, file: str, places: Places | FilePlaces | None, *, at: Path = ()) -> None:
         self.file = file
+        self._at = at
         self.problems: list[Problem] = []
         self._places = places
 
@@ -47,6 +51,7 @@ class Report:
         within: Within = None,
     ) -> None:  # fmt: skip
         """A problem at the value of `path`, at its key, or within its text."""
+        path = (*self._at, *path)
         line, column = self._position(path, key=key, within=within)
         pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
         self.problems.append(Problem(code, severity, self.file, line, column, pointer, message, hint))
@@ -55,8 +60,9 @@ class Report:
         """The first of several paths to a mapping's key that exists in the file, else the last."""
         places = self._places[self.file] if isinstance(self._places, FilePlaces) else self._places
         for path in paths:
+            whole = (*self._at, *path)
             # The place of an absent key is that of what would hold it.
-            if places and places.key(path) != places.value(path[:-1]):
+            if places and places.key(whole) != places.value(whole[:-1]):
                 return path
         return paths[-1]
 

@@ -1,8 +1,9 @@
 """Choosing the binding of a capability (execution.md 7).
 
-1. The first rule that names a binding decides: flag, policy, only. The environment never selects.
-2. The flag's binding must be eligible; those of the other rules may be passed over for their fallbacks.
-3. Nothing of channel `candidate` is used unless the flag names it.
+1. The first rule that names a binding decides: flag, active, override, policy, only. The environment never selects.
+2. What flag, active or override names must itself be eligible; an override that only prefers leaves the choice to the
+   next rule instead. What policy or only names may be passed over for its fallbacks.
+3. Nothing of channel `candidate` is used unless flag, active or override names that very binding.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
+    from cogcli.specs.overlay import Override
 
 __all__ = ["Considered", "Link", "Selection", "SelectionOptions", "named", "select"]
 
 CANDIDATE: Final = "candidate"
+RULES: Final = ("flag", "active", "override", "policy", "only")
+BY_NAME: Final = ("flag", "active", "override")
+"""The rules by which somebody names one binding and no other will do."""
 
 
 class Considered(NamedTuple):
@@ -91,8 +96,8 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
     """
     selection = named(catalog, capability_id, options)
     source, chain = selection.selection_source, selection.chain
-    if not any(link.eligible for link in (chain[:1] if source == "flag" else chain)):
-        raise _ineligible(selection.capability_id, source, selection.primary_binding_id, chain)
+    if not any(link.eligible for link in _tried(source, chain)):
+        raise _ineligible(catalog, selection)
     return selection
 
 
@@ -104,7 +109,7 @@ def named(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Se
     capability = catalog.capability(capability_id)
     id = capability.id if capability else capability_id
     source, primary, considered = _named(catalog, id, options)
-    chain = _chain(catalog, id, primary, options, explicit=source == "flag")
+    chain = _chain(catalog, id, primary, options, explicit=source in BY_NAME)
     return Selection(
         id, source, primary, required_conformance(capability, options), tuple(considered), tuple(chain)
     )
@@ -117,6 +122,20 @@ def _named(catalog: Catalog, id: str, options: SelectionOptions) -> tuple[str, s
     if flag is not None:
         return "flag", flag, [Considered("flag", flag, True, "named on the command line")]
     considered = [Considered("flag", None, False, "not given")]
+    _require_readable(catalog, id)
+    active = catalog.host.active.get(id)
+    if active is not None:
+        considered.append(Considered("active", active.binding, True, f"named in {active.file}"))
+        return "active", active.binding, considered
+    considered.append(Considered("active", None, False, "names none"))
+    override = catalog.host.overrides.get(id)
+    if override is None:
+        considered.append(Considered("override", None, False, "names none"))
+    else:
+        found = _overridden(catalog, id, override, options)
+        considered.append(found)
+        if found.chosen and found.binding_id is not None:
+            return "override", found.binding_id, considered
     policy = catalog.defaults.bindings.get(id)
     if policy is not None:
         file = catalog.defaults.files.get(id, "")
@@ -125,17 +144,61 @@ def _named(catalog: Catalog, id: str, options: SelectionOptions) -> tuple[str, s
     return _only(catalog, id, considered)
 
 
+def _require_readable(catalog: Catalog, id: str) -> None:
+    """Raise where a file that could name a binding cannot be read: nobody knows what it would say."""
+    for key, file in catalog.broken.items():
+        if key.startswith(("active:", "overrides:")):
+            raise _error(
+                "binding.none", id, f"capability `{id}`: {file} has errors, so nothing is chosen", ""
+            )
+
+
+def _overridden(catalog: Catalog, id: str, override: Override, options: SelectionOptions) -> Considered:
+    """What an override names. Raises BindingResolutionError `binding.none` for a service without a binding."""
+    name = override.binding or binding_on(catalog, id, override.service or "")
+    on = "" if override.binding else f" as the binding on service `{override.service}`"
+    if name is None:
+        said = f"{override.file} names service `{override.service}`, which has no binding for it"
+        if override.prefers:
+            return Considered("override", None, False, said)
+        hint = f"add a binding on `{override.service}`, or write mode: prefer"
+        raise _error("binding.none", id, f"capability `{id}`: {said}", hint)
+    if override.prefers:
+        link = _link(catalog, id, name, options, named=True)
+        if not link.eligible:
+            reason = "; ".join(reason.text for reason in link.reasons)
+            return Considered("override", name, False, f"preferred in {override.file}, but {reason}")
+        return Considered("override", name, True, f"preferred in {override.file}{on}")
+    return Considered("override", name, True, f"named in {override.file}{on}")
+
+
+def binding_on(catalog: Catalog, id: str, service: str) -> str | None:
+    """A capability's binding on a service: no candidate, of the latest layer, of these the first by id."""
+    fitting = [
+        binding
+        for binding in map(catalog.bindings.__getitem__, catalog.bindings_of.get(id, ()))
+        if binding.service == service and binding.channel != CANDIDATE
+    ]
+    rank = {name: position for position, name in enumerate(catalog.layers)}
+    # What lies in no layer was given last.
+    fitting.sort(key=lambda binding: (-rank.get(binding.layer, len(rank)), binding.id))
+    return fitting[0].id if fitting else None
+
+
 def _only(catalog: Catalog, id: str, considered: list[Considered]) -> tuple[str, str, list[Considered]]:
     all_ids = catalog.bindings_of.get(id, ())
     ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
     if not ids:
         hint = "add one in bindings/CHANNEL/" + id
         if all_ids:
-            hint = f"candidates are used only when named: --bind {id}={all_ids[0]}"
+            hint = (
+                f"candidates are used only when named: --bind {id}={all_ids[0]}, or cogcli bindings activate"
+            )
         raise _error("binding.none", id, f"capability `{id}`: no binding", hint)
     if len(ids) > 1:
         message = f"capability `{id}`: {len(ids)} bindings and no rule names one: {', '.join(ids)}"
-        raise _error("binding.ambiguous", id, message, f"name one: --bind {id}={ids[0]}")
+        hint = f"name one: --bind {id}={ids[0]}, or cogcli bindings activate {id} {ids[0]}"
+        raise _error("binding.ambiguous", id, message, hint)
     return "only", ids[0], [*considered, Considered("only", ids[0], True, "the only one")]
 
 
@@ -164,20 +227,35 @@ def _link(catalog: Catalog, id: str, name: str, options: SelectionOptions, *, na
     if binding.capability != id:
         found.append(Reason("binding.ineligible", f"it binds `{binding.capability}`"))
     if binding.channel == CANDIDATE and not named:
-        found.append(Reason("binding.ineligible", "it is a candidate, used only when named by --bind"))
+        found.append(Reason("binding.ineligible", "it is a candidate, used only when named itself"))
     found += reasons(catalog, binding, options)
     return Link(name, binding.service, binding.conformance, tuple(found))
 
 
-def _ineligible(id: str, source: str, primary: str, chain: tuple[Link, ...]) -> BindingResolutionError:
-    tried = chain[:1] if source == "flag" else chain
-    told = [(link.binding_id, reason) for link in tried for reason in link.reasons]
+def _tried(source: str, chain: tuple[Link, ...]) -> tuple[Link, ...]:
+    """The members that may be the first to be called."""
+    return chain[:1] if source in BY_NAME else chain
+
+
+def _ineligible(catalog: Catalog, selection: Selection) -> BindingResolutionError:
+    id, source = selection.capability_id, selection.selection_source
+    told = [(link.binding_id, reason) for link in _tried(source, selection.chain) for reason in link.reasons]
     codes = {reason.code for _, reason in told}
     code = codes.pop() if len(told) == 1 else "binding.ineligible"
     said = "; ".join(f"`{name}`: {reason.text}" for name, reason in told)
-    return _error(
-        code, id, f"capability `{id}`: no usable binding, {source} names `{primary}`: {said}", _cure(told)
-    )
+    named = f"{source} names `{selection.primary_binding_id}`{_where(catalog, id, source)}"
+    return _error(code, id, f"capability `{id}`: no usable binding, {named}: {said}", _cure(told))
+
+
+def _where(catalog: Catalog, id: str, source: str) -> str:
+    """The file that named a binding, as part of a sentence."""
+    files = {
+        "active": lambda: catalog.host.active[id].file,
+        "override": lambda: catalog.host.overrides[id].file,
+        "policy": lambda: catalog.defaults.files.get(id, ""),
+    }
+    file = files[source]() if source in files else ""
+    return f" in {file}" if file else ""
 
 
 _CURES: Final = {

@@ -26,6 +26,8 @@ class Service:
     root: str = ""
     trusted: bool = False
     file: str = ""
+    at: tuple[str, ...] = ()
+    """Where in its file it is described; at the root if the file holds nothing else."""
 
 
 def is_shipped(module: str) -> bool:
@@ -42,7 +44,13 @@ _OWN = ("id", "kind", "module", "isolation", "network", "metadata")
 
 
 def service_from(
-    raw: dict[str, Any], file: str = "", *, layer: str = "", root: str = "", trusted: bool = False
+    raw: dict[str, Any],
+    file: str = "",
+    *,
+    layer: str = "",
+    root: str = "",
+    trusted: bool = False,
+    at: tuple[str, ...] = (),
 ) -> Service:
     """A service from its checked mapping."""
     return Service(
@@ -57,4 +65,5 @@ def service_from(
         root=root,
         trusted=trusted,
         file=file,
+        at=at,
     )

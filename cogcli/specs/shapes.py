@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.specs.binding_shape import BINDING, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
+from cogcli.specs.host_shape import ACTIVE, OVERRIDES, SERVICES, check_overrides, read_services
 from cogcli.specs.policy_shape import DEFAULTS
 from cogcli.specs.report import Report, has_errors
 from cogcli.specs.service_shape import SERVICE, check_service
-from cogcli.specs.shape import Record, cleaned
+from cogcli.specs.shape import Shape, cleaned
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 
@@ -20,19 +21,26 @@ if TYPE_CHECKING:
     from cogcli.specs.yaml_io import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy")
-SHAPES: Final[dict[str, Record]] = {
+HOST_KINDS: Final = ("overrides", "services", "active")
+"""The files of host overrides, which hold many entries each."""
+SHAPES: Final[dict[str, Shape]] = {
     "skill": SKILL,
     "capability": CAPABILITY,
     "binding": BINDING,
     "service": SERVICE,
     "policy": DEFAULTS,
+    "overrides": OVERRIDES,
+    "services": SERVICES,
+    "active": ACTIVE,
 }
 _RULES: Final[dict[str, Callable[[dict[str, Any], Report, str], None]]] = {
     "skill": check_skill,
     "capability": check_capability,
     "binding": check_binding,
     "service": check_service,
+    "overrides": check_overrides,
 }
+_SUBJECTS: Final = {"active": "active bindings"}
 
 
 class Checked(NamedTuple):
@@ -44,7 +52,10 @@ class Checked(NamedTuple):
 
 def check_file(kind: str, value: dict[str, Any], places: Places | None, file: str) -> Checked:
     """One parsed file judged by itself: its shape and the rules of its kind."""
-    subject = f"{kind} `{value['id']}`" if isinstance(value.get("id"), str) else kind
+    if kind == "services":
+        return Checked(*read_services(value, places, file))
+    named = kind in KINDS and isinstance(value.get("id"), str)
+    subject = f"{kind} `{value['id']}`" if named else _SUBJECTS.get(kind, kind)
     problems = check_shape(SHAPES[kind], value, places, file, subject)
     rules = _RULES.get(kind)
     if rules:

@@ -67,15 +67,19 @@ def _surfaces(context: Context) -> list[str]:
     """What each layer brings, weakest first."""
     import os
 
+    from cogcli.specs.host_layout import KIND_OF_FILE
+
     if context.settings.problems:
         return []
     lines = []
     for layer in context.settings.layers:
         kinds = [
-            k
-            for k in ("skills", "capabilities", "bindings", "services", "policies")
-            if os.path.isdir(os.path.join(layer.root, k))
+            name
+            for name in ("skills", "capabilities", "bindings", "services", "policies")
+            if os.path.isdir(os.path.join(layer.root, name))
         ]
+        if layer.host:
+            kinds += [name for name in KIND_OF_FILE if os.path.lexists(os.path.join(layer.root, name))]
         trusted = "trusted" if layer.trusted else "not trusted"
         shown = context.settings.shown(layer.root)
         name = f"{layer.name}  {shown}" if layer.name != layer.root else shown

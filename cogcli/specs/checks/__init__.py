@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from cogcli.specs.checks.bindings import check_binding
 from cogcli.specs.checks.capabilities import check_capability
-from cogcli.specs.checks.choices import check_choices, needed_files
+from cogcli.specs.checks.choices import check_choices, needed
 from cogcli.specs.checks.context import Context
 from cogcli.specs.checks.nesting import check_nesting
+from cogcli.specs.checks.overlay import check_host
 from cogcli.specs.checks.policies import check_defaults
 from cogcli.specs.checks.services import check_function, check_service
 from cogcli.specs.checks.skills import check_skill
@@ -38,7 +39,9 @@ def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[
     for service in catalog.services.values():
         check_service(context, service)
     check_defaults(context)
+    check_host(context)
     check_choices(context)
     problems = [*catalog.problems, *context.problems()]
-    wanted = needed_files(context) if catalog.partial else catalog.only
-    return in_order(p for p in problems if wanted is None or p.file in wanted)
+    if catalog.partial:
+        return in_order(filter(needed(context).holds, problems))
+    return in_order(p for p in problems if catalog.only is None or p.file in catalog.only)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.selection import Selection
@@ -10,6 +10,7 @@ from cogcli.specs.targets import PREFIX, targets_of
 
 if TYPE_CHECKING:
     from cogcli.specs.checks.context import Context
+    from cogcli.specs.problems import Problem
 
 
 def check_choices(context: Context) -> None:
@@ -39,24 +40,41 @@ def _check(context: Context, id: str, file: str, path: tuple[str | int, ...], su
         context.report(file).need(found.code, path, f"{subject}: {found.message}", hint=found.hint)
 
 
-def needed_files(context: Context) -> set[str]:
+class Needed(NamedTuple):
+    """What the one skill of a partial catalog depends on: files, and of those with several services which."""
+
+    files: set[str]
+    services: set[str]
+    shared: frozenset[str]
+
+    def holds(self, problem: Problem) -> bool:
+        """Whether a problem concerns the skill."""
+        if problem.file in self.shared and problem.path.startswith("/services/"):
+            return problem.path.split("/")[2] in self.services
+        return problem.file in self.files
+
+
+def needed(context: Context) -> Needed:
     """The files that the one skill of a partial catalog depends on: of bindings and services only the chosen."""
     catalog = context.catalog
+    services: set[str] = set()
     files = {skill.file for skill in catalog.skills.values()} | {
         c.file for c in catalog.capabilities.values()
     }
-    files |= set(catalog.defaults.files.values())
+    files |= {*catalog.defaults.files.values(), *catalog.host.files}
     found = [context.selection(id) for id in catalog.capabilities]
     failed = any(isinstance(selection, BindingResolutionError) for selection in found)
     for key, file in catalog.broken.items():
         # A binding that does not load may be why nothing could be chosen.
         if failed or not key.startswith(("binding:", "service:")):
             files.add(file)
+            services.add(key.partition(":")[2])
     for selection in found:
         for link in selection.chain if isinstance(selection, Selection) else ():
             binding = catalog.bindings.get(link.binding_id)
             service = catalog.services.get(link.service_id or "")
             files |= {spec.file for spec in (binding, service) if spec}
+            services.add(link.service_id or "")
             files.add(catalog.broken.get(f"binding:{link.binding_id}", ""))
             files.add(catalog.broken.get(f"service:{link.service_id}", ""))
-    return files
+    return Needed(files, services, catalog.host.services_files)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.eligibility import SelectionOptions
     from cogcli.specs.problems import Problem
+    from cogcli.specs.report import Path
 
 
 class Context:
@@ -22,16 +23,16 @@ class Context:
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.catalog = catalog
         self.options = options
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[tuple[str, Path], Report] = {}
         self._selections: dict[str, Selection | BindingResolutionError] = {}
 
-    def report(self, file: str) -> Report:
-        """Where the problems of a file go."""
-        report = self._reports.get(file)
+    def report(self, file: str, at: Path = ()) -> Report:
+        """Where the problems of a file go, or of the part of it that is `at` a path."""
+        report = self._reports.get((file, at))
         if report is None:
             places = self.catalog.places
-            report = Report(file, places if isinstance(places, FilePlaces) else places.get(file))
-            self._reports[file] = report
+            report = Report(file, places if isinstance(places, FilePlaces) else places.get(file), at=at)
+            self._reports[file, at] = report
         return report
 
     def problems(self) -> list[Problem]:

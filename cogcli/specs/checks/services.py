@@ -22,7 +22,7 @@ SERVERS: Final = ("official_text_tools", "official_data_tools", "official_web_to
 
 def check_service(context: Context, service: Service) -> None:
     """One service by itself, as far as it depends on where it is."""
-    report = context.report(service.file)
+    report = context.report(service.file, service.at)
     subject = f"service `{service.id}`"
     if service.kind == "pythoncall" and service.module:
         if service.isolation == "thread" and not is_shipped(service.module):

@@ -37,11 +37,6 @@ ALSO: dict[type[CogcliError], tuple[type[CogcliError], ...]] = {
 COMING = {
     "capability.not-found": "commands that show a capability",
     "output.exists": "commands with `-o`",
-    "active.binding": "host overrides",
-    "active.capability": "host overrides",
-    "overrides.duplicate": "host overrides",
-    "overrides.shape": "host overrides",
-    "overrides.unresolved": "host overrides",
 }
 """Codes whose meaning is fixed before anything gives them."""
 

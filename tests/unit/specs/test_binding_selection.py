@@ -83,13 +83,13 @@ def test_no_binding_and_several_without_a_rule_are_errors() -> None:
     error = refused(catalog(binding("one"), binding("two")))
     assert error.code == "binding.ambiguous"
     assert "one, two" in error.message
-    assert error.hint == "name one: --bind a.b=one"
+    assert error.hint == "name one: --bind a.b=one, or cogcli bindings activate a.b one"
 
 
-def test_candidates_are_used_only_when_the_flag_names_them() -> None:
+def test_candidates_are_used_only_when_they_are_named() -> None:
     found = catalog(binding("new", channel="candidate"))
     assert refused(found).code == "binding.none"
-    assert refused(found).hint.endswith("--bind a.b=new")
+    assert "--bind a.b=new" in refused(found).hint
     assert select(found, "a.b", SelectionOptions(binds={"a.b": "new"})).usable == ("new",)
     assert refused(replace(found, defaults=Defaults({"a.b": "new"}, {}))).code == "binding.ineligible"
 
@@ -268,6 +268,8 @@ def test_the_explanation_is_plain_data() -> None:
         "required_conformance_profile": "experimental",
         "considered": [
             {"rule": "flag", "binding_id": None, "chosen": False, "reason": "not given"},
+            {"rule": "active", "binding_id": None, "chosen": False, "reason": "names none"},
+            {"rule": "override", "binding_id": None, "chosen": False, "reason": "names none"},
             {"rule": "policy", "binding_id": "one", "chosen": True, "reason": "named in policy.yaml"},
         ],
         "chain": [

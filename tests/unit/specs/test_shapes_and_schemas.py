@@ -15,7 +15,7 @@ from cogcli.specs.schema_limits import faults
 from cogcli.specs.shape import Number, Text, cleaned, may, need
 from cogcli.specs.shape import Record as Shape
 from cogcli.specs.shape_check import check_shape
-from cogcli.specs.shapes import KINDS, SHAPES, check_file
+from cogcli.specs.shapes import HOST_KINDS, KINDS, SHAPES, check_file
 from cogcli.specs.template import Slot, TemplateFault, parse_template
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -40,7 +40,7 @@ def test_valid_files_also_fit_the_json_schema_of_their_kind(file: Path) -> None:
     assert [error.message for error in validator.iter_errors(parsed(file))] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "overrides", "services"])
 def test_json_schemas_are_valid_and_refuse_unknown_keys(kind: str) -> None:
     schema = schema_of(kind)
     Draft202012Validator.check_schema(schema)
@@ -105,7 +105,7 @@ def test_foreign_names_are_never_ignored() -> None:
 
 
 def test_every_kind_has_a_table() -> None:
-    assert tuple(SHAPES) == KINDS
+    assert tuple(SHAPES) == (*KINDS, *HOST_KINDS)
 
 
 @pytest.mark.parametrize(

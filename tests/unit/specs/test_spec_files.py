@@ -24,6 +24,8 @@ def problems_of(case: Path) -> list[Problem]:
     layers = [BASE, Layer("case", str(case), True)]
     if (case / "later").is_dir():
         layers.append(Layer("later", str(case / "later"), True))
+    if (case / ".agent-skills").is_dir():
+        layers.append(Layer("host", str(case / ".agent-skills"), True, host=True))
     environ = case / "environ.json"
     given = json.loads(environ.read_text()) if environ.exists() else {}
     found = check(Registry(layers, base=str(case)).everything(), options=SelectionOptions(environ=given))

@@ -1,0 +1,80 @@
+"""Checks of what the host chooses: active bindings and overrides (formats.md 8).
+
+Of severity R: who does not need the capability is not concerned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.specs.problems import suggestion
+from cogcli.specs.selection import CANDIDATE, binding_on
+
+if TYPE_CHECKING:
+    from cogcli.specs.checks.context import Context
+    from cogcli.specs.overlay import Override
+
+
+def check_host(context: Context) -> None:
+    """Every entry: its capability exists, and what it names binds that."""
+    host = context.catalog.host
+    for capability, active in host.active.items():
+        report, path = context.report(active.file), (active.key,)
+        if capability not in context.catalog.capabilities:
+            if not context.catalog.partial:
+                said, hint = context.absent("capability", capability)
+                report.need("active.capability", path, said, hint=hint, key=True)
+        elif wrong := _wrong_binding(context, capability, active.binding):
+            said, hint = wrong
+            report.need("active.binding", path, f"`{capability}`: {said}", hint=hint)
+    for capability, override in host.overrides.items():
+        _check_override(context, capability, override)
+    for capability, override in host.repeated:
+        first = host.overrides[capability].entry + 1
+        said = f"override {override.entry + 1}: capability `{capability}` is already in override {first}"
+        context.report(override.file).error(
+            "overrides.duplicate", _place(override), said, hint="keep one of them"
+        )
+
+
+def _check_override(context: Context, capability: str, override: Override) -> None:
+    report, said = context.report(override.file), f"override {override.entry + 1}"
+    entry = ("overrides", override.entry)
+    if capability not in context.catalog.capabilities:
+        if not context.catalog.partial:
+            absent, hint = context.absent("capability", capability)
+            report.need("overrides.unresolved", _place(override), f"{said}: {absent}", hint=hint)
+    elif override.binding is not None:
+        if wrong := _wrong_binding(context, capability, override.binding):
+            message = f"{said}: `{capability}`: {wrong[0]}"
+            report.need("overrides.unresolved", (*entry, "binding"), message, hint=wrong[1])
+    elif binding_on(context.catalog, capability, override.service or "") is None:
+        known = {
+            binding.service: None
+            for binding in map(
+                context.catalog.bindings.__getitem__, context.catalog.bindings_of.get(capability, ())
+            )
+            if binding.channel != CANDIDATE
+        }
+        message = f"{said}: `{capability}` has no binding on service `{override.service}`"
+        hint = suggestion(override.service or "", known)
+        if known and not hint:
+            hint = f"it has one on {', '.join(f'`{service}`' for service in known)}"
+        report.need("overrides.unresolved", (*entry, "service"), message, hint=hint)
+
+
+def _place(override: Override) -> tuple[str | int, ...]:
+    return ("overrides", override.entry, "capabilities", override.position)
+
+
+def _wrong_binding(context: Context, capability: str, name: str) -> tuple[str, str] | None:
+    """What is wrong with naming a binding for a capability, and a hint."""
+    catalog = context.catalog
+    binding = catalog.bindings.get(name)
+    if binding is None:
+        file = catalog.broken.get(f"binding:{name}")
+        said = f"binding `{name}`: its file {file} has errors" if file else f"unknown binding `{name}`"
+        return said, suggestion(name, catalog.bindings_of.get(capability, ()))
+    if binding.capability != capability:
+        return f"binding `{name}` binds `{binding.capability}`", ""
+    return None

@@ -1,0 +1,95 @@
+"""Where host overrides lie: the folder `.agent-skills` of a project (formats.md 8)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from cogcli.specs.layout import NO_CHANNEL, Found, Layout, Stray
+from cogcli.specs.names import is_plain_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.specs.layers import Layer
+
+CHANNELS: Final = ("local", "candidate")
+SERVICES_FILE: Final = "services.yaml"
+ACTIVE_FILE: Final = "active_bindings.json"
+OVERRIDES_FILE: Final = "overrides.yaml"
+KIND_OF_FILE: Final = {SERVICES_FILE: "services", ACTIVE_FILE: "active", OVERRIDES_FILE: "overrides"}
+"""The files that hold many entries each, and what reading calls them."""
+_ELSEWHERE: Final = {
+    "services": f"describe the service in {SERVICES_FILE}",
+    "skills": "move it to skills/ of the project",
+    "policies": f"say it in {ACTIVE_FILE} or {OVERRIDES_FILE}",
+}
+
+
+class HostLayout(Layout):
+    """One folder of host overrides: bindings, capabilities, and three files; no skills, no policies."""
+
+    folders = {"capability": "capabilities", "binding": "bindings"}  # noqa: RUF012
+
+    def skill(self, id: str) -> list[Found]:
+        return []
+
+    def service(self, id: str) -> list[Found]:
+        """The file that may describe the service, if there is one."""
+        path = self._path(SERVICES_FILE)
+        if not is_plain_id(id) or not os.path.lexists(path):
+            return []
+        return [Found("service", id, path, self.layer, NO_CHANNEL, entry=True)]
+
+    def policies(self) -> list[Found]:
+        return []
+
+    def single_files(self) -> list[Found]:
+        return [
+            Found(kind, "", self._path(name), self.layer)
+            for name, kind in KIND_OF_FILE.items()
+            if os.path.lexists(self._path(name))
+        ]
+
+    def is_channel(self, name: str) -> bool:
+        return name in CHANNELS
+
+    def strays(self) -> list[Stray]:
+        return [*super().strays(), *self._misnamed(), *self._misplaced()]
+
+    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
+        stray = super()._stray(kind, root, parts)
+        if stray and stray.code == "id.format":
+            hint = f"host overrides have the channels {' and '.join(CHANNELS)} only"
+            return Stray("layout.depth", stray.path, hint)
+        return stray
+
+    def _misnamed(self) -> Iterator[Stray]:
+        """Files that nearly have the name of one that would be read."""
+        from cogcli.specs.problems import did_you_mean
+
+        stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
+        for name in self._list(self.layer.root):
+            stem, _, ending = name.partition(".")
+            if ending == "yml" and f"{stem}.yaml" in KIND_OF_FILE:
+                yield Stray("layout.extension", self._path(name), "rename it to end in .yaml")
+            elif name not in KIND_OF_FILE and ending in ("yaml", "yml", "json"):
+                for near in did_you_mean(stem.replace("-", "_"), stems, limit=1):
+                    yield Stray("layout.depth", self._path(name), f"did you mean `{stems[near]}`?")
+
+    def _misplaced(self) -> Iterator[Stray]:
+        """Specs of kinds that have no folder here."""
+        for folder, hint in _ELSEWHERE.items():
+            for parts in self._files(self._path(folder), 4):
+                yield Stray("layout.depth", "/".join((self._path(folder), *parts)), hint)
+
+
+def layout_of(layer: Layer) -> Layout:
+    """The directories of a layer of either kind."""
+    return HostLayout(layer) if layer.host else Layout(layer)
+
+
+def is_host_root(path: str) -> bool:
+    """Whether a directory looks like host overrides: it holds one of their files and no folder they have not."""
+    held = any(os.path.lexists(f"{path}/{name}") for name in KIND_OF_FILE)
+    return held and not any(os.path.isdir(f"{path}/{folder}") for folder in _ELSEWHERE)

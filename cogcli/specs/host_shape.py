@@ -1,0 +1,90 @@
+"""The tables of the three files of host overrides: services, active bindings, overrides (formats.md 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
+from cogcli.specs.report import Report, has_errors
+from cogcli.specs.service_shape import SERVICE, check_service
+from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, cleaned, ignored, may, need
+from cogcli.specs.shape_check import check_shape
+
+if TYPE_CHECKING:
+    from cogcli.specs.problems import Problem
+    from cogcli.specs.yaml_io import Places
+
+MODES: Final = ("replace", "prefer")
+
+ENTRY: Final = Record({name: key for name, key in SERVICE.keys.items() if name != "id"})
+SERVICES: Final = Record({"services": need(MapOf(ENTRY, name=PLAIN_REF), nullable=True)})
+ACTIVE: Final = MapOf(Text(empty=False))
+OVERRIDES: Final = Record(
+    {
+        "overrides": need(
+            ListOf(
+                Record(
+                    {
+                        "capabilities": need(ListOf(CAPABILITY_REF, least=1, code="overrides.shape")),
+                        "binding": may(PLAIN_REF),
+                        "service": may(PLAIN_REF),
+                        "mode": may(Text(choices=MODES)),
+                    }
+                )
+            ),
+            nullable=True,
+        )
+    }
+)
+_NAMES: Final = Record({"services": need(MapOf(Data(), name=PLAIN_REF), nullable=True)})
+
+
+def read_services(
+    value: dict[str, Any], places: Places | None, file: str
+) -> tuple[dict[str, Any] | None, list[Problem]]:
+    """The services of a file by id, None for each that has errors, and all problems: a broken one costs only itself.
+
+    No mapping at all where the file as a whole is not in order.
+    """
+    problems = check_shape(_NAMES, value, places, file, SERVICES_SUBJECT)
+    if has_errors(problems):
+        return None, problems
+    services: dict[str, Any] = {}
+    for id, entry in (value["services"] or {}).items():
+        if ignored(id):
+            continue
+        at, subject = ("services", id), f"service `{id}`"
+        own = check_shape(ENTRY, entry, places, file, subject, at=at)
+        if isinstance(entry, dict):
+            report = Report(file, places, at=at)
+            check_service(entry, report, subject)
+            own += report.problems
+        services[id] = None if has_errors(own) else cleaned(ENTRY, entry)
+        problems += own
+    return {"services": services}, problems
+
+
+SERVICES_SUBJECT: Final = "services"
+
+
+def check_overrides(raw: dict[str, Any], report: Report, subject: str) -> None:
+    """Each override names a binding or a service, and no capability stands twice in the file."""
+    seen: dict[str, int] = {}
+    entries = raw.get("overrides")
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        if not isinstance(entry, dict):
+            continue
+        said = f"override {index + 1}"
+        named = [key for key in ("binding", "service") if entry.get(key) is not None]
+        if len(named) != 1:
+            found = "both `binding` and `service`" if named else "neither `binding` nor `service`"
+            message = f"{said}: found {found}, expected one of them"
+            report.error("overrides.shape", ("overrides", index), message, hint="name one of them")
+        capabilities = entry.get("capabilities")
+        for position, id in enumerate(capabilities if isinstance(capabilities, list) else ()):
+            if isinstance(id, str) and id in seen:
+                message = f"{said}: capability `{id}` is already in override {seen[id]}"
+                path = ("overrides", index, "capabilities", position)
+                report.error("overrides.duplicate", path, message, hint="keep one of them")
+            elif isinstance(id, str):
+                seen[id] = index + 1
