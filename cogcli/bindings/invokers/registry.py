@@ -15,6 +15,12 @@ def _openapi(surroundings: Surroundings) -> Invoker:
     return OpenApi(surroundings)
 
 
+def _openrpc(surroundings: Surroundings) -> Invoker:
+    from cogcli.bindings.invokers.openrpc import OpenRpc
+
+    return OpenRpc(surroundings)
+
+
 def _mcp(surroundings: Surroundings) -> Invoker:
     from cogcli.bindings.invokers.mcp import Mcp
 
@@ -24,5 +30,6 @@ def _mcp(surroundings: Surroundings) -> Invoker:
 INVOKERS: Final[dict[str, Callable[[Surroundings], Invoker]]] = {
     "pythoncall": PythonCall,
     "openapi": _openapi,
+    "openrpc": _openrpc,
     "mcp": _mcp,
 }

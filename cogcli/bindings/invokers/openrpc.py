@@ -1,0 +1,125 @@
+"""openrpc: calling JSON-RPC 2.0 methods over HTTP POST (protocols.md 5).
+
+1. Ids count up from 1 within a run. Parameters go by name, or by position where the document says so.
+2. A method without a result is a notification: it has no id, any 2xx is success, what comes back is ignored.
+3. A well-formed error counts as such whatever the HTTP status is; other failures are told by the status.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from cogcli.bindings import headers
+from cogcli.bindings.invokers import http_body
+from cogcli.bindings.invokers.base import InvocationResponse
+from cogcli.bindings.invokers.http_failures import failure, quoted
+from cogcli.bindings.invokers.http_wire import Sent, Wire, reply_cap
+from cogcli.bindings.invokers.rpc_reply import is_error, result_of
+from cogcli.bindings.usage import told_by
+from cogcli.core.errors import RequestMappingError, RuntimeErrorBase, ServiceResolutionError
+from cogcli.core.strict_json import JsonRefused
+from cogcli.specs.documents import DocumentFault
+from cogcli.specs.openrpc_document import openrpc_of
+
+if TYPE_CHECKING:
+    from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Surroundings
+    from cogcli.core.http import HttpReply
+    from cogcli.specs.openrpc_document import RpcMethod
+
+_METHOD: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
+_JSON: Final = "application/json"
+_SHOWN: Final = 80
+
+
+class OpenRpc:
+    """Calls JSON-RPC methods. One per run."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._secrets = surroundings.secrets
+        self._wire = Wire(surroundings)
+        self._ids = itertools.count(1)
+
+    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        method = _described(request)
+        id = None if method is not None and method.is_notification else next(self._ids)
+        reply, meta = self._wire.exchange(request, context, self._sent(request, method, id))
+        value, refused = _read(reply, reply_cap(request))
+        meta = meta._replace(reply=http_body.recorded(reply, value, is_value=refused is None))
+        try:
+            body = self._body(request, reply, id, value, refused)
+        except RuntimeErrorBase as error:
+            error.record = meta.as_record()
+            raise
+        told = told_by(body)
+        meta = meta._replace(usage=told.usage, model=told.model, finish_reason=told.finish_reason)
+        return InvocationResponse(body, meta)
+
+    def close(self, grace: float) -> None:
+        self._wire.close()
+
+    def _sent(self, request: InvocationRequest, method: RpcMethod | None, id: int | None) -> Sent:
+        call: dict[str, Any] = {"jsonrpc": "2.0", "method": request.operation}
+        call["params"] = (
+            _by_position(method, request.payload) if method and method.by_position else request.payload
+        )
+        if id is not None:
+            call["id"] = id
+        ours = headers.own(request, accept=_JSON, content_type=_JSON)
+        settings = request.service.settings
+        url = settings.get("url") or settings["base_url"]
+        return Sent("POST", url, headers.merged(request, self._secrets, ours, {}), orjson.dumps(call), call)
+
+    def _body(
+        self, request: InvocationRequest, reply: HttpReply, id: int | None, value: Any, refused: str | None
+    ) -> Any:
+        said = f"`{request.operation}`"
+        if id is None or not is_error(value, id):
+            error = failure(said, reply, value, self._secrets, self._wire.now)
+            if error is not None:
+                raise error
+        if id is None:
+            return {}
+        if refused is not None:
+            start = quoted(reply.body[:_SHOWN].decode("utf-8", "replace"), self._secrets)
+            raise http_body.not_json(f"{said}: HTTP {reply.status} with {refused}: {start}")
+        return result_of(value, id, said, self._secrets, service=request.service.id)
+
+
+def _described(request: InvocationRequest) -> RpcMethod | None:
+    """The method as the document tells it, None without a document."""
+    if not _METHOD.fullmatch(request.operation):
+        raise RequestMappingError("request.value", "the operation is no method name", left=False)
+    try:
+        document = openrpc_of(request.service)
+        return None if document is None else document.method(request.operation)
+    except DocumentFault as fault:
+        text = f"service `{request.service.id}`: {fault.message}"
+        raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
+
+
+def _by_position(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
+    """The parameters in the document's order up to the last one given; null stands for one left out before that."""
+    names = [param.name for param in method.params]
+    unknown = payload.keys() - set(names)
+    if unknown:
+        text = f"`{method.name}` has no parameter `{min(unknown)}`"
+        raise RequestMappingError("request.value", text, left=False)
+    last = max((number for number, name in enumerate(names) if name in payload), default=-1)
+    return [payload.get(name) for name in names[: last + 1]]
+
+
+def _read(reply: HttpReply, cap: int) -> tuple[Any, str | None]:
+    """The JSON value of a reply, or None and why there is none."""
+    media = http_body.media_type(reply)
+    if not reply.body:
+        return None, "an empty body"
+    if not http_body.is_json(media):
+        return None, f"a non-JSON body ({media[:_SHOWN]})"
+    try:
+        return http_body.parsed(reply.body, cap), None
+    except JsonRefused as error:
+        return None, f"a body that is no JSON ({error})"
