@@ -89,8 +89,10 @@ def _routed(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) ->
 
 
 def _may_repeat(record: StepRecord, error: RuntimeErrorBase) -> bool:
-    """Whether the step's own retry may go on: not once something not repeatable may have left."""
-    return error.retryable and not record.effect_left
+    """Whether the step's own retry may go on: not once something not repeatable may have left, and not past its own
+    limit, which holds for all its attempts together (an inner step's says where it arose)."""
+    own_limit = error.code == "step.timeout" and error.step_id is None
+    return error.retryable and not own_limit and not record.effect_left
 
 
 def _sure(target: Target | None) -> Target:
