@@ -147,6 +147,29 @@ def test_how_to(shell: Shell, name: str) -> None:
     assert written(shell, ROOT / "docs/how-to" / f"{name}.md")
 
 
+def test_the_services_and_bindings_shown_are_accepted(shell: Shell) -> None:
+    shell.write("cogcli.toml", "")
+    shell.write(
+        "my_notes.py", "def read(id: str, lang: str = 'en') -> dict[str, str]:\n    return {'text': id}\n"
+    )
+    shell.write(
+        "capabilities/note.item.read.yaml",
+        'id: note.item.read\nversion: "1.0.0"\ndescription: Reads a note.\n'
+        "inputs: {id: {type: string, required: true}, lang: {type: string}}\n"
+        "outputs: {text: {type: string, required: true}}\nproperties: {side_effects: false}\n",
+    )
+    names = []
+    for block in blocks(ROOT / "docs/how-to/connect-services.md"):
+        if block.language == "yaml":
+            names.append(block.text.partition("\n")[0].removeprefix("# "))
+            shell.write(names[-1], block.text)
+    assert len(names) == 8
+    shell.env["NOTES_TOKEN"] = "a-token-of-no-use"
+    shell.env["COGCLI_TRUST_PROJECT"] = "1"
+    problems = [json.loads(line) for line in shell.run("cogcli validate --format jsonl").splitlines()]
+    assert not [problem for problem in problems if problem.get("severity") == "E"], problems
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_shown_is_one(page: Path) -> None:
     for block in blocks(page):
