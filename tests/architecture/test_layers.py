@@ -26,6 +26,7 @@ FLOORS = {
     "report": 6,
     "scale": 6,
     "cognition": 7,
+    "verification": 7,
     "app": 8,
     "cli": 9,
 }

@@ -1,0 +1,80 @@
+"""A request as a line for a shell, every secret as the variable that holds it (cli.md 4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from shlex import quote
+from typing import Final
+
+from cogcli.core.redact import Redactor
+from cogcli.specs.binding import Binding
+from cogcli.specs.names import PLACEHOLDER
+from cogcli.specs.service import Service
+from cogcli.verification.loopback import Seen
+
+_OURS: Final = frozenset(
+    (
+        "host", "content-length", "connection", "accept", "accept-encoding", "user-agent", "traceparent",
+        "transfer-encoding", "idempotency-key",
+    )
+)  # fmt: skip
+_LONGEST: Final = 4000
+
+
+def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> str:
+    """The request `seen`, sent to `base_url` (its origin counts). Header values that the specs write are theirs."""
+    parts = ["curl"]
+    if seen.method != ("POST" if seen.body else "GET"):
+        parts += ["-X", seen.method]
+    origin = re.match(r"https?://[^/?#]+", base_url, re.IGNORECASE)
+    query = f"?{seen.query}" if seen.query else ""
+    parts.append(quote(f"{origin[0] if origin else base_url}{seen.path}{query}"))
+    for name, value in _headers(seen, service, binding):
+        parts += ["-H", value if value.startswith('"') else quote(f"{name}: {value}")]
+    if seen.body:
+        masked = Redactor().mask(seen.body.decode("utf-8", "replace"))
+        parts += ["-d", quote(str(masked))]
+    line = " ".join(parts)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[str, str]]:
+    configured = _configured(service, binding)
+    auth = service.settings.get("auth_ref")
+    for name, value in seen.headers.items():
+        if name in _OURS or (name == "authorization" and auth):
+            continue
+        written = configured.get(name)
+        if written is None:
+            if value:
+                yield name, str(Redactor().mask({name: value})[name])
+        elif PLACEHOLDER.search(written):
+            yield name, _doubly_quoted(f"{name}: {written}")
+        else:
+            yield name, str(Redactor().mask({name: written})[name])
+    if auth:
+        yield "authorization", f'"authorization: Bearer ${variable_of(auth)}"'
+
+
+def _configured(service: Service, binding: Binding) -> Mapping[str, str]:
+    """Headers as the files write them, names in lower case."""
+    written = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
+    return {name.lower(): value for name, value in written.items()}
+
+
+def _doubly_quoted(text: str) -> str:
+    """A text in which only `${NAME}` is filled in by the shell."""
+    parts = PLACEHOLDER.split(text)
+    plain = [
+        re.sub(r'([\\"$`])', r"\\\1", part) if n % 2 == 0 else f"${part}" for n, part in enumerate(parts)
+    ]
+    return f'"{"".join(plain)}"'
+
+
+def variable_of(auth_ref: str) -> str:
+    """A variable that may hold the secret of an `auth_ref`, in capitals."""
+    name = auth_ref.removeprefix("env:")
+    if name.startswith(("file:", "keyring:")):
+        name = name.rpartition("/")[2]
+    return re.sub(r"[^A-Z0-9_]", "_", name.upper()) or "TOKEN"

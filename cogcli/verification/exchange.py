@@ -1,0 +1,118 @@
+"""One request and its reply, judged by the operation they belong to (protocols.md 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import orjson
+
+from cogcli.specs.contracts import errors
+from cogcli.specs.openapi_document import OpenApiDocument, Operation
+from cogcli.verification.asked import body_faults, parameter_faults
+from cogcli.verification.document_mock import matched, routes_of
+from cogcli.verification.loopback import Reply, Seen
+from cogcli.verification.verdict import Check, framed
+
+_SHOWN: Final = 3
+
+
+class Exchange(NamedTuple):
+    """What went over the wire, unmasked. `whole` tells whether header values are known: a record holds their names."""
+
+    seen: Seen
+    status: int
+    media_type: str
+    reply: bytes
+    whole: bool = True
+
+
+def of_mock(seen: Seen, reply: Reply) -> Exchange:
+    """An exchange that our own server took part in."""
+    media_type = next((v for n, v in reply.headers.items() if n.lower() == "content-type"), "")
+    return Exchange(seen, reply.status, media_type, b"".join(reply.chunks))
+
+
+def of_record(record: Mapping[str, Any]) -> Exchange | None:
+    """An exchange out of the record of an attempt; None where nothing was answered."""
+    url, status = record.get("url"), record.get("status_code")
+    if not url or not isinstance(status, int):
+        return None
+    request, reply = record.get("request") or {}, record.get("reply") or {}
+    parts = urlsplit(str(url))
+    names = {str(name).lower(): "" for name in request.get("headers") or ()}
+    names["content-type"] = str(request.get("media_type") or "")
+    seen = Seen(str(record.get("method")), parts.path, parts.query, names, _bytes(request.get("body")))
+    media_type = str(record.get("media_type") or reply.get("media_type") or "")
+    return Exchange(seen, status, media_type, _bytes(reply.get("body")), whole=False)
+
+
+def _bytes(body: Any) -> bytes:
+    if body is None:
+        return b""
+    return body.encode() if isinstance(body, str) else orjson.dumps(body)
+
+
+def judged(exchange: Exchange, document: OpenApiDocument, operation: Operation, base: str) -> list[Check]:
+    """The checks of an exchange, in the order of the screen."""
+    found = [_request(exchange, document, operation, base.rstrip("/"))]
+    found += _body(exchange, operation)
+    key = declared(operation, exchange.status)
+    said = "" if key else f"declared: {', '.join(operation.responses) or 'none'}"
+    found.append(Check(f"status {exchange.status} is declared", key is not None, said))
+    if key is not None and operation.responses[key] is not None:
+        found.append(_reply(exchange, operation.responses[key]))
+    return found
+
+
+def declared(operation: Operation, status: int) -> str | None:
+    """The key under which an operation declares a status."""
+    choices = (str(status), f"{status // 100}XX", "default")
+    return next((key for key in choices if key in operation.responses), None)
+
+
+def _request(exchange: Exchange, document: OpenApiDocument, operation: Operation, base: str) -> Check:
+    seen, name = exchange.seen, "request matches the operation"
+    asked = f"{seen.method} {seen.path}"
+    route = next(r for r in routes_of(document) if r.path == operation.path)
+    inside = seen.path.startswith(f"{base}/") or not base
+    found = matched((route,), seen.path.removeprefix(base)) if inside else None
+    if found is None or seen.method != operation.method:
+        return Check(name, False, f"{asked}, expected {operation.method} {base}{operation.path}")
+    known = operation if exchange.whole else _without_headers(operation)
+    faults = parameter_faults(known, seen, {k: unquote(v) for k, v in found[1].items()})
+    said = "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])
+    return Check(name, not faults, f"{asked}: {said}" if faults else asked)
+
+
+def _without_headers(operation: Operation) -> Operation:
+    return operation._replace(parameters=tuple(p for p in operation.parameters if p.place != "header"))
+
+
+def _body(exchange: Exchange, operation: Operation) -> Iterator[Check]:
+    if operation.body is None and not exchange.seen.body:
+        return
+    faults = body_faults(operation, exchange.seen)
+    said = "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])
+    yield Check("request body matches its schema", not faults, said)
+
+
+def _reply(exchange: Exchange, schema: Any) -> Check:
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    name = "reply matches its schema"
+    media_type = exchange.media_type.partition(";")[0].strip().lower()
+    if media_type and not (media_type == "application/json" or media_type.endswith("+json")):
+        return Check(name, False, f"found {media_type}, expected JSON")
+    try:
+        value = loads(exchange.reply)
+    except JsonRefused as refused:
+        return Check(name, False, str(refused))
+    wrong = errors(schema, value)
+    if not wrong:
+        return Check(name, True)
+    place, message = wrong[0]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    said = f"{place.replace('/', '.')}: {message}{more}" if place else f"{message}{more}"
+    return Check(name, False, said, framed(value, place))

@@ -1,0 +1,175 @@
+"""A web server in this process, on loopback: it answers as it is told and remembers what it was asked."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from cogcli.verification.scenario import LOOPBACK
+
+_LARGEST: Final = 64 * 1024 * 1024
+_IDLE: Final = 30.0
+"""Seconds a connection may say nothing."""
+
+
+class Seen(NamedTuple):
+    """One request. Header names are lower case; `path` and `query` are as they were sent."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Reply(NamedTuple):
+    """What is sent back: the body in `chunks`, `pause` seconds before each but the first, `delay` before all of it.
+
+    `length` is announced where given, else the true length of the body.
+    """
+
+    status: int = 200
+    headers: Mapping[str, str] = {}
+    chunks: tuple[bytes, ...] = ()
+    delay: float = 0.0
+    pause: float = 0.0
+    length: int | None = None
+
+
+Answering = Callable[[Seen], Reply]
+
+
+class Loopback:
+    """The server, running while inside `with`. An `answering` that fails gives 500 and is told in `faults`."""
+
+    def __init__(self, answering: Answering, *, host: str = LOOPBACK[0], port: int = 0) -> None:
+        self.exchanges: list[tuple[Seen, Reply]] = []
+        self.faults: list[Exception] = []
+        self._answering = answering
+        self._host = host
+        self._server = _bound(self, host, port)
+        self._thread = threading.Thread(target=self._serve, name="cogcli-mock", daemon=True)
+        self._closed = threading.Event()
+
+    @property
+    def seen(self) -> list[Seen]:
+        """The requests so far."""
+        return [seen for seen, _ in self.exchanges]
+
+    @property
+    def url(self) -> str:
+        """`http://host:port`, no slash at the end."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Loopback:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        self._server.serve_forever(poll_interval=0.02)
+
+    def answered(self, seen: Seen) -> Reply:
+        """The reply to a request."""
+        try:
+            reply = self._answering(seen)
+        except Exception as error:  # the other side has to hear something
+            self.faults.append(error)
+            reply = Reply(500, {"Content-Type": "text/plain"}, (type(error).__name__.encode(),))
+        self.exchanges.append((seen, reply))
+        return reply
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, but not beyond the end of the server."""
+        if seconds > 0:
+            self._closed.wait(seconds)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _bound(owner: Loopback, host: str, port: int) -> _Server:
+    """A server on the port asked for, or on a free one where that is taken."""
+    cls = _Server6 if ":" in host else _Server
+
+    class Handler(_Handler):
+        loopback = owner
+
+    try:
+        return cls((host, port), Handler)
+    except OSError:
+        if not port:
+            raise
+        return cls((host, 0), Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    loopback: Loopback
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *values: Any) -> None:
+        """Nothing is printed."""
+
+    def answer(self) -> None:
+        self.close_connection = True
+        parts = urlsplit(self.path)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        length = headers.get("content-length", "0")
+        body = self.rfile.read(min(int(length), _LARGEST)) if length.isdigit() else b""
+        # `//x` would be read as a host: what was sent counts.
+        path = parts.path if self.path.startswith(parts.path) else self.path.partition("?")[0]
+        reply = self.loopback.answered(Seen(self.command, path, parts.query, headers, body))
+        self.loopback.wait(reply.delay)
+        self._send(reply)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer
+
+    def _send(self, reply: Reply) -> None:
+        self.send_response_only(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if reply.status != 204 and not any(n.lower() == "transfer-encoding" for n in reply.headers):
+            length = sum(map(len, reply.chunks)) if reply.length is None else reply.length
+            self.send_header("Content-Length", str(length))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command == "HEAD" or reply.status == 204:
+            return
+        for number, chunk in enumerate(reply.chunks):
+            if number:
+                self.loopback.wait(reply.pause)
+            self.wfile.write(chunk)
+            self.wfile.flush()
+
+
+def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+    """A value as a JSON reply."""
+    import orjson
+
+    given = {"Content-Type": "application/json", **(headers or {})}
+    return Reply(status, given, (orjson.dumps(value),))

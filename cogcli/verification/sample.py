@@ -1,0 +1,252 @@
+"""A value that a JSON Schema allows: the author's own where there is one, else the smallest.
+
+1. In this order: `example`, `examples`, `default`, `const`, `enum`; else made from the keywords.
+2. Objects get their required members, lists their least number of elements, texts their least length.
+3. Whatever was made is judged by the schema before it is given out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.core.jsonvalue import copied
+from cogcli.specs.contracts import errors
+from cogcli.verification.matching_text import text_like
+
+_DEEPEST: Final = 40
+_LONGEST: Final = 100_000
+_SPARE: Final[tuple[Any, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
+"""Tried where the keywords alone lead nowhere."""
+
+
+class NoSample(Exception):
+    """No value was found that the schema allows."""
+
+
+def sample(schema: Any) -> Any:
+    """A value that fits a schema of 2020-12 whose references stay inside it. Raises NoSample."""
+    for value in _candidates(schema, schema, 0):
+        if not errors(schema, value):
+            return copied(value)
+    raise NoSample("no value was found that fits the schema")
+
+
+def _candidates(schema: Any, root: Any, depth: int) -> Iterator[Any]:
+    """Values to try, the likeliest first."""
+    if not isinstance(schema, dict):
+        yield from () if schema is False else (None,)
+        return
+    if depth > _DEEPEST:
+        return
+    yield from _written(schema)
+    schema = _resolved(schema, root, depth)
+    yield from _written(schema)
+    for keyword in ("oneOf", "anyOf"):
+        for option in schema.get(keyword) or ():
+            merged = _merged({k: v for k, v in schema.items() if k != keyword}, option)
+            yield from _candidates(merged, root, depth + 1)
+    yield from _made(schema, root, depth)
+    yield from _SPARE
+
+
+def _written(schema: dict[str, Any]) -> Iterator[Any]:
+    """What the author gave."""
+    if "example" in schema:
+        yield schema["example"]
+    if isinstance(schema.get("examples"), list):
+        yield from schema["examples"]
+    for keyword in ("default", "const"):
+        if keyword in schema:
+            yield schema[keyword]
+    if isinstance(schema.get("enum"), list):
+        yield from schema["enum"]
+
+
+def _resolved(schema: dict[str, Any], root: Any, depth: int) -> dict[str, Any]:
+    """The schema with its reference and `allOf` folded in."""
+    for _ in range(_DEEPEST):
+        if isinstance(schema.get("$ref"), str):
+            rest = {k: v for k, v in schema.items() if k != "$ref"}
+            schema = _merged(rest, _pointed(root, schema["$ref"]))
+        elif schema.get("allOf"):
+            parts = schema["allOf"]
+            schema = {k: v for k, v in schema.items() if k != "allOf"}
+            for part in parts:
+                schema = _merged(schema, part)
+        else:
+            break
+    return schema
+
+
+def _pointed(root: Any, reference: str) -> Any:
+    """What a reference inside the schema names; anything where it names nothing."""
+    value = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return {}
+    return value
+
+
+def _merged(first: dict[str, Any], second: Any) -> dict[str, Any]:
+    """Two schemas that both have to hold, as far as one value can be made from them; the judge has the last word."""
+    if not isinstance(second, dict):
+        return first
+    merged = {**first, **second}
+    for keyword in ("properties", "$defs"):
+        if keyword in first and keyword in second:
+            merged[keyword] = {**first[keyword], **second[keyword]}
+    if "required" in first and "required" in second:
+        merged["required"] = list(dict.fromkeys([*first["required"], *second["required"]]))
+    if "allOf" in first and "allOf" in second:
+        merged["allOf"] = [*first["allOf"], *second["allOf"]]
+    return merged
+
+
+def _made(schema: dict[str, Any], root: Any, depth: int) -> Iterator[Any]:
+    declared = schema.get("type")
+    kinds = declared if isinstance(declared, list) else [declared] if declared else _implied(schema)
+    for kind in sorted(kinds, key=lambda kind: kind == "null"):
+        if kind == "object":
+            yield from _object(schema, root, depth)
+        elif kind == "array":
+            yield from _array(schema, root, depth)
+        elif kind == "string":
+            yield from _text(schema)
+        elif kind in ("integer", "number"):
+            yield from _number(schema, whole=kind == "integer")
+        elif kind == "boolean":
+            yield from (False, True)
+        elif kind == "null":
+            yield None
+
+
+def _implied(schema: dict[str, Any]) -> list[str]:
+    """The type that keywords speak of where none is named."""
+    for kind, keywords in _SPEAKING.items():
+        if any(keyword in schema for keyword in keywords):
+            return [kind]
+    return []
+
+
+_SPEAKING: Final = {
+    "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
+    "array": ("items", "prefixItems", "minItems", "contains"),
+    "string": ("minLength", "maxLength", "pattern", "format"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+
+
+def _object(schema: dict[str, Any], root: Any, depth: int) -> Iterator[Any]:
+    properties, required = schema.get("properties") or {}, schema.get("required") or []
+    additional = schema.get("additionalProperties", True)
+    names = list(dict.fromkeys([*required]))
+    wanted = schema.get("minProperties") or 0
+    names += [name for name in properties if name not in names][: max(0, wanted - len(names))]
+    names += [f"key{n}" for n in range(wanted - len(names))]
+    made = {}
+    for name in names:
+        found = _first({**_with_defs(properties.get(name, additional), root)}, depth)
+        if found is _NOTHING:
+            return
+        made[name] = found
+    yield made
+
+
+def _array(schema: dict[str, Any], root: Any, depth: int) -> Iterator[Any]:
+    fixed, items = schema.get("prefixItems") or [], schema.get("items", True)
+    least = max(schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0)
+    made: list[Any] = []
+    for number in range(min(least, 1000)):
+        part = fixed[number] if number < len(fixed) else schema.get("contains", items)
+        found = _distinct(_with_defs(part, root), depth, made) if schema.get("uniqueItems") else None
+        if found is None:
+            found = _first(_with_defs(part, root), depth)
+        if found is _NOTHING:
+            return
+        made.append(found)
+    yield made
+
+
+_NOTHING: Final = object()
+
+
+def _first(schema: dict[str, Any], depth: int) -> Any:
+    """The first value that fits, `_NOTHING` where none does."""
+    for value in _candidates(schema, schema, depth + 1):
+        if not errors(schema, value):
+            return value
+    return _NOTHING
+
+
+def _distinct(schema: dict[str, Any], depth: int, taken: list[Any]) -> Any:
+    """A value that fits and is not there yet, None where none is near."""
+    numbers = schema.get("minimum", 0)
+    more = [numbers + n for n in range(len(taken) + 2)] if isinstance(numbers, int) else []
+    for value in (*_candidates(schema, schema, depth + 1), *more, *(f"a{n}" for n in range(len(taken) + 2))):
+        if value not in taken and not errors(schema, value):
+            return value
+    return None
+
+
+def _with_defs(schema: Any, root: Any) -> dict[str, Any]:
+    """A part of a schema that stands alone: what it may refer to comes along."""
+    own = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
+    kept = {k: v for k, v in root.items() if k in ("$defs", "definitions", "components") and k not in own}
+    return {**own, **kept}
+
+
+def _text(schema: dict[str, Any]) -> Iterator[str]:
+    least = min(schema.get("minLength") or 0, _LONGEST)
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str):
+        for extra in range(3):
+            made = text_like(pattern, repeats=extra)
+            if made is not None:
+                yield made
+                yield made + "a" * (least - len(made))
+                yield made[-1:] * (least - len(made)) + made
+    by_format = _FORMATS.get(str(schema.get("format")))
+    if by_format:
+        yield by_format
+    yield "a" * least
+
+
+_FORMATS: Final = {
+    "date": "2024-01-01",
+    "date-time": "2024-01-01T00:00:00Z",
+    "time": "00:00:00Z",
+    "email": "a@example.org",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "uri": "https://example.org/",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "hostname": "example.org",
+    "byte": "",
+}
+"""Nothing asserts a format; a reader of the value may."""
+
+
+def _number(schema: dict[str, Any], *, whole: bool) -> Iterator[int | float]:
+    """The number nearest to nothing within the bounds, on the grid of `multipleOf`."""
+    step = schema.get("multipleOf") or 1
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    yield 0
+    for bound, upwards in ((low, True), (above, True), (high, False), (below, False)):
+        if not isinstance(bound, int | float) or isinstance(bound, bool):
+            continue
+        count = math.ceil(bound / step) if upwards else math.floor(bound / step)
+        for number in (count, count + 1 if upwards else count - 1):
+            value = number * step
+            yield int(value) if whole or float(value).is_integer() else value
+    if not whole:
+        bounds = [b for b in (low, above, high, below) if isinstance(b, int | float)]
+        if len(bounds) > 1:
+            yield sum(bounds) / len(bounds)

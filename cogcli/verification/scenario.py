@@ -1,0 +1,205 @@
+"""Scenarios: one call of a binding, what it is given and what must come back (protocols.md 8)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+from cogcli.core.errors import UsageError
+from cogcli.core.jsonvalue import kind_of
+from cogcli.specs.problems import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MATCHES: Final = ("exact", "subset", "shape")
+SPEC: Final = "spec"
+"""The type of the mock server that follows the service's own document."""
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+_LARGEST: Final = 1024 * 1024
+_FOLDER: Final = "tooling"
+
+
+class CannedReply(NamedTuple):
+    """One of a mock server's fixed replies. A text body is sent as it is, everything else as JSON; None is empty."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+    delay_ms: int
+
+
+class MockServer(NamedTuple):
+    """Which server stands in for the service; port 0 is any free one."""
+
+    type: str
+    host: str
+    port: int
+    replies: tuple[CannedReply, ...]
+
+
+class Scenario(NamedTuple):
+    """A scenario as its file declares it. `mock_server` None: by the service's document, or the live service."""
+
+    id: str
+    capability_id: str
+    binding_id: str
+    input: dict[str, Any]
+    expected_output: dict[str, Any]
+    expected_service_id: str | None
+    trace_id: str | None
+    match: str
+    mock_server: MockServer | None
+    file: str
+    """The path shown to users."""
+
+
+def directory_of(protocol: str) -> str:
+    """Where a project keeps the scenarios of a protocol, below its root."""
+    return f"{_FOLDER}/{protocol}_scenarios"
+
+
+def files_in(directory: str) -> list[str]:
+    """The scenario files of a directory, by name; none where there is no directory."""
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    return [os.path.join(directory, name) for name in names if name.endswith(".json") and name[0] != "."]
+
+
+def read(path: str, shown: str, types: Iterable[str]) -> Scenario:
+    """The scenario of a file. `types` are the mock servers there are. Raises UsageError for whatever is wrong."""
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError as error:
+        message = f"scenario `{shown}` cannot be read: {error.strerror or error}"
+        raise UsageError(
+            "input.file", message, hint="see the list: cogcli openapi verify-bindings"
+        ) from error
+    try:
+        raw = loads(data, max_bytes=_LARGEST)
+    except JsonRefused as error:
+        raise UsageError(
+            "input.json",
+            f"scenario `{shown}`: {error.message}",
+            file=shown,
+            line=error.line,
+            column=error.column,
+        ) from error
+    return _Reader(shown, data).scenario(raw, types)
+
+
+class _Reader:
+    """Takes the members of one file, saying where a wrong one stands."""
+
+    def __init__(self, shown: str, data: bytes) -> None:
+        self._shown = shown
+        self._text = data.decode("utf-8-sig")
+
+    def scenario(self, raw: Any, types: Iterable[str]) -> Scenario:
+        given = self._members(raw, "", _REQUIRED, _OPTIONAL)
+        match = given.get("match") or "exact"
+        self._one_of("match", match, MATCHES)
+        mock = given.get("mock_server")
+        return Scenario(
+            id=given["id"],
+            capability_id=given["capability_id"],
+            binding_id=given["binding_id"],
+            input=given["input"],
+            expected_output=given["expected_output"],
+            expected_service_id=given.get("expected_service_id"),
+            trace_id=given.get("trace_id"),
+            match=match,
+            mock_server=None if mock is None else self._mock(mock, types),
+            file=self._shown,
+        )
+
+    def _mock(self, raw: Any, types: Iterable[str]) -> MockServer:
+        given = self._members(raw, "mock_server.", {}, _MOCK)
+        replies = tuple(self._reply(reply, n) for n, reply in enumerate(given.get("replies") or ()))
+        kind = given.get("type") or SPEC
+        self._one_of("mock_server.type", kind, (SPEC, *types))
+        host, port = given.get("host") or LOOPBACK[0], given.get("port") or 0
+        if host not in LOOPBACK and not host.startswith("127."):
+            self._refuse("input.enum", "mock_server.host", f"found `{host}`, expected a loopback address")
+        if not 0 <= port <= 65535:
+            self._refuse("input.type", "mock_server.port", f"found {port}, expected 0 to 65535")
+        return MockServer(kind, host, port, replies)
+
+    def _reply(self, raw: Any, number: int) -> CannedReply:
+        place = f"mock_server.replies.{number}."
+        given = self._members(raw, place, {}, _REPLY)
+        status, delay, headers = given.get("status"), given.get("delay_ms") or 0, given.get("headers") or {}
+        if status is not None and not 200 <= status <= 599:
+            self._refuse("input.type", f"{place}status", f"found {status}, expected 200 to 599")
+        if not 0 <= delay <= 60_000:
+            self._refuse("input.type", f"{place}delay_ms", f"found {delay}, expected 0 to 60000")
+        for name, value in headers.items():
+            if not isinstance(value, str) or not (name + value).isprintable() or not name.isascii():
+                self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
+        return CannedReply(status or 200, headers, given.get("body"), delay)
+
+    def _members(
+        self, raw: Any, place: str, required: Mapping[str, str], optional: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """The members of an object that must hold these and may hold those, each of its kind; null is absent."""
+        if not isinstance(raw, dict):
+            self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
+        kinds = {**required, **optional}
+        for name in raw:
+            if name not in kinds:
+                self._refuse("input.unknown", f"{place}{name}", "no such field", suggestion(name, kinds))
+        given = {name: value for name, value in raw.items() if value is not None or name == "body"}
+        for name in required:
+            if name not in given:
+                self._refuse("input.missing", f"{place}{name}", "required, not given")
+        for name, value in given.items():
+            wanted = kinds[name]
+            if wanted == "any":
+                continue
+            whole = wanted != "number" or (isinstance(value, int) and not isinstance(value, bool))
+            if kind_of(value) != wanted or not whole:
+                self._refuse("input.type", f"{place}{name}", f"found {kind_of(value)}, expected {wanted}")
+            if wanted == "text" and not value:
+                self._refuse("input.type", f"{place}{name}", "found empty text, expected a name")
+        return given
+
+    def _one_of(self, place: str, word: str, words: Iterable[str]) -> None:
+        if word not in words:
+            said = f"found `{word}`, expected one of {', '.join(words)}"
+            self._refuse("input.enum", place, said, suggestion(word, list(words)))
+
+    def _refuse(self, code: str, place: str, said: str, hint: str = "") -> NoReturn:
+        line, column = self._position(place.rpartition(".")[2])
+        message = (
+            f"scenario `{self._shown}`: `{place}`: {said}" if place else f"scenario `{self._shown}`: {said}"
+        )
+        raise UsageError(code, message, hint=hint, file=self._shown, line=line, column=column)
+
+    def _position(self, key: str) -> tuple[int, int]:
+        """Where a key stands first, (0, 0) where it does not."""
+        at = self._text.find(f'"{key}"')
+        if at < 0:
+            return 0, 0
+        return self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
+
+
+_REQUIRED: Final = {
+    "id": "text",
+    "capability_id": "text",
+    "binding_id": "text",
+    "input": "object",
+    "expected_output": "object",
+}
+_OPTIONAL: Final = {
+    "expected_service_id": "text",
+    "trace_id": "text",
+    "match": "text",
+    "mock_server": "object",
+}
+_MOCK: Final = {"type": "text", "host": "text", "port": "number", "replies": "list"}
+_REPLY: Final = {"status": "number", "headers": "object", "body": "any", "delay_ms": "number"}
