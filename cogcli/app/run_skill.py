@@ -18,6 +18,7 @@ from cogcli.specs.selection import SelectionOptions
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.engine.context import Engine, RunOptions
+    from cogcli.engine.ports import CapabilityRunner
     from cogcli.engine.run import Finished, Request
     from cogcli.episode.journal import Journal
     from cogcli.events.envelope import Event
@@ -136,9 +137,28 @@ def run(
 
     Raises EnvironmentRefusal where the log cannot be written: what is there stays readable.
     """
+    from cogcli.bindings.invokers.capture import diverted
+
+    with diverted():
+        return conducted(settings, loaded, request, listener=listener, control=control, taken_over=taken_over)
+
+
+def conducted(
+    settings: Settings,
+    loaded: Loaded,
+    request: RunRequest,
+    *,
+    listener: Callable[[Event], None] | None = None,
+    control: Control | None = None,
+    taken_over: Mapping[str, TakenOver] | None = None,
+    around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
+) -> RunResult:
+    """As `run`, for a caller that keeps the standard streams itself: several may go on at once.
+
+    `around` may put something between the engine and the live calls, to look at what goes through.
+    """
     from cogcli.app.signing import signer_of
     from cogcli.app.wire import engine_of, live_runner
-    from cogcli.bindings.invokers.capture import diverted
     from cogcli.core.redact import Redactor
     from cogcli.engine.run import execute
     from cogcli.episode.seal import give_up
@@ -162,7 +182,7 @@ def run(
             loaded.catalog,
             options=_options(request),
             sink=journal,
-            runner=runner,
+            runner=around(runner) if around else runner,
             clock=settings.clock,
             ids=ids,
             listener=listener,
@@ -171,8 +191,7 @@ def run(
         asked = _asked(loaded, request, journal, runner.pinned())
         if control is not None:
             control.attach(engine)
-        with diverted():
-            finished = execute(engine, engine.plan_of(loaded.skill.id), asked, ids.run_id())
+        finished = execute(engine, engine.plan_of(loaded.skill.id), asked, ids.run_id())
         sealed(journal, finished)
         return finished_as(finished, journal, control, loaded.catalog)
     except BaseException:

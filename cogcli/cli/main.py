@@ -27,6 +27,7 @@ MODULES = {
     "resume": "cogcli.cli.commands.resume",
     "validate": "cogcli.cli.commands.validate",
     "doctor": "cogcli.cli.commands.doctor",
+    "openapi verify-bindings": "cogcli.cli.commands.openapi",
     "skills ls": "cogcli.cli.commands.skills_ls",
     "skills show": "cogcli.cli.commands.skills_show",
     "skills search": "cogcli.cli.commands.skills_ls",

@@ -394,6 +394,26 @@ COMMANDS: tuple[Command, ...] = (
         exits=(0, 1, 2, 3),
     ),
     Command(
+        "openapi verify-bindings",
+        "call bindings as scenarios say, against mock servers or live",
+        flags=(
+            Flag("--all", "every scenario"),
+            _many("--scenario", "FILE", "this one: a file, or a name of the list (repeatable)"),
+            _text("--scenarios-dir", "DIR", "where scenarios are", default="tooling/PROTOCOL_scenarios"),
+            _choice("--protocol", "WORD", ("openapi", "openrpc", "mcp"), "openapi, openrpc, mcp", default="openapi"),
+            Flag("--live", "call the services themselves where a scenario names no mock server"),
+            Flag("--jobs", "scenarios at a time", kind=INTEGER, metavar="N", default="4", least=1, most=64),
+            _many("--report", "KIND:PATH", "also write junit, json, md; github: annotations on stderr (repeatable)",
+                  "Output"),
+        ),
+        examples=(
+            ("cogcli openapi verify-bindings --all", "every scenario, against mock servers"),
+            ("cogcli openapi verify-bindings --scenario data.schema.validate.mock", "one"),
+            ("cogcli openapi verify-bindings --all --report junit:bindings.xml", "for CI"),
+        ),
+        exits=(0, 1, 2, 3),
+    ),
+    Command(
         "skills ls",
         "what can be run",
         flags=(

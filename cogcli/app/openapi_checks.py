@@ -1,0 +1,416 @@
+"""Verifying bindings by scenarios: static checks, then the governed call, then what went over the wire."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from cogcli.app import scenario_run
+from cogcli.core.errors import CogcliError, UsageError
+from cogcli.specs.problems import suggestion
+from cogcli.verification.compare import differences
+from cogcli.verification.scenario import SPEC, Scenario, directory_of, files_in, read
+from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cogcli.app.run_skill import RunResult
+    from cogcli.app.scenario_run import Stage, Watched
+    from cogcli.app.settings import Settings
+    from cogcli.core.redact import Redactor
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.openapi_document import OpenApiDocument, Operation
+    from cogcli.specs.problems import Problem
+    from cogcli.specs.service import Service
+    from cogcli.verification.exchange import Exchange
+    from cogcli.verification.loopback import Answering, Loopback
+
+REGISTRY: Final = "registry"
+"""A folder beside the scenarios that is one more layer for them."""
+PROTOCOLS: Final = ("openapi", "openrpc", "mcp")
+OUTPUTS: Final = "outputs equal expected_output"
+
+
+class Place(NamedTuple):
+    """Where scenarios come from. `trusted` tells whether the registry beside them may read the environment."""
+
+    directory: str
+    trusted: bool
+
+
+class Verified(NamedTuple):
+    """All verdicts in the order of the scenarios, and how long it took."""
+
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+
+def place_of(settings: Settings, protocol: str, named: str | None) -> Place:
+    """The directory of scenarios: the one named, else the project's, else the shipped one.
+
+    Raises UsageError for a named one that is none.
+    """
+    from cogcli.specs.builtin import builtin_root
+
+    if named is not None:
+        directory = os.path.abspath(named)
+        if not os.path.isdir(directory):
+            raise UsageError("input.file", f"`--scenarios-dir`: `{named}` is no directory", hint="name one")
+        return Place(directory, True)
+    own = os.path.join(settings.project or settings.base, directory_of(protocol))
+    if files_in(own):
+        return Place(own, settings.project_trusted or settings.project is None)
+    return Place(os.path.join(builtin_root(), directory_of(protocol)), True)
+
+
+def scenarios_of(settings: Settings, place: Place, names: Sequence[str] | None) -> list[Scenario]:
+    """All scenarios of a place, or those named: by path, or as the list names them. Raises UsageError."""
+    from cogcli.verification.stand_ins import STAND_INS
+
+    known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(place.directory)}
+    paths = list(known.values()) if names is None else [_path(name, known) for name in names]
+    found = [read(path, settings.shown(path), STAND_INS) for path in dict.fromkeys(paths)]
+    ids: dict[str, str] = {}
+    for scenario in found:
+        other = ids.setdefault(scenario.id, scenario.file)
+        if other != scenario.file:
+            message = f"scenario `{scenario.file}`: id `{scenario.id}` is also that of `{other}`"
+            raise UsageError("input.enum", message, hint="give each scenario an id of its own")
+    return found
+
+
+def names_in(place: Place) -> list[str]:
+    """What `--scenario` may name of a place besides files."""
+    return [os.path.basename(path).removesuffix(".json") for path in files_in(place.directory)]
+
+
+def _path(name: str, known: dict[str, str]) -> str:
+    if os.path.lexists(name):
+        return os.path.abspath(name)
+    stem = os.path.basename(name.replace("\\", "/")).removesuffix(".json")
+    if stem not in known:
+        message = f"`--scenario`: there is no file `{name}`"
+        raise UsageError("input.file", message, hint=suggestion(stem, known) or "see the list: leave it out")
+    return known[stem]
+
+
+def verify_bindings(
+    settings: Settings,
+    place: Place,
+    scenarios: Sequence[Scenario],
+    *,
+    protocol: str,
+    live: bool = False,
+    jobs: int = 4,
+    listener: Callable[[Verdict], None] | None = None,
+) -> Verified:
+    """Verify each scenario; the listener hears the verdicts in the order of the scenarios."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from cogcli.bindings.invokers.capture import diverted
+
+    begun = time.monotonic()
+    verifier = _Verifier(settings, place, scenarios, protocol, live=live)
+    verdicts = []
+    try:
+        with diverted(), ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+            for verdict in pool.map(verifier.verdict, scenarios):
+                verdicts.append(verdict)
+                if listener:
+                    listener(verdict)
+    finally:
+        verifier.close()
+    return Verified(tuple(verdicts), time.monotonic() - begun)
+
+
+class _Unfit(Exception):
+    """A scenario that leads to no call; its message is the reason."""
+
+    def __init__(self, reason: str, code: str = "", *, skipped: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+        self.skipped = skipped
+
+
+class _Verifier:
+    """One catalog and one directory of temporary episodes for all scenarios of a command."""
+
+    def __init__(
+        self, settings: Settings, place: Place, scenarios: Sequence[Scenario], protocol: str, *, live: bool
+    ) -> None:
+        from cogcli.specs.checks import check
+        from cogcli.specs.selection import SelectionOptions
+
+        self._settings = settings
+        self._protocol = protocol
+        self._live = live
+        self._catalog = _catalog(settings, place, scenarios)
+        self._problems = check(self._catalog, options=SelectionOptions({}, None, settings.environ))
+        self._runs_dir = tempfile.mkdtemp(prefix="cogcli-verify-")
+
+    def close(self) -> None:
+        """Leave no directory behind but that of failed episodes."""
+        try:
+            os.rmdir(self._runs_dir)
+        except OSError:
+            return
+
+    def verdict(self, scenario: Scenario) -> Verdict:
+        """How one scenario ends. Never raises for what the scenario, the binding or the service does."""
+        begun = time.monotonic()
+        base = Verdict(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
+        try:
+            found = self._verified(scenario)
+        except _Unfit as unfit:
+            status = SKIPPED if unfit.skipped else FAILED
+            found = base._replace(status=status, reason=unfit.reason, code=unfit.code)
+        except CogcliError as error:
+            found = base._replace(reason=f"{error.code}: {error.message}", code=error.code)
+        took = round((time.monotonic() - begun) * 1000)
+        return found._replace(ms=took, subject=base.subject, file=base.file)
+
+    def _verified(self, scenario: Scenario) -> Verdict:
+        capability, binding, service = self._specs(scenario)
+        static = self._static(binding, service)
+        if static is not None and not static.passed:
+            reason = f"{static.name}: {static.detail}"
+            return Verdict(scenario.id, FAILED, (static,), reason, code=static.detail.partition(":")[0])
+        document, operation = _operation(binding, service)
+        with ExitStack() as stack:
+            server = self._server(scenario, service)
+            if server is not None:
+                stack.enter_context(server)
+                stage = scenario_run.mocked(
+                    self._catalog, capability, binding, server.url, self._settings.environ
+                )
+            else:
+                stage = scenario_run.live(self._catalog, capability, binding, self._settings.environ)
+            result, watched = scenario_run.run(
+                self._settings, stage, scenario, self._runs_dir, live=server is None
+            )
+        exchange = _exchange(server, watched)
+        checks = list(_service_check(scenario, service))
+        if document is not None and operation is not None:
+            checks += _wire_checks(exchange, document, operation, stage)
+        checks.append(_outputs_check(scenario, result))
+        return self._told(scenario, stage, service, result, checks, exchange)
+
+    def _specs(self, scenario: Scenario) -> tuple[Capability, Binding, Service]:
+        catalog = self._catalog
+        capability = catalog.capability(scenario.capability_id)
+        if capability is None:
+            near = suggestion(scenario.capability_id, catalog.capabilities)
+            raise _Unfit(
+                f"no capability `{scenario.capability_id}`{near and f'; {near}'}", "capability.unknown"
+            )
+        binding = catalog.bindings.get(scenario.binding_id)
+        if binding is None:
+            near = suggestion(scenario.binding_id, catalog.bindings_of.get(capability.id, ()))
+            raise _Unfit(f"no binding `{scenario.binding_id}`{near and f'; {near}'}", "binding.unknown")
+        if catalog.aliases.get(binding.capability, binding.capability) != capability.id:
+            said = f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
+            raise _Unfit(said, "binding.capability")
+        if binding.protocol != self._protocol:
+            said = f"binding `{binding.id}` speaks {binding.protocol}"
+            raise _Unfit(f"{said}; say --protocol {binding.protocol}", "binding.protocol")
+        service = catalog.services.get(binding.service)
+        if service is None:
+            raise _Unfit(f"binding `{binding.id}` names no service `{binding.service}`", "service.unknown")
+        return capability, binding, service
+
+    def _static(self, binding: Binding, service: Service) -> Check | None:
+        """What the static checks say of the two files; None where they say nothing that stops the call."""
+        files = {binding.file, service.file}
+        wrong = [p for p in self._problems if p.file in files and _stops(p, live=self._live)]
+        if not wrong:
+            return None
+        first = wrong[0]
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        return Check(
+            "static checks", False, f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
+        )
+
+    def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
+        """The server that stands in for the service, None where the service itself is called."""
+        from cogcli.verification.loopback import Loopback
+        from cogcli.verification.scenario import LOOPBACK, MockServer
+
+        mock = scenario.mock_server
+        if mock is None:
+            if not self._live and service.settings.get("spec_ref"):
+                mock = MockServer(SPEC, LOOPBACK[0], 0, ())
+            elif not self._live:
+                raise _Unfit("live (add --live)", skipped=True)
+            else:
+                return None
+        return Loopback(_answering(scenario, mock.type, service), host=mock.host, port=mock.port)
+
+    def _told(
+        self,
+        scenario: Scenario,
+        stage: Stage,
+        service: Service,
+        result: RunResult,
+        checks: list[Check],
+        exchange: Exchange | None,
+    ) -> Verdict:
+        """The verdict, without secrets; the episode is kept where it failed."""
+        from cogcli.verification.curl import curl_line
+
+        redactor = _redactor(stage)
+        checks = [_masked(check, redactor) for check in checks]
+        failed = next((check for check in checks if not check.passed), None)
+        code = (result.error or {}).get("code") or ""
+        curl = ""
+        if failed and exchange:
+            address = next((v for k in ("base_url", "url") if (v := service.settings.get(k))), "")
+            address = address or _address(stage)
+            curl = redactor.mask_text(curl_line(exchange.seen, address, service, stage.binding))
+        if failed is None:
+            shutil.rmtree(result.directory, ignore_errors=True)
+        reason = f"{failed.name}: {failed.detail}".rstrip(": ") if failed else ""
+        return Verdict(
+            scenario.id,
+            FAILED if failed else PASSED,
+            tuple(checks),
+            reason,
+            code=code,
+            outputs=redactor.mask_known(result.outputs),
+            curl=curl,
+            episode=result.directory if failed else "",
+        )
+
+
+def _catalog(settings: Settings, place: Place, scenarios: Iterable[Scenario]) -> Catalog:
+    """Everything the command's layers hold, and the registries beside the scenarios."""
+    from cogcli.specs.cache import CompiledCache
+    from cogcli.specs.layers import Layer
+    from cogcli.specs.loading import Registry
+
+    directories = {place.directory: place.trusted}
+    for scenario in scenarios:
+        folder = os.path.dirname(os.path.join(settings.base, scenario.file))
+        directories.setdefault(folder, settings.project_trusted)
+    roots = {os.path.join(folder, REGISTRY): trusted for folder, trusted in directories.items()}
+    layers = [
+        Layer(settings.shown(root), root, trusted) for root, trusted in roots.items() if os.path.isdir(root)
+    ]
+    cache = CompiledCache(settings.cache_file)
+    return Registry([*settings.layers, *layers], cache=cache, base=settings.base).everything()
+
+
+def _stops(problem: Problem, *, live: bool) -> bool:
+    """Whether a static problem keeps a scenario from being run: an error, a value the service rejects."""
+    if problem.severity == "E":
+        return True
+    return problem.code == "wire.document" or (live and problem.code == "service.untrusted")
+
+
+def _operation(binding: Binding, service: Service) -> tuple[OpenApiDocument | None, Operation | None]:
+    """What the service's document says of the binding's operation, nothing where it has none."""
+    from cogcli.specs.documents import DocumentFault
+    from cogcli.specs.openapi_document import openapi_of
+
+    if service.kind != "openapi":
+        return None, None
+    try:
+        document = openapi_of(service)
+        if document is None:
+            return None, None
+        return document, document.operation(binding.operation, binding.metadata.get("method"))
+    except DocumentFault as fault:
+        raise _Unfit(f"{fault.code}: {fault.message}", fault.code) from fault
+
+
+def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
+    from cogcli.specs.documents import DocumentFault, identity_of, loaded
+    from cogcli.verification.document_mock import DocumentMock
+    from cogcli.verification.stand_ins import canned, stand_in
+
+    if scenario.mock_server and scenario.mock_server.replies:
+        return canned(scenario.mock_server.replies)
+    if type != SPEC:
+        return stand_in(type)
+    identity = identity_of(service)
+    if identity is None:
+        raise _Unfit(f"service `{service.id}` has no document: give `replies` or a mock server's type")
+    document = loaded(identity)
+    if isinstance(document, DocumentFault):
+        raise _Unfit(f"{document.code}: {document.message}", document.code)
+    return DocumentMock(document, urlsplit(service.settings.get("base_url") or "").path)
+
+
+def _exchange(server: Loopback | None, watched: Watched) -> Exchange | None:
+    """The last request and its reply, None where none left."""
+    from cogcli.verification.exchange import of_mock, of_record
+
+    if server is not None:
+        return of_mock(*server.exchanges[-1]) if server.exchanges else None
+    return of_record(watched.records[-1]) if watched.records else None
+
+
+def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:
+    wanted = scenario.expected_service_id
+    if wanted is not None:
+        said = "" if wanted == service.id else f"found {service.id}"
+        yield Check(f"service is {wanted}", not said, said)
+
+
+def _wire_checks(
+    exchange: Exchange | None, document: OpenApiDocument, operation: Operation, stage: Stage
+) -> list[Check]:
+    from cogcli.verification.exchange import judged
+
+    if exchange is None:
+        return [Check("request matches the operation", False, "no request was answered")]
+    base = scenario_run.base_path(urlsplit(_address(stage) or document.server or "").path)
+    return judged(exchange, document, operation, base)
+
+
+def _address(stage: Stage) -> str:
+    settings: dict[str, Any] = stage.service.settings
+    return str(settings.get("base_url") or settings.get("url") or "")
+
+
+def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
+    if result.outputs is None:
+        error = result.error or {}
+        said = f"{error.get('code')}: {error.get('message')}" if error else result.status
+        return Check(OUTPUTS, False, said)
+    found = differences(scenario.expected_output, result.outputs, scenario.match)
+    return Check(OUTPUTS, not found, told(found, scenario.match))
+
+
+def _redactor(stage: Stage) -> Redactor:
+    """Knows every secret that the call may have been given."""
+    from cogcli.bindings.secrets import Secrets
+    from cogcli.core.redact import Redactor
+
+    redactor = Redactor()
+    secrets = Secrets(stage.environ, redactor.add)
+    auth = stage.service.settings.get("auth_ref")
+    headers = {
+        **(stage.service.metadata.get("headers") or {}),
+        **(stage.binding.metadata.get("headers") or {}),
+    }
+    for resolve, text in [*((secrets.expanded, value) for value in headers.values()),
+                          *([(secrets.resolved, auth)] if auth else [])]:  # fmt: skip
+        try:
+            resolve(text)
+        except CogcliError:
+            continue
+    return redactor
+
+
+def _masked(check: Check, redactor: Redactor) -> Check:
+    frame = check.frame and check.frame._replace(text=redactor.mask_text(check.frame.text))
+    return check._replace(detail=redactor.mask_text(check.detail), frame=frame)

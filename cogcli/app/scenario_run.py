@@ -1,0 +1,224 @@
+"""A scenario as a governed call: a run of one step through one binding, kept as an episode of its own.
+
+1. Against a mock server nothing but that server is reached: its address stands for the service's, `${NAME}` and
+   `auth_ref` give `test-NAME`, trust is privileged and this one capability is confirmed.
+2. Live, the service's own address, the caller's options and the real secrets count.
+3. The binding stands alone: what it would fall back to is not asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.eligibility import variables_of
+from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.skill import skill_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cogcli.app.run_skill import RunResult
+    from cogcli.app.settings import Settings
+    from cogcli.core.calls import Answer, Attempt, Chain
+    from cogcli.engine.ports import CapabilityRunner
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.service import Service
+    from cogcli.verification.scenario import Scenario
+
+SKILL: Final = "verify.scenario"
+STEP: Final = "call"
+URL_KEYS: Final = {"openapi": ("base_url",), "openrpc": ("url", "base_url"), "mcp": ("url",)}
+
+
+class Stage(NamedTuple):
+    """What a scenario runs on. `environ` holds the secrets that are given."""
+
+    catalog: Catalog
+    capability: Capability
+    binding: Binding
+    service: Service
+    environ: Mapping[str, str]
+
+
+class Watched:
+    """Live calls, looked at: `records` holds what each attempt at one capability was on the wire, unmasked."""
+
+    def __init__(self, runner: CapabilityRunner, capability_id: str) -> None:
+        self._runner = runner
+        self._capability_id = capability_id
+        self.records: list[Mapping[str, Any]] = []
+
+    def chain(self, capability_id: str) -> Chain:
+        return self._runner.chain(capability_id)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        from cogcli.core.errors import RuntimeErrorBase
+
+        ours = attempt.capability_id == self._capability_id
+        try:
+            answer = self._runner.attempt(attempt)
+        except RuntimeErrorBase as error:
+            if ours:
+                self.records.append(error.record or {})
+            raise
+        if ours:
+            self.records.append(answer.record or {})
+        return answer
+
+    def close(self, grace: float) -> None:
+        self._runner.close(grace)
+
+
+def mocked(
+    catalog: Catalog, capability: Capability, binding: Binding, address: str, environ: Mapping[str, str]
+) -> Stage:
+    """The binding alone, its service at `address` (its origin; the base path stays the service's own)."""
+    from urllib.parse import urlsplit
+
+    from cogcli.verification.curl import variable_of
+
+    service = catalog.services[binding.service]
+    key = next((k for k in URL_KEYS[service.kind] if k in service.settings), URL_KEYS[service.kind][0])
+    settings = {**service.settings, key: address + base_path(urlsplit(service.settings.get(key) or "").path)}
+    if "auth_ref" in settings:
+        settings["auth_ref"] = variable_of(settings["auth_ref"])
+    service = replace(service, settings=settings, network="private", trusted=True)
+    binding = replace(binding, trusted=True)
+    tests = {name: f"test-{name}" for name in variables_of(binding, service)}
+    return _stage(catalog, capability, binding, service, {**environ, **tests}, reach=("pythoncall",))
+
+
+def live(catalog: Catalog, capability: Capability, binding: Binding, environ: Mapping[str, str]) -> Stage:
+    """The binding alone, its service where it is."""
+    return _stage(catalog, capability, binding, catalog.services[binding.service], environ, reach=())
+
+
+def base_path(path: str) -> str:
+    """The path of a base URL without the slash at its end."""
+    return path.rstrip("/")
+
+
+def run(
+    settings: Settings, stage: Stage, scenario: Scenario, runs_dir: str, *, live: bool
+) -> tuple[RunResult, Watched]:
+    """Run the one step. Raises EnvironmentRefusal where its episode cannot be written."""
+    from cogcli.app.run_skill import Loaded, RunRequest, conducted
+    from cogcli.app.settings import Settings as Fresh
+    from cogcli.app.signing import VARIABLE
+
+    environ = {name: value for name, value in stage.environ.items() if name != VARIABLE}
+    own = Fresh({"runs_dir": runs_dir}, environ, base=settings.base)
+    binds = {stage.capability.id: stage.binding.id}
+    request = RunRequest(
+        SKILL,
+        {},
+        {},
+        scenario.trace_id,
+        trust_level=settings.value("trust_level") if live else "privileged",
+        confirmed=() if live else (stage.capability.id,),
+        binds=binds,
+        durability="none",
+    )
+    catalog = _with_skill(stage, scenario)
+    selection = SelectionOptions(binds, None, environ)
+    loaded = Loaded(catalog.skills[SKILL], catalog, {}, {}, selection, [])
+    seen: list[Watched] = []
+
+    def around(runner: CapabilityRunner) -> CapabilityRunner:
+        seen.append(Watched(runner, stage.capability.id))
+        return seen[0]
+
+    result = conducted(own, loaded, request, around=around)
+    return result, seen[0]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _stage(
+    catalog: Catalog, capability: Capability, binding: Binding, service: Service, environ: Mapping[str, str],
+    *, reach: tuple[str, ...],
+) -> Stage:  # fmt: skip
+    """A catalog of what this call needs: the binding without its fallback, and the gates with their bindings.
+
+    `reach` are the kinds of services that gates may use; none named means any.
+    """
+    metadata = {k: v for k, v in binding.metadata.items() if k != "fallback_binding_id"}
+    binding = replace(binding, metadata=metadata)
+    capabilities = {c.id: c for c in _gates(catalog, capability)}
+    bindings = {binding.id: binding}
+    services = {service.id: service}
+    for other in capabilities:
+        for name in catalog.bindings_of.get(other, ()) if other != capability.id else ():
+            found = catalog.services.get(catalog.bindings[name].service)
+            if found is not None and (not reach or found.kind in reach):
+                bindings[name] = catalog.bindings[name]
+                services.setdefault(found.id, found)
+    of = {
+        other: tuple(name for name in catalog.bindings_of.get(other, ()) if name in bindings)
+        for other in capabilities
+    }
+    kept = {f"capability:{id}" for id in capabilities}
+    kept |= {f"binding:{id}" for id in bindings} | {f"service:{id}" for id in services}
+    raw = {key: value for key, value in catalog.raw.items() if key in kept}
+    raw[f"binding:{binding.id}"] = {**raw[f"binding:{binding.id}"], "metadata": metadata}
+    raw[f"service:{service.id}"] = {
+        **raw[f"service:{service.id}"],
+        **service.settings,
+        "network": service.network,
+    }
+    small = Catalog(
+        capabilities=capabilities,
+        bindings=bindings,
+        bindings_of={**of, capability.id: (binding.id,)},
+        services=services,
+        defaults=catalog.defaults,
+        aliases=catalog.aliases,
+        places=catalog.places,
+        pins={key: value for key, value in catalog.pins.items() if key in kept},
+        raw=raw,
+        partial=True,
+    )
+    return Stage(small, capability, binding, service, environ)
+
+
+def _gates(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
+    """A capability and the gates it needs, each once."""
+    waiting, seen = [capability], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one.id in seen:
+            continue
+        seen.add(one.id)
+        yield one
+        if one.safety:
+            names = (
+                g.capability for g in (*one.safety.mandatory_pre_gates, *one.safety.mandatory_post_gates)
+            )
+            waiting += [found for name in names if (found := catalog.capability(name))]
+
+
+def _with_skill(stage: Stage, scenario: Scenario) -> Catalog:
+    """The catalog with the skill that makes the one call."""
+    declared = stage.catalog.raw[f"capability:{stage.capability.id}"]
+    raw = {
+        "id": SKILL,
+        "version": "1.0.0",
+        "name": "Scenario",
+        "description": f"Scenario {scenario.id}.",
+        "inputs": {},
+        "outputs": declared.get("outputs") or {},
+        "steps": [
+            {
+                "id": STEP,
+                "uses": stage.capability.id,
+                "input": {name: {"$literal": value} for name, value in scenario.input.items()},
+                "output": {name: f"outputs.{name}" for name in stage.capability.outputs},
+            }
+        ],
+    }
+    skill = skill_from(raw, scenario.file)
+    return replace(stage.catalog, skills={SKILL: skill}, raw={**stage.catalog.raw, f"skill:{SKILL}": raw})

@@ -1,0 +1,143 @@
+"""`openapi verify-bindings`: scenarios against mock servers, or live (cli.md 4, protocols.md 8)."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from cogcli.app import openapi_checks as app
+from cogcli.cli import reports, verdict_reports
+from cogcli.cli.verdict_screen import details, row, sums
+from cogcli.core.display import cells
+from cogcli.core.errors import NO, OK, UsageError
+from cogcli.report.words import counted
+from cogcli.verification.verdict import FAILED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+    from cogcli.verification.scenario import Scenario
+    from cogcli.verification.verdict import Verdict
+
+_LISTED = 40
+
+
+def execute(context: Context) -> int:
+    """Verify all scenarios, or those named."""
+    given, settings = context.arguments, context.settings
+    wanted = reports.asked(given.many("--report"), verdict_reports.KINDS)
+    protocol = given.text("--protocol") or "openapi"
+    place = app.place_of(settings, protocol, given.text("--scenarios-dir"))
+    scenarios = app.scenarios_of(settings, place, _names(context, place))
+    jobs, live = given.integer("--jobs", 4), given.on("--live")
+    names = max((cells(scenario.id) for scenario in scenarios), default=0)
+    if not context.json:
+        context.screen.answer_lines([_head(context, scenarios, jobs=jobs, live=live)])
+
+    def heard(verdict: Verdict) -> None:
+        if not context.json:
+            context.screen.answer_lines([row(context.screen.out, verdict, names)])
+
+    verified = app.verify_bindings(
+        settings, place, scenarios, protocol=protocol, live=live, jobs=jobs, listener=heard
+    )
+    if not context.json:
+        context.screen.answer_lines(_rest(context, verified.verdicts, verified.seconds))
+    return conclude(context, "openapi verify-bindings", verified.verdicts, verified.seconds, wanted)
+
+
+def _names(context: Context, place: app.Place) -> list[str] | None:
+    """The scenarios asked for, None for all. Raises UsageError, with the list, where nothing was asked."""
+    given = context.arguments
+    named = given.many("--scenario")
+    if given.on("--all"):
+        if named:
+            raise UsageError("usage.flag", "`--all` takes no `--scenario`", hint="leave one of them out")
+        return None
+    if named:
+        return named
+    known = app.names_in(place)
+    more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    listed = f"{', '.join(known[:_LISTED])}{more}" if known else "there are none"
+    where = context.settings.shown(place.directory)
+    raise UsageError(
+        "usage.flag", "say `--all`, or `--scenario FILE`", hint=f"scenarios in {where}: {listed}"
+    )
+
+
+def _head(context: Context, scenarios: Sequence[Scenario], *, jobs: int, live: bool) -> Line:
+    dot = context.screen.out.glyphs.dot
+    servers = "live services" if live else "mock servers on 127.0.0.1"
+    return [(f"{counted(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", "bold")]
+
+
+def _rest(context: Context, verdicts: Sequence[Verdict], seconds: float) -> list[Line]:
+    """What failed, in full (with -v all of it), and the sums."""
+    out = context.screen.out
+    lines: list[Line] = []
+    wordy = context.arguments.on("--verbose")
+    for verdict in verdicts:
+        if verdict.status == FAILED or (wordy and verdict.checks):
+            lines += details(out, verdict, again=_again(context, verdict))
+    hint = "" if context.arguments.many("--report") else "   save: --report junit:PATH"
+    return [*lines, [(sums(verdicts, seconds), ""), (hint, "dim")]]
+
+
+def _again(context: Context, verdict: Verdict) -> str:
+    given = context.arguments
+    words = ["cogcli", "openapi", "verify-bindings", "-v"]
+    for flag in ("--protocol", "--scenarios-dir"):
+        if value := given.text(flag):
+            words += [flag, value]
+    if given.on("--live"):
+        words.append("--live")
+    return f"{' '.join(map(quote, words))}{context.again} --scenario {quote(verdict.file)}"
+
+
+def conclude(
+    context: Context, command: str, verdicts: Sequence[Verdict], seconds: float, wanted: list[reports.Report]
+) -> int:
+    """The exit code; envelope and reports are filled."""
+    context.own["scenarios"] = [verdict.as_dict() for verdict in verdicts]
+    failed = [verdict for verdict in verdicts if verdict.status == FAILED]
+    code = NO if failed else OK
+    if failed:
+        first = failed[0]
+        count = f" ({counted(len(failed), 'failure')})" if len(failed) > 1 else ""
+        context.error = {
+            "code": "verify.failed",
+            "message": f"{first.id}: {first.reason}{count}",
+            "retryable": False,
+            "hint": "",
+            "next": ["cogcli explain verify.failed"],
+        }
+
+    def whole() -> str:
+        from cogcli.cli.envelope import envelope
+
+        return envelope(command, code, error=context.error, warnings=context.warnings, own=dict(context.own))
+
+    texts = {
+        "junit": lambda: verdict_reports.junit_of(command, verdicts, seconds=seconds),
+        "md": lambda: verdict_reports.markdown_of(command, verdicts),
+        "json": whole,
+    }
+    reports.write(wanted, texts)
+    if any(report.kind == reports.GITHUB for report in wanted):
+        context.screen.tell(verdict_reports.github_of(verdicts))
+    _summarise(context, command, verdicts)
+    return code
+
+
+def _summarise(context: Context, command: str, verdicts: Sequence[Verdict]) -> None:
+    """A Markdown table where GitHub shows one; a summary that cannot be written is no error of the check."""
+    path = context.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    try:
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(verdict_reports.markdown_of(command, verdicts))
+    except OSError:
+        return

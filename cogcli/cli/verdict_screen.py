@@ -1,0 +1,97 @@
+"""Verdicts on a screen: a line each, then what failed with its checks and the place in the reply (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.core.display import cells, cut, padded, visible
+from cogcli.report.glyphs import style_of
+from cogcli.report.words import counted, duration
+from cogcli.verification.verdict import FAILED, PASSED, SKIPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cogcli.cli.streams import Stream
+    from cogcli.report.spans import Line
+    from cogcli.verification.verdict import Check, Frame, Verdict
+
+_SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}
+_NAMES = 40
+"""Columns that names may take before the rest of a line moves."""
+
+
+def row(out: Stream, verdict: Verdict, names: int) -> Line:
+    """One verdict in one line; `names` is the width of the names."""
+    word = _SIGN[verdict.status]
+    sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
+    name = padded(visible(verdict.id), min(names, _NAMES))
+    said = visible(_said(verdict))
+    used = 4 + sign + cells(name)
+    return [
+        (f"  {padded(out.glyphs.sign(word), sign)} ", style_of(word)),
+        (f"{name}  ", ""),
+        (
+            said if out.width is None else cut(said, out.width - used),
+            "dim" if verdict.status == SKIPPED else "",
+        ),
+    ]
+
+
+def _said(verdict: Verdict) -> str:
+    if verdict.status == SKIPPED:
+        return f"skipped: {verdict.reason}"
+    took = duration(verdict.ms)
+    if not verdict.checks:
+        return f"{verdict.reason or verdict.subject}"
+    passed = sum(check.passed for check in verdict.checks)
+    total = len(verdict.checks)
+    said = counted(total, "check") if passed == total else f"{passed} of {total}"
+    return f"{said:<9} {took}".rstrip()
+
+
+def details(out: Stream, verdict: Verdict, *, again: str = "") -> list[Line]:
+    """What a failed verdict looked at: each check, the place in the reply, the request, how to repeat it."""
+    sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot
+    title = f" {verdict.id} {dot} {verdict.subject}" if verdict.subject else f" {verdict.id}"
+    lines: list[Line] = [[(sign, style_of(_SIGN[verdict.status])), (visible(title), "bold")]]
+    if not verdict.checks and verdict.reason:
+        lines.append([(f"    {visible(verdict.reason)}", "")])
+    names = max((cells(check.name) for check in verdict.checks), default=0)
+    for check in verdict.checks:
+        lines += _check(out, check, names)
+    told = {"curl": verdict.curl, "episode": verdict.episode, "re-run": again}
+    lines += [[(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in told.items() if text]
+    return lines
+
+
+def _check(out: Stream, check: Check, names: int) -> Iterable[Line]:
+    word = "done" if check.passed else "failed"
+    name = padded(visible(check.name), names)
+    yield [
+        (f"    {out.glyphs.sign(word)} ", style_of(word)),
+        (f"{name}    {visible(check.detail)}".rstrip(), ""),
+    ]
+    if check.frame and not check.passed:
+        yield from _frame(out, check.frame)
+
+
+def _frame(out: Stream, frame: Frame) -> Iterable[Line]:
+    """The line of the reply, and marks below; a long one is cut to what is around the marks."""
+    number = str(frame.line)
+    room = (out.width or 10_000) - 11 - len(number)
+    first = max(0, frame.column - 1 - max(0, room - frame.width) // 2) if len(frame.text) > room else 0
+    before = visible(frame.text[first : frame.column - 1])
+    marked = visible(frame.text[frame.column - 1 : frame.column - 1 + frame.width])
+    rest = visible(frame.text[frame.column - 1 + frame.width :])
+    shown = before + marked + rest
+    yield [(f"        {number} | ", "dim"), (shown if out.width is None else cut(shown, room), "")]
+    marks = "^" * max(1, min(cells(marked), room - cells(before)))
+    yield [(f"        {' ' * len(number)} | ", "dim"), (" " * cells(before), ""), (marks, "red")]
+
+
+def sums(verdicts: Sequence[Verdict], seconds: float) -> str:
+    """`6 passed, 1 failed, 1 skipped in 0.31s`."""
+    counts = {status: sum(v.status == status for v in verdicts) for status in (PASSED, FAILED, SKIPPED)}
+    said = ", ".join(f"{count} {status}" for status, count in counts.items() if count or status == PASSED)
+    return f"{said} in {seconds:.2f}s"
