@@ -28,6 +28,8 @@ MODULES = {
     "validate": "cogcli.cli.commands.validate",
     "doctor": "cogcli.cli.commands.doctor",
     "openapi verify-bindings": "cogcli.cli.commands.openapi",
+    "openapi verify-invoker": "cogcli.cli.commands.openapi_self",
+    "openapi verify-errors": "cogcli.cli.commands.openapi_self",
     "skills ls": "cogcli.cli.commands.skills_ls",
     "skills show": "cogcli.cli.commands.skills_show",
     "skills search": "cogcli.cli.commands.skills_ls",

@@ -414,6 +414,35 @@ COMMANDS: tuple[Command, ...] = (
         exits=(0, 1, 2, 3),
     ),
     Command(
+        "openapi verify-invoker",
+        "the rules of an invoker, each shown against a server on this machine",
+        flags=(
+            _choice("--protocol", "WORD", ("openapi", "openrpc", "mcp"), "openapi, openrpc, mcp", default="openapi"),
+            _many("--report", "KIND:PATH", "also write junit, json, md; github: annotations on stderr (repeatable)",
+                  "Output"),
+        ),
+        examples=(
+            ("cogcli openapi verify-invoker", "timeouts, headers, modes, caps, retries"),
+            ("cogcli openapi verify-invoker --json | jq '.scenarios[] | select(.passed | not)'", "what failed"),
+            ("cogcli openapi verify-invoker --report junit:invoker.xml", "for CI"),
+        ),
+        exits=(0, 1, 2, 3),
+    ),
+    Command(
+        "openapi verify-errors",
+        "every error there is, provoked: class, code, exit, retry, fallback",
+        flags=(
+            _many("--report", "KIND:PATH", "also write junit, json, md; github: annotations on stderr (repeatable)",
+                  "Output"),
+        ),
+        examples=(
+            ("cogcli openapi verify-errors", "every row of the failure model"),
+            ("cogcli openapi verify-errors --json | jq -r '.scenarios[].id'", "which there are"),
+            ("cogcli openapi verify-errors --report junit:errors.xml", "for CI"),
+        ),
+        exits=(0, 1, 2, 3),
+    ),
+    Command(
         "skills ls",
         "what can be run",
         flags=(

@@ -1,0 +1,44 @@
+"""`openapi verify-invoker` and `openapi verify-errors`: our own rules, each really provoked (cli.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.app import self_checks as app
+from cogcli.cli import reports, verdict_reports
+from cogcli.cli.commands.openapi import conclude
+from cogcli.cli.verdict_screen import details, row, sums
+from cogcli.core.display import cells
+from cogcli.report.words import counted
+from cogcli.verification.verdict import FAILED
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+    from cogcli.verification.verdict import Verdict
+
+
+def execute(context: Context) -> int:
+    """Provoke every line of the command that was asked for."""
+    given = context.arguments
+    wanted = reports.asked(given.many("--report"), verdict_reports.KINDS)
+    name = given.command.name if given.command else ""
+    errors = name == "openapi verify-errors"
+    lines = app.error_lines() if errors else app.invoker_lines(given.text("--protocol") or "openapi")
+    names = max(map(cells, lines), default=0)
+    if not context.json:
+        said = counted(len(lines), "row" if errors else "rule")
+        head: Line = [(f"{said} {context.screen.out.glyphs.dot} servers on 127.0.0.1", "bold")]
+        context.screen.answer_lines([head])
+
+    def heard(verdict: Verdict) -> None:
+        if not context.json:
+            context.screen.answer_lines([row(context.screen.out, verdict, names)])
+
+    verified = app.shown(lines, listener=heard)
+    if not context.json:
+        told = [
+            line for v in verified.verdicts if v.status == FAILED for line in details(context.screen.out, v)
+        ]
+        context.screen.answer_lines([*told, [(sums(verified.verdicts, verified.seconds), "")]])
+    return conclude(context, name, verified.verdicts, verified.seconds, wanted)
