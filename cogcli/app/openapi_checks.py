@@ -200,7 +200,7 @@ class _Verifier:
         exchange = _exchange(server, watched)
         checks = list(_service_check(scenario, service))
         if document is not None and operation is not None:
-            checks += _wire_checks(exchange, document, operation, stage)
+            checks += _wire_checks(exchange, document, operation, stage, result)
         checks.append(_outputs_check(scenario, result))
         return self._told(scenario, stage, service, result, checks, exchange)
 
@@ -291,7 +291,7 @@ class _Verifier:
 
 
 def _catalog(settings: Settings, place: Place, scenarios: Iterable[Scenario]) -> Catalog:
-    """Everything the command's layers hold, and the registries beside the scenarios."""
+    """Everything the command's layers hold; the registries beside the scenarios are the weakest but the built-in."""
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.layers import Layer
     from cogcli.specs.loading import Registry
@@ -305,7 +305,8 @@ def _catalog(settings: Settings, place: Place, scenarios: Iterable[Scenario]) ->
         Layer(settings.shown(root), root, trusted) for root, trusted in roots.items() if os.path.isdir(root)
     ]
     cache = CompiledCache(settings.cache_file)
-    return Registry([*settings.layers, *layers], cache=cache, base=settings.base).everything()
+    builtin, *others = settings.layers
+    return Registry([builtin, *layers, *others], cache=cache, base=settings.base).everything()
 
 
 def _stops(problem: Problem, *, live: bool) -> bool:
@@ -366,14 +367,23 @@ def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:
 
 
 def _wire_checks(
-    exchange: Exchange | None, document: OpenApiDocument, operation: Operation, stage: Stage
+    exchange: Exchange | None,
+    document: OpenApiDocument,
+    operation: Operation,
+    stage: Stage,
+    result: RunResult,
 ) -> list[Check]:
     from cogcli.verification.exchange import judged
 
-    if exchange is None:
-        return [Check("request matches the operation", False, "no request was answered")]
+    if exchange is None or not exchange.status:
+        return [Check("the service answers", False, _told_error(result))]
     base = scenario_run.base_path(urlsplit(_address(stage) or document.server or "").path)
     return judged(exchange, document, operation, base)
+
+
+def _told_error(result: RunResult) -> str:
+    error = result.error or {}
+    return f"{error.get('code')}: {error.get('message')}" if error else result.status
 
 
 def _address(stage: Stage) -> str:
@@ -383,9 +393,7 @@ def _address(stage: Stage) -> str:
 
 def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
     if result.outputs is None:
-        error = result.error or {}
-        said = f"{error.get('code')}: {error.get('message')}" if error else result.status
-        return Check(OUTPUTS, False, said)
+        return Check(OUTPUTS, False, _told_error(result))
     found = differences(scenario.expected_output, result.outputs, scenario.match)
     return Check(OUTPUTS, not found, told(found, scenario.match))
 

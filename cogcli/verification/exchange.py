@@ -19,7 +19,10 @@ _SHOWN: Final = 3
 
 
 class Exchange(NamedTuple):
-    """What went over the wire, unmasked. `whole` tells whether header values are known: a record holds their names."""
+    """What went over the wire, unmasked; `status` is 0 where nothing was answered.
+
+    `whole` tells whether header values are known: a record holds their names only.
+    """
 
     seen: Seen
     status: int
@@ -35,9 +38,9 @@ def of_mock(seen: Seen, reply: Reply) -> Exchange:
 
 
 def of_record(record: Mapping[str, Any]) -> Exchange | None:
-    """An exchange out of the record of an attempt; None where nothing was answered."""
+    """An exchange out of the record of an attempt; None where no request was made."""
     url, status = record.get("url"), record.get("status_code")
-    if not url or not isinstance(status, int):
+    if not url:
         return None
     request, reply = record.get("request") or {}, record.get("reply") or {}
     parts = urlsplit(str(url))
@@ -45,7 +48,9 @@ def of_record(record: Mapping[str, Any]) -> Exchange | None:
     names["content-type"] = str(request.get("media_type") or "")
     seen = Seen(str(record.get("method")), parts.path, parts.query, names, _bytes(request.get("body")))
     media_type = str(record.get("media_type") or reply.get("media_type") or "")
-    return Exchange(seen, status, media_type, _bytes(reply.get("body")), whole=False)
+    return Exchange(
+        seen, status if isinstance(status, int) else 0, media_type, _bytes(reply.get("body")), whole=False
+    )
 
 
 def _bytes(body: Any) -> bytes:

@@ -1,0 +1,95 @@
+"""Lines and rows notice when a rule is broken, and every code of a run stands in a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogcli.app import start_rows
+from cogcli.bindings import execute
+from cogcli.bindings.invokers.registry import INVOKERS
+from cogcli.core.errors import FAILURES, OverloadedError, TransportError
+from cogcli.core.redact import Redactor
+from cogcli.engine import call, invocation
+from cogcli.verification import error_rows
+from cogcli.verification.bench import Bench
+from cogcli.verification.lines import Line, Lines, require, verdict_of
+from cogcli.verification.openapi_lines import LINES
+from cogcli.verification.verdict import FAILED, PASSED
+
+OTHER_ENTRIES = ("command line", "environment")
+"""Categories of what a command refuses before there is a run."""
+ELSEWHERE = {
+    "capability.not-found": "commands that show a capability",
+    "call.circuit-open": "needs five calls of one process",
+}
+
+
+def provoked(lines: Lines, id: str) -> Any:
+    with Bench() as bench:
+        return verdict_of(id, lines[id], bench)
+
+
+def test_every_code_of_a_run_is_provoked() -> None:
+    codes = {code for row in FAILURES if row.category not in OTHER_ENTRIES for code in row.codes}
+    shown = {id.split()[0] for id in (*start_rows.lines(), *error_rows.lines())}
+    assert codes - shown == set(ELSEWHERE)
+
+
+def test_a_line_that_raises_is_a_failed_line() -> None:
+    def wrong(bench: Bench) -> None:
+        require(1, 2, "number")
+
+    def bug(bench: Bench) -> None:
+        raise AttributeError("x")
+
+    with Bench() as bench:
+        assert verdict_of("a", Line("", wrong), bench).reason == "number: found 1, expected 2"
+        assert verdict_of("b", Line("", bug), bench).reason == "AttributeError: x"
+
+
+def test_a_broken_timeout_precedence_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert provoked(LINES, "timeout.default").status == PASSED
+    monkeypatch.setattr(execute, "DEFAULT_TIMEOUT", 60.0)
+    assert provoked(LINES, "timeout.default").status == FAILED
+
+
+def test_a_blind_repeat_of_effects_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert provoked(LINES, "retry.effect").status == PASSED
+    monkeypatch.setattr(call, "_may_repeat", lambda capability, error: True)
+    assert provoked(LINES, "retry.effect").status == FAILED
+
+
+def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = INVOKERS["openapi"]
+
+    class Confused:
+        def __init__(self, surroundings: Any) -> None:
+            self.inner = real(surroundings)
+            self.close = self.inner.close
+
+        def invoke(self, request: Any, context: Any) -> Any:
+            try:
+                return self.inner.invoke(request, context)
+            except OverloadedError as error:
+                raise TransportError("call.transport", error.message, left=True) from error
+
+    monkeypatch.setitem(INVOKERS, "openapi", Confused)
+    assert "found call.transport" in provoked(error_rows.lines(), "call.overloaded 503").reason
+
+
+def test_a_lost_fallback_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "_may_fall_back", lambda capability, error: False)
+    assert "another binding was tried" in provoked(error_rows.lines(), "call.server-error 500").reason
+
+
+def test_a_lost_retry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invocation, "_may_repeat", lambda record, error: False)
+    assert "repeated by the step's retry" in provoked(error_rows.lines(), "call.overloaded 429").reason
+
+
+def test_an_echoed_secret_on_disk_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert provoked(error_rows.lines(), "call.rejected 400").status == PASSED
+    monkeypatch.setattr(Redactor, "mask", lambda self, value: value)
+    assert "files that hold the canary" in provoked(error_rows.lines(), "call.rejected 400").reason
