@@ -115,13 +115,11 @@ def verify_bindings(
     """Verify each scenario; the listener hears the verdicts in the order of the scenarios."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from cogcli.bindings.invokers.capture import diverted
-
     begun = time.monotonic()
     verifier = _Verifier(settings, place, scenarios, protocol, live=live)
     verdicts = []
     try:
-        with diverted(), ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
             for verdict in pool.map(verifier.verdict, scenarios):
                 verdicts.append(verdict)
                 if listener:

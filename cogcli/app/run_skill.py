@@ -132,33 +132,16 @@ def run(
     listener: Callable[[Event], None] | None = None,
     control: Control | None = None,
     taken_over: Mapping[str, TakenOver] | None = None,
+    around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
 ) -> RunResult:
     """Run a loaded skill to its end as a sealed episode; steps in `taken_over` are not done again.
 
-    Raises EnvironmentRefusal where the log cannot be written: what is there stays readable.
-    """
-    from cogcli.bindings.invokers.capture import diverted
-
-    with diverted():
-        return conducted(settings, loaded, request, listener=listener, control=control, taken_over=taken_over)
-
-
-def conducted(
-    settings: Settings,
-    loaded: Loaded,
-    request: RunRequest,
-    *,
-    listener: Callable[[Event], None] | None = None,
-    control: Control | None = None,
-    taken_over: Mapping[str, TakenOver] | None = None,
-    around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
-) -> RunResult:
-    """As `run`, for a caller that keeps the standard streams itself: several may go on at once.
-
     `around` may put something between the engine and the live calls, to look at what goes through.
+    Raises EnvironmentRefusal where the log cannot be written: what is there stays readable.
     """
     from cogcli.app.signing import signer_of
     from cogcli.app.wire import engine_of, live_runner
+    from cogcli.bindings.invokers.capture import diverted
     from cogcli.core.redact import Redactor
     from cogcli.engine.run import execute
     from cogcli.episode.seal import give_up
@@ -191,7 +174,8 @@ def conducted(
         asked = _asked(loaded, request, journal, runner.pinned())
         if control is not None:
             control.attach(engine)
-        finished = execute(engine, engine.plan_of(loaded.skill.id), asked, ids.run_id())
+        with diverted():
+            finished = execute(engine, engine.plan_of(loaded.skill.id), asked, ids.run_id())
         sealed(journal, finished)
         return finished_as(finished, journal, control, loaded.catalog)
     except BaseException:

@@ -105,7 +105,8 @@ def run(
     settings: Settings, stage: Stage, scenario: Scenario, runs_dir: str, *, live: bool
 ) -> tuple[RunResult, Watched]:
     """Run the one step. Raises EnvironmentRefusal where its episode cannot be written."""
-    from cogcli.app.run_skill import Loaded, RunRequest, conducted
+    from cogcli.app import run_skill
+    from cogcli.app.run_skill import Loaded, RunRequest
     from cogcli.app.settings import Settings as Fresh
     from cogcli.app.signing import VARIABLE
 
@@ -131,7 +132,7 @@ def run(
         seen.append(Watched(runner, stage.capability.id))
         return seen[0]
 
-    result = conducted(own, loaded, request, around=around)
+    result = run_skill.run(own, loaded, request, around=around)
     return result, seen[0]
 
 

@@ -368,6 +368,7 @@ def test_live_scenarios_run_against_a_server_that_others_made(project: Any) -> N
         project.write(
             "services/local/notes_mock.yaml", service.replace("http://127.0.0.1:8792/api", url).encode()
         )
+        project.write("cogcli.toml", "")
         shutil.copytree(SHIPPED / "registry/documents", project.root / "documents")
         live = (*VERIFY, "--live", "--scenario", "note.item.read.live")
         missing = project.run(*live).assert_exit(1)
