@@ -89,12 +89,14 @@ def _codes() -> frozenset[str | None]:
 
 
 def _tree(project: Any) -> dict[Path, tuple[int, int]]:
-    """Everything around a project but its episodes and the user's cache."""
+    """Everything around a project but its episodes, the user's cache and the pins of tools."""
     around = project.root.parent
-    own = (project.root / ".cogcli", project.home / ".cache")
+    state = project.home / ".local"
+    own = (project.root / ".cogcli", project.home / ".cache", state / "state" / "cogcli" / "pins")
+    kept = {folder for folder in own[2].parents if state in (folder, *folder.parents)}
     found = {}
     for path in around.rglob("*"):
-        if any(path == folder or folder in path.parents for folder in own):
+        if path in kept or any(path == folder or folder in path.parents for folder in own):
             continue
         status = path.lstat()
         found[path] = (0 if path.is_dir() else status.st_size, 0 if path.is_dir() else status.st_mtime_ns)

@@ -3,8 +3,8 @@
     python mcp_server.py [--OPTION[=VALUE]]...
 
 Options: `pid=FILE` writes its process id and those of its children, one a line; `ledger=FILE` notes what it saw;
-`silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin and SIGTERM; `says=TEXT` describes its tools
-so; `readonly` says that all of them change nothing; `pages=endless|circle`; `tools=NUMBER` more of them.
+`silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin and SIGTERM; `says-file=FILE` describes its
+tools as that file says; `readonly` says that all of them change nothing; `pages=endless|circle`; `tools=NUMBER` more.
 """
 
 from __future__ import annotations
@@ -256,7 +256,10 @@ _OUTPUTS = {
 def definition(name: str) -> dict[str, Any]:
     """A tool as `tools/list` tells it."""
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-    told = {"name": name, "description": OPTIONS.get("says", f"Does {name}."), "inputSchema": schema}
+    told = {"name": name, "description": f"Does {name}.", "inputSchema": schema}
+    if "says-file" in OPTIONS:
+        with open(OPTIONS["says-file"]) as file:
+            told["description"] = file.read()
     if name in _OUTPUTS:
         told["outputSchema"] = _OUTPUTS[name]
     if "readonly" in OPTIONS:

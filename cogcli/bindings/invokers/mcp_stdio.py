@@ -170,8 +170,9 @@ class Stdio:
             fault = Fault(ResponseMappingError, "response.size", text)
             self.gentle = False
             signal_group(self._process.pid, signal.SIGKILL)
-        self.gone = fault
-        self.wire.fail_all(fault)
+        if not self._ending:  # else it is our own doing
+            self.gone = fault
+            self.wire.fail_all(fault)
         self._incoming.close()
         self.when_gone()
 
