@@ -43,7 +43,7 @@ from cogcli.core.errors import (
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from cogcli.core.calls import Cancellation
 
@@ -327,8 +327,31 @@ def async_client(
         timeout=timeout,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         follow_redirects=False,
+        max_redirects=0,  # the MCP library would follow them within an origin, as often as this says
         trust_env=False,
     )
+
+
+def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
+    """Let an `httpx2` response's body, not yet read, end with the library's own error beyond so many bytes."""
+    import httpx2
+
+    stream = response.stream
+
+    class Capped(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in stream:
+                size += len(chunk)
+                if size > most:
+                    too_long()
+                    raise httpx2.StreamError("the body is too long")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    response.stream = Capped()
 
 
 def _async_backend(network: str | None) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.mcp_http import served
 
 BIN = str(Path(sys.executable).parent)
 """Where the servers of the development extra are installed."""
@@ -84,6 +85,13 @@ def test_the_time_server_gives_structured_content(servers: Any) -> None:
     assert len(pins) == 1
 
 
+def test_a_recorded_run_replays_without_any_server(servers: Any) -> None:
+    clock(servers)
+    servers.run("run", "time.convert", "-p", "time=12:00").assert_ok()
+    servers.env["PATH"] = "/nowhere"
+    servers.run("replay", "@last").assert_ok()
+
+
 def test_a_refusal_of_the_tool_is_told_in_its_words(servers: Any) -> None:
     clock(servers)
     result = servers.run("run", "time.convert", "-p", "time=nonsense", "--json").assert_exit(1)
@@ -121,6 +129,37 @@ def test_the_git_server_gives_text(servers: Any, tmp_path: Path) -> None:
     result = servers.run("run", "code.history", "-p", f"path={repository}", "--json").assert_ok()
     assert "first words" in result.json["outputs"]["text"]
     servers.run("verify", "@last").assert_ok()
+
+
+def test_a_server_over_http_is_called_and_replayed_without_it(project: Any) -> None:
+    with served() as url:
+        project.write(
+            "services/local/sums.yaml",
+            f"id: sums\nkind: mcp\nurl: {url}\nnetwork: private\nauth_ref: SUMS_TOKEN\n",
+        )
+        numbers = "{a: {type: integer, required: true}, b: {type: integer, required: true}}"
+        tool(
+            project,
+            "math.number.add",
+            "sums",
+            "add",
+            numbers,
+            "{sum: {type: integer, required: true}}",
+            "{a: input.a, b: input.b}",
+            "{sum: response.sum}",
+        )
+        project.skill(
+            "math.add",
+            "- {id: add, uses: math.number.add, input: {a: inputs.a, b: inputs.b}, output: {sum: outputs.sum}}",
+            inputs=numbers,
+            outputs="{sum: {type: integer, required: true}}",
+        )
+        project.env["SUMS_TOKEN"] = "sesame-sesame"
+        result = project.run("run", "math.add", "-p", "a=2", "-p", "b=40", "--json").assert_ok()
+        assert result.json["outputs"] == {"sum": 42}
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+    assert all(b"sesame" not in file.read_bytes() for file in project.episode.rglob("*") if file.is_file())
 
 
 def test_a_shipped_tool_table_needs_no_server_and_no_extra(project: Any) -> None:

@@ -273,3 +273,15 @@ def test_S07_an_untrusted_project_starts_no_server(make: Make) -> None:
     outcome = tools.run("echo")
     assert (outcome.code, outcome.error) == (3, "service.untrusted")
     assert pids(tools.files / "pids") == []
+
+
+def test_S04_a_secret_in_pieces_on_stderr_is_masked_everywhere(make: Make) -> None:
+    token = "tok-5be1f0c2d3a4e5f6"
+    tools = make(env='{KEY: "${MY_TOKEN}"}')
+    tools.project.env["MY_TOKEN"] = token
+    outcome = tools.run("secret", "-p", "text=KEY")
+    assert (outcome.code, outcome.error) == (6, "call.transport")
+    assert "the server ended with exit status 3: key [masked]" in outcome.envelope["error"]["message"]
+    assert token.encode() not in outcome.out + outcome.err
+    for file in tools.project.episode.rglob("*"):
+        assert not file.is_file() or token.encode() not in file.read_bytes(), file

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import orjson
 
+from cogcli.bindings import headers
 from cogcli.bindings.invokers import mcp_shipped
 from cogcli.bindings.invokers.base import (
     DEFAULT_BYTES,
@@ -26,12 +27,14 @@ from cogcli.bindings.invokers.base import (
     InvocationResponse,
     Surroundings,
 )
+from cogcli.bindings.invokers.http_failures import quoted, retry_after
 from cogcli.bindings.invokers.pythoncall import PythonCall
 from cogcli.core.errors import (
     RejectedError,
     RequestMappingError,
     ResponseMappingError,
     RuntimeErrorBase,
+    SafetyScopeError,
     ServerFaultError,
     ServiceResolutionError,
     TransportError,
@@ -40,9 +43,11 @@ from cogcli.core.jsonvalue import NotJson, admitted
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
+    from cogcli.bindings.invokers.mcp_http import Address
     from cogcli.bindings.invokers.mcp_portal import Portal
     from cogcli.bindings.invokers.mcp_session import Link, Session, Transport
     from cogcli.bindings.invokers.mcp_wire import Exchange
+    from cogcli.core.ports import Clock
 
 _JSON: Final = "application/json"
 _REPEATABLE: Final = ("idempotent", "effect")
@@ -65,9 +70,19 @@ class Mcp:
         server = request.service.settings.get("server")
         if server is not None:
             return mcp_shipped.called(self._functions, server, request, context)
-        _require_trust(request.service)
-        _require_size(request)
-        return self._called(request, context)
+        try:
+            _require_trust(request.service)
+            _require_size(request)
+            return self._called(request, context)
+        except RuntimeErrorBase as error:
+            error.message = quoted(error.message, self._surroundings.secrets)
+            error.args = (error.message,)
+            raise
+
+    def tools(self, service: Service, context: CallContext) -> list[dict[str, Any]]:
+        """The tools that a service's server lists, by name. Raises RuntimeErrorBase."""
+        _require_trust(service)
+        return sorted(self._linked(service, context)[2].tools, key=lambda tool: str(tool["name"]))
 
     def close(self, grace: float) -> None:
         """End all servers at once, gently unless there is no grace left."""
@@ -85,14 +100,12 @@ class Mcp:
     # -- one call -----------------------------------------------------------------------------------------------------
 
     def _called(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
-        portal, session = self._session(request.service)
+        is_http = "url" in request.service.settings
+        own = dict(headers.merged(request, self._surroundings.secrets, {}, {})) if is_http else {}
         started, begun = self._surroundings.clock.now(), time.monotonic()
-        try:
-            link = portal.wait(context, session.linked, context.deadline)
-        except RuntimeErrorBase as error:
-            error.left = False
-            raise
+        portal, session, link = self._linked(request.service, context)
         exchange = link.transport.wire.begin()
+        exchange.headers = own
         about = CallMeta(
             method="tools/call", url=link.transport.url, started_at=started, request=_told(request)
         )
@@ -101,24 +114,30 @@ class Mcp:
             self._require_agreed(request.service, tool)
             _require_arguments(tool, request)
             call = partial(portal.wait, context, session.call, link, _params(request), exchange)
-            result = _answered(lambda: call(context.deadline), link, exchange)
+            result = _answered(lambda: call(context.deadline), link, exchange, self._surroundings.clock)
             meta = _measured(about, link, exchange, begun, result)
             return _response(request, result, tool, meta)
         except RuntimeErrorBase as error:
             error.record = error.record or _measured(about, link, exchange, begun, None).as_record()
             raise
 
+    def _linked(self, service: Service, context: CallContext) -> tuple[Portal, Session, Link]:
+        portal, session = self._session(service)
+        try:
+            return portal, session, portal.wait(context, session.linked, context.deadline)
+        except RuntimeErrorBase as error:
+            error.left = False
+            raise
+
     def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
+        from cogcli.bindings.invokers.mcp_lock import locked
         from cogcli.bindings.invokers.mcp_pins import Pins, require_locked
 
-        locked = self._locked(service)
-        if locked is not None:
-            require_locked(service.id, locked, tool)
+        agreed = locked(service.root, service.id)
+        if agreed is not None:
+            require_locked(service.id, agreed, tool)
         else:
             Pins(self._surroundings.state_dir).require_same(service.id, identity(service), tool)
-
-    def _locked(self, service: Service) -> list[dict[str, Any]] | None:
-        return None
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
@@ -164,9 +183,15 @@ def require_sdk() -> None:
 
 def transport_of(service: Service, surroundings: Surroundings) -> Callable[[], Transport]:
     """What makes a connection to a service's server. Raises ServiceResolutionError where a secret is missing."""
+    from cogcli.bindings.invokers.mcp_wire import Wire
+
+    if "url" in service.settings:
+        from cogcli.bindings.invokers.mcp_http import StreamableHttp
+
+        address = _address(service, surroundings)
+        return lambda: StreamableHttp(address, Wire())
     from cogcli.bindings.invokers.mcp_process import Program, environment
     from cogcli.bindings.invokers.mcp_stdio import Stdio
-    from cogcli.bindings.invokers.mcp_wire import Wire
 
     settings = service.settings
     own = {name: surroundings.secrets.expanded(text) for name, text in (settings.get("env") or {}).items()}
@@ -177,6 +202,26 @@ def transport_of(service: Service, surroundings: Surroundings) -> Callable[[], T
         environment(surroundings.environ, own),
     )
     return lambda: Stdio(program, Wire())
+
+
+def _address(service: Service, surroundings: Surroundings) -> Address:
+    from urllib.parse import urlsplit
+
+    from cogcli.bindings.invokers.mcp_http import Address
+    from cogcli.core.addresses import literal_refusal
+    from cogcli.core.http import proxy_for
+
+    url, secrets = service.settings["url"], surroundings.secrets
+    parts = urlsplit(url)
+    if refusal := literal_refusal(parts.hostname or "", service.network):
+        raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
+    own = {
+        **headers.declared(service, secrets, service.metadata, trusted=service.trusted),
+        **headers.credentials(service, secrets),
+    }
+    environ = surroundings.environ if surroundings.use_env_proxy else {}
+    proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
+    return Address(url, service.network, own, environ, proxy)
 
 
 def identity(service: Service) -> Any:
@@ -239,12 +284,12 @@ def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None
 
 
 def _violations(schema: Any, value: Any) -> str:
-    """How a value breaks a server's schema. A schema beyond what our own may hold is not applied."""
-    from cogcli.specs import contracts, schema_limits
+    """How a value breaks a server's schema. One that cannot be applied says nothing."""
+    from cogcli.specs import contracts
 
-    if not isinstance(schema, dict) or schema_limits.faults(schema):
+    found = contracts.errors(schema, value) if isinstance(schema, dict) else []
+    if any(message == contracts.UNUSABLE for _, message in found):
         return ""
-    found = contracts.errors(schema, value)
     return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)[:500]
 
 
@@ -264,7 +309,9 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 # -- after it came back -----------------------------------------------------------------------------------------------
 
 
-def _answered(call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange) -> dict[str, Any]:
+def _answered(
+    call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange, clock: Clock
+) -> dict[str, Any]:
     """The result of a call. Raises the fault that the transport saw, else what the SDK's error means."""
     from cogcli.bindings.invokers.mcp_faults import translated
 
@@ -278,6 +325,7 @@ def _answered(call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange
             raise gone.error(left=exchange.left) from error
         told = translated(error, left=exchange.left, status=exchange.status)
         told.left = exchange.left if told.left is None else told.left
+        told.retry_after = retry_after(exchange.retry_after, clock.now()) if exchange.retry_after else None
         raise told from error
 
 

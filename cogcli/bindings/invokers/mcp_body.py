@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.bindings.invokers.mcp_faults import shortened
+from cogcli.bindings.usage import counted, told_by
 from cogcli.core.errors import RejectedError
-from cogcli.core.jsonvalue import MAX_INTEGER
 from cogcli.core.strict_json import JsonRefused, loads
 
 
@@ -34,19 +34,10 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
 
 
 def usage_of(result: dict[str, Any], body: Any) -> dict[str, int] | None:
-    """Whole token counts from `_meta.usage`, else from `usage` at the top of the body; anything else is not counted."""
+    """Whole token counts from `_meta.usage`, else from `usage` at the top of the body."""
     meta = result.get("_meta")
-    for holder in (meta, body):
-        usage = holder.get("usage") if isinstance(holder, dict) else None
-        if isinstance(usage, dict):
-            counts = {k: v for k, v in usage.items() if k.endswith("_tokens") and _is_count(v)}
-            if counts:
-                return counts
-    return None
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MAX_INTEGER
+    own = counted(meta.get("usage")) if isinstance(meta, dict) else None
+    return own or told_by(body).usage
 
 
 def _is_text(block: dict[str, Any]) -> bool:

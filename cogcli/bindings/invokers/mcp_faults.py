@@ -17,7 +17,8 @@ from cogcli.core.errors import (
 CLOSED: Final = -32000
 LATE: Final = -32001
 _SERVER_ERRORS: Final = range(-32099, -31999)
-_TEXT_CAP: Final = 500
+_KEPT: Final = 4000
+"""More than is told in the end: secrets are masked before a text is cut to its last length."""
 OVERLOADED: Final = (429, 502, 503, 504)
 
 
@@ -74,5 +75,5 @@ def _is_transport(error: BaseException) -> bool:
 
 
 def shortened(text: str) -> str:
-    """Foreign text as far as it is told."""
-    return text if len(text) <= _TEXT_CAP else f"{text[: _TEXT_CAP - 1]}…"
+    """Foreign text as far as anything may be told of it."""
+    return text[:_KEPT]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cogcli.bindings.invokers.mcp_faults import translated
+from cogcli.bindings.invokers.mcp_faults import CLOSED, translated
 from cogcli.bindings.invokers.mcp_tools import listed
 from cogcli.bindings.invokers.mcp_wire import Exchange, Fault, Wire, fault_of, in_progress
 from cogcli.core.errors import CallTimeoutError, TransportError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 START_SECONDS: Final = 10.0
 MAX_OPENED: Final = 2
+WHY_SECONDS: Final = 0.5
 
 
 class Transport(Protocol):
@@ -35,6 +36,7 @@ class Transport(Protocol):
     url: str
     wire: Wire
     gentle: bool
+    refusal: int | None
     gone: Fault | None
     when_gone: Callable[[], None]
     leftovers: list[str]
@@ -116,7 +118,7 @@ class Link:
             if self._scope.cancelled_caught:
                 self.failure = fault_of(_slow_start())
         except BaseException as error:
-            self.failure = transport.gone or fault_of(translated(error, left=False))
+            self.failure = transport.gone or fault_of(translated(error, left=False, status=transport.refusal))
             if transport.gone is None:
                 transport.gone = self.failure
                 transport.wire.fail_all(self.failure)
@@ -163,6 +165,7 @@ class Session:
         Raises CallTimeoutError, or what the SDK raises.
         """
         import anyio
+        from mcp import MCPError
         from mcp_types import CallToolRequest, CallToolRequestParams
 
         if link.session is None:
@@ -173,6 +176,11 @@ class Session:
             with anyio.move_on_after(deadline - time.monotonic()):
                 result: dict[str, Any] = await link.session.send_request(request, _plain())
                 return result
+        except MCPError as error:
+            if error.code == CLOSED and link.transport.gone is None:
+                # Why the connection ended is known when its end is through.
+                await asyncio.wait([link.task], timeout=WHY_SECONDS)
+            raise
         finally:
             link.transport.wire.ended(exchange)
         raise CallTimeoutError("call.timeout", "no answer in time", left=exchange.left)

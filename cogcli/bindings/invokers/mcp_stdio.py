@@ -53,7 +53,8 @@ _EXIT_SECONDS: Final = 0.5
 _MAX_NODES: Final = 500_000
 _PENDING: Final = 16
 _BACKLOG: Final = 1024 * 1024
-_SHOWN: Final = 500
+_SHOWN: Final = 4000
+"""More than is told in the end: secrets are masked before a text is cut to its last length."""
 _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\b')
 _TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
 
@@ -99,6 +100,8 @@ class Stdio:
         self.wire = wire
         self.gentle = False
         """Whether the program is given time to end: only once it was ready."""
+        self.refusal: int | None = None
+        """No statuses here."""
         self.gone: Fault | None = None
         """Why the connection is over, if it is over."""
         self.when_gone: Callable[[], None] = lambda: None

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -59,7 +60,10 @@ class Exchange:
         self.left = False
         self.request_bytes: int | None = None
         self.response_bytes: int | None = None
+        self.headers: Mapping[str, str] = {}
+        """What goes with this call alone, where the transport has headers."""
         self.status: int | None = None
+        self.retry_after = ""
         self.fault: Fault | None = None
         self.noted_from = 0
         self.noise_from = 0
