@@ -33,6 +33,7 @@ MODULES = {
     "skills ls": "cogcli.cli.commands.skills_ls",
     "skills show": "cogcli.cli.commands.skills_show",
     "skills search": "cogcli.cli.commands.skills_ls",
+    "services refresh": "cogcli.cli.commands.services",
     "schema": "cogcli.cli.commands.schema",
     "serve mcp": "cogcli.cli.commands.serve",
     "config show": "cogcli.cli.commands.config_show",

@@ -492,6 +492,20 @@ COMMANDS: tuple[Command, ...] = (
         exits=(0, 2, 3),
     ),
     Command(
+        "services refresh",
+        "a server's tools against those agreed to; 1 if they differ",
+        arguments="ID",
+        least=1,
+        most=1,
+        flags=(Flag("--accept", "agree to them as they are now, in cogcli.lock.json", group="Safety"),),
+        examples=(
+            ("cogcli services refresh clock", "what is different"),
+            ("cogcli services refresh clock --accept", "agree to it"),
+            ("cogcli services refresh clock --json | jq .services", "for scripts"),
+        ),
+        exits=(0, 1, 2, 3, 4, 6),
+    ),
+    Command(
         "schema",
         "JSON Schemas of specs, artifacts and the envelope",
         arguments="[NAME]",

@@ -1,0 +1,137 @@
+"""`services refresh`: what a service offers now against what was agreed to (protocols.md 6)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
+from cogcli.specs.problems import ProblemsFound, suggestion
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.bindings.invokers.base import Surroundings
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.service import Service
+
+SECONDS = 60.0
+"""How long a server may take to start and to list its tools."""
+
+
+class Difference(NamedTuple):
+    """One tool that is not as it was: `added`, `removed` or `changed`, and then in which fields."""
+
+    tool: str
+    change: str
+    fields: tuple[str, ...] = ()
+
+
+class Refreshed(NamedTuple):
+    """A service's tools now. `lock` is the file that was written, or would be; `locked` tells whether it was before."""
+
+    service: str
+    locked: bool
+    tools: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    accepted: bool
+    lock: str
+
+
+def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
+    """Compare a server's tools with its lock; with `accept` write them there.
+
+    Raises UsageError for a service that has nothing to compare, ServiceResolutionError, what the call raises, and
+    EnvironmentRefusal where the lock cannot be written.
+    """
+    from cogcli.bindings.invokers import mcp_lock
+
+    service = _service(settings, service_id)
+    _require_server(service)
+    before = mcp_lock.locked(service.root, service.id)
+    now = _tools(settings, service)
+    found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
+    if accept:
+        _accept(settings, service, now)
+    lock = settings.shown(mcp_lock.path_of(service.root))
+    return Refreshed(service.id, before is not None, tuple(t["name"] for t in now), found, accept, lock)
+
+
+def _service(settings: Settings, service_id: str) -> Service:
+    from cogcli.app.registry import opened
+
+    catalog = opened(settings).everything()
+    service = catalog.services.get(service_id)
+    if service is not None:
+        return service
+    raise _absent(catalog, service_id)
+
+
+def _absent(catalog: Catalog, service_id: str) -> ServiceResolutionError | ProblemsFound:
+    file = catalog.broken.get(f"service:{service_id}")
+    if file:
+        return ProblemsFound([p for p in catalog.problems if p.file == file], 3)
+    hint = suggestion(service_id, catalog.services)
+    return ServiceResolutionError("service.unknown", f"there is no service `{service_id}`", hint=hint)
+
+
+def _require_server(service: Service) -> None:
+    if service.kind == "mcp" and "server" not in service.settings:
+        return
+    what = "comes with the package" if service.kind == "mcp" else f"is of kind {service.kind}"
+    raise UsageError(
+        "usage.value",
+        f"service `{service.id}` {what}",
+        expected="an mcp service with a command or a url",
+    )
+
+
+def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
+    from cogcli.bindings.invokers.base import CallContext
+    from cogcli.bindings.invokers.mcp import Mcp
+    from cogcli.core.calls import Cancellation
+
+    invoker = Mcp(_surroundings(settings))
+    try:
+        return invoker.tools(service, CallContext(time.monotonic() + SECONDS, Cancellation()))
+    finally:
+        invoker.close(5.0)
+
+
+def _surroundings(settings: Settings) -> Surroundings:
+    from cogcli.app.places import state_home
+    from cogcli.bindings.invokers.base import Surroundings
+    from cogcli.bindings.secrets import Secrets
+
+    # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
+    secrets = Secrets(settings.environ, lambda secret: None)
+    return Surroundings(secrets, settings.clock, state_home(settings.environ), settings.environ)
+
+
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[Difference, ...]:
+    from cogcli.bindings.invokers.mcp_pins import changed_fields
+
+    found = []
+    for name in sorted({*before, *now}):
+        if name not in before:
+            found.append(Difference(name, "added"))
+        elif name not in now:
+            found.append(Difference(name, "removed"))
+        elif fields := changed_fields(before[name], now[name]):
+            found.append(Difference(name, "changed", tuple(fields)))
+    return tuple(found)
+
+
+def _accept(settings: Settings, service: Service, tools: list[dict[str, Any]]) -> None:
+    from cogcli.app.places import state_home
+    from cogcli.bindings.invokers import mcp_lock
+    from cogcli.bindings.invokers.mcp import identity
+    from cogcli.bindings.invokers.mcp_pins import Pins
+
+    try:
+        mcp_lock.write(service.root, service.id, tools)
+    except OSError as error:
+        path = settings.shown(mcp_lock.path_of(service.root))
+        raise EnvironmentRefusal(
+            "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
+        ) from error
+    Pins(state_home(settings.environ)).replace(identity(service), tools)
