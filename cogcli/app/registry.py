@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import BindingResolutionError, CogcliError
 from cogcli.specs.cache import CompiledCache
@@ -12,6 +13,7 @@ from cogcli.specs.selection import SelectionOptions, select
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.specs.catalog import Catalog
+    from cogcli.specs.fields import Fields
     from cogcli.specs.skill import Skill
 
 
@@ -23,6 +25,44 @@ def opened(settings: Settings) -> Registry:
 def options(settings: Settings) -> SelectionOptions:
     """How bindings are chosen when nothing is run: no flag, this environment."""
     return SelectionOptions({}, settings.value("conformance"), settings.environ)
+
+
+class Layers:
+    """Which layer a shown file belongs to."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._base = settings.base
+        self._roots = [(layer.name, os.path.realpath(layer.root) + os.sep) for layer in settings.layers]
+
+    def of(self, file: str) -> str:
+        """The latest layer that holds the file; empty if none does."""
+        path = os.path.realpath(os.path.join(self._base, file))
+        return next((name for name, root in reversed(self._roots) if path.startswith(root)), "")
+
+
+def text_of(settings: Settings, file: str) -> str:
+    """The text of a spec's file. Raises EnvironmentRefusal `specs.invalid`."""
+    from cogcli.core.errors import EnvironmentRefusal
+    from cogcli.core.files import FileRefused, read_regular
+
+    try:
+        return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode("utf-8", "replace")
+    except FileRefused as error:
+        raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
+
+
+def fields_of(fields: Fields) -> dict[str, Any]:
+    """Fields as plain data."""
+    return {
+        name: {
+            "type": field.type,
+            "required": field.required,
+            "default": field.default,
+            "enum": field.enum,
+            "description": field.description,
+        }
+        for name, field in fields.items()
+    }
 
 
 class Usable:

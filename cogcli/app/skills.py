@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app.registry import Usable, opened, options
+from cogcli.app.registry import Layers, Usable, fields_of, opened, options, text_of
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.specs.problems import suggestion
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.report.graph import Graph
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.fields import Fields
     from cogcli.specs.skill import Skill
 
 
@@ -51,10 +49,10 @@ def shown(settings: Settings, skill_id: str) -> dict[str, Any]:
     skill, catalog = _found(settings, skill_id)
     return {
         **_row(skill),
-        "layer": _layer(settings, skill.file),
+        "layer": Layers(settings).of(skill.file),
         "shadows": [s.file for s in catalog.shadows if s.kind == "skill" and s.id == skill_id],
-        "inputs": _fields(skill.inputs),
-        "outputs": _fields(skill.outputs),
+        "inputs": fields_of(skill.inputs),
+        "outputs": fields_of(skill.outputs),
         "steps": [
             {"id": step.id, "uses": step.uses, "description": step.description} for step in skill.steps
         ],
@@ -95,14 +93,7 @@ def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
 
 def source(settings: Settings, skill_id: str) -> str:
     """The text of a skill's file."""
-    from cogcli.core.errors import EnvironmentRefusal
-    from cogcli.core.files import FileRefused, read_regular
-
-    file = shown(settings, skill_id)["file"]
-    try:
-        return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode("utf-8", "replace")
-    except FileRefused as error:
-        raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
+    return text_of(settings, shown(settings, skill_id)["file"])
 
 
 def _row(skill: Skill) -> dict[str, Any]:
@@ -115,25 +106,6 @@ def _row(skill: Skill) -> dict[str, Any]:
         "name": skill.name,
         "description": " ".join(skill.description.split()),
         "file": skill.file,
-    }
-
-
-def _layer(settings: Settings, file: str) -> str:
-    path = os.path.realpath(os.path.join(settings.base, file))
-    inside = [layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)]
-    return inside[-1].name if inside else ""
-
-
-def _fields(fields: Fields) -> dict[str, Any]:
-    return {
-        name: {
-            "type": field.type,
-            "required": field.required,
-            "default": field.default,
-            "enum": field.enum,
-            "description": field.description,
-        }
-        for name, field in fields.items()
     }
 
 

@@ -13,8 +13,9 @@ cogcli {__version__}: run declared skills under governance, and see what each ru
 
 Run      run  resume  rerun  replay       run, continue, repeat, re-check
 Inspect  trace  state  ls  diff  verify   what happened, is it unaltered?
-Author   skills  graph  validate  schema  find, draw, check, editors
-Check    doctor  openapi  services        is all ready? do bindings work?
+Author   skills  capabilities  bindings  services    ls, show, search, explain
+         graph  validate  schema          draw, check, editors
+Check    doctor  openapi                  is all ready? do bindings work?
 Manage   gc  config  serve  explain  help  clear away, settings, clients, codes
 Options  -C DIR  --registry DIR  --runs-dir DIR  --json  --color WHEN  -q  -v
          --debug  --version  -h

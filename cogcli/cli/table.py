@@ -162,6 +162,80 @@ RERUN_FLAGS = frozenset(
 HEADER = Flag("--header", "piped tables begin with a header line", group="Output")
 _FORMAT = _choice("--format", "WORD", LIST_FORMATS, "text, jsonl, tsv, csv, md", "Output", default="text")
 
+
+def _inventory(kind: str, what: str, example: str, domain: str, word: str) -> tuple[Command, ...]:
+    """`ls`, `show` and `search` of one kind of spec."""
+    return (
+        Command(
+            f"{kind} ls",
+            f"{kind}: {what}",
+            flags=(
+                _text("--domain", "WORD", "only of this domain"),
+                _text("--channel", "WORD", "only of this channel"),
+                Flag("--usable", "only what can be called here"),
+                _FORMAT,
+                HEADER,
+            ),
+            examples=(
+                (f"cogcli {kind} ls", "all"),
+                (f"cogcli {kind} ls --domain {domain} --usable", "some"),
+                (f"cogcli {kind} ls --format jsonl", "for scripts"),
+            ),
+            exits=(0, 2, 3),
+        ),
+        Command(
+            f"{kind} show",
+            "one in full, its layer and what it replaces",
+            arguments="ID",
+            least=1,
+            most=1,
+            flags=(Flag("--source", "the file itself"),),
+            examples=(
+                (f"cogcli {kind} show {example}", "what it says"),
+                (f"cogcli {kind} show {example} --source", "its file"),
+                (f"cogcli {kind} show {example} --json | jq .spec", "for scripts"),
+            ),
+            exits=(0, 2, 3),
+        ),
+        Command(
+            f"{kind} search",
+            f"find {kind} by words",
+            arguments="TEXT",
+            least=1,
+            most=100,
+            flags=(
+                Flag(
+                    "--limit", "at most so many", kind=INTEGER, metavar="N", default="10", least=1, most=10**9
+                ),
+                _FORMAT,
+                HEADER,
+            ),
+            examples=(
+                (f"cogcli {kind} search {word}", "by a word"),
+                (f"cogcli {kind} search {domain} {word} --limit 3", "by several"),
+                (f"cogcli {kind} search {word} --format jsonl", "for scripts"),
+            ),
+            exits=(0, 2, 3),
+        ),
+    )
+
+
+def _explain(kind: str, argument: str, summary: str, example: str) -> Command:
+    return Command(
+        f"{kind} explain",
+        summary,
+        arguments=argument,
+        least=1,
+        most=1,
+        examples=(
+            (f"cogcli {kind} explain {example}", "in words"),
+            (f"cogcli {kind} explain {example} --json | jq .explanation", "for scripts"),
+            (f"cogcli {kind} ls --usable", "which can be called here?"),
+        ),
+        exits=(0, 2, 3, 4),
+    )
+
+
 COMMANDS: tuple[Command, ...] = (
     Command(
         "run",
@@ -491,6 +565,27 @@ COMMANDS: tuple[Command, ...] = (
         ),
         exits=(0, 2, 3),
     ),
+    _explain("skills", "ID", "what a skill's capabilities are called through, and what is missing", "text.summarize"),
+    *_inventory("capabilities", "contracts", "text.content.summarize", "text", "summary"),
+    _explain("capabilities", "ID", "which binding is chosen for a capability, and why", "text.content.summarize"),
+    *_inventory("bindings", "ways to fulfil capabilities", "python_text_content_summarize_lead", "text", "summarize"),
+    _explain("bindings", "CAP", "which binding is chosen for a capability, and why no other", "text.content.summarize"),
+    Command(
+        "bindings activate",
+        "choose a binding for this host, once it passes all checks",
+        arguments="CAP BINDING",
+        least=2,
+        most=2,
+        examples=(
+            ("cogcli bindings activate text.keyword.extract python_text_keyword_extract_stems", "this one from now on"),
+            ("cogcli bindings explain text.keyword.extract", "what can be chosen?"),
+            ("cogcli bindings activate web.page.extract python_web_page_extract --json", "for scripts"),
+        ),
+        exits=(0, 2, 3),
+    ),
+    *_inventory("services", "what does the work", "official_text", "text", "csv"),
+    _explain("services", "ID", "what is called through a service, and what keeps it from being called",
+             "official_text"),
     Command(
         "services refresh",
         "a server's tools against those agreed to; 1 if they differ",

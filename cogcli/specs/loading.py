@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.errors import SkillNotFoundError
+from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
 from cogcli.specs.assembly import Assembly
 from cogcli.specs.host_layout import is_host_root, layout_of
 from cogcli.specs.layers import Layer, distinct
@@ -45,7 +45,25 @@ class Registry:
         assembly = Assembly(layouts, self._reader())
         if not assembly.exists("skill", skill_id):
             raise self._not_found(skill_id)
-        for capability in _closure(assembly, skill_id):
+        return self._reached(assembly, layouts, _closure(assembly, skill_id))
+
+    def about(self, name: str) -> Catalog:
+        """What one capability needs, given by id or alias: gates, all their bindings and services.
+
+        Raises CapabilityNotFoundError if no layer has a file for it. A file with errors is in `broken`.
+        """
+        layouts = self._layouts()
+        assembly = Assembly(layouts, self._reader())
+        if not assembly.exists("capability", assembly.canonical(name)):
+            hint = suggestion(name, self.ids("capability"))
+            raise CapabilityNotFoundError("capability.not-found", f"no capability `{name}`", hint=hint)
+        return self._reached(assembly, layouts, _with_gates(assembly, [name]))
+
+    def _reached(
+        self, assembly: Assembly, layouts: list[Layout], capabilities: Iterable[Capability]
+    ) -> Catalog:
+        """The capabilities with their bindings and services, and what chooses among them."""
+        for capability in capabilities:
             names = (
                 capability.id,
                 *(a for a in capability.aliases if assembly.aliases.get(a) == capability.id),
@@ -158,6 +176,12 @@ def _closure(assembly: Assembly, skill_id: str) -> Iterator[Capability]:
             if skill:
                 skills += skills_of(skill)
                 capabilities += capabilities_of(skill)
+    yield from _with_gates(assembly, capabilities)
+
+
+def _with_gates(assembly: Assembly, capabilities: list[str]) -> Iterator[Capability]:
+    """These capabilities and the gates they need, each once."""
+    seen: set[str] = set()
     while capabilities:
         capability = assembly.add_capability(capabilities.pop())
         if capability and capability.id not in seen:

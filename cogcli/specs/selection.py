@@ -106,27 +106,58 @@ def named(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Se
 
     Raises BindingResolutionError `binding.none` or `binding.ambiguous`.
     """
+    return _selected(catalog, capability_id, options, [])
+
+
+class Explanation(NamedTuple):
+    """How a choice went: every rule that was asked, and what came of it; one of the last two is None."""
+
+    capability_id: str
+    considered: tuple[Considered, ...]
+    selection: Selection | None
+    error: BindingResolutionError | None
+
+
+def explained(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Explanation:
+    """What `select` does, told in any case; a selection that names nothing usable stands beside its error."""
+    considered: list[Considered] = []
+    found: Selection | None = None
+    try:
+        found = _selected(catalog, capability_id, options, considered)
+        select(catalog, capability_id, options)
+    except BindingResolutionError as error:
+        return Explanation(error.capability_id or capability_id, tuple(considered), found, error)
+    return Explanation(found.capability_id, found.considered, found, None)
+
+
+def _selected(
+    catalog: Catalog, capability_id: str, options: SelectionOptions, considered: list[Considered]
+) -> Selection:
+    """What the rules name; every rule asked is added to `considered`, whatever comes of it."""
     capability = catalog.capability(capability_id)
     id = capability.id if capability else capability_id
-    source, primary, considered = _named(catalog, id, options)
+    source, primary = _named(catalog, id, options, considered)
     chain = _chain(catalog, id, primary, options, explicit=source in BY_NAME)
     return Selection(
         id, source, primary, required_conformance(capability, options), tuple(considered), tuple(chain)
     )
 
 
-def _named(catalog: Catalog, id: str, options: SelectionOptions) -> tuple[str, str, list[Considered]]:
-    """The deciding rule, the binding it names, and all rules asked on the way."""
+def _named(
+    catalog: Catalog, id: str, options: SelectionOptions, considered: list[Considered]
+) -> tuple[str, str]:
+    """The deciding rule and the binding it names."""
     asked = [id, *(alias for alias, target in catalog.aliases.items() if target == id)]
     flag = next((options.binds[name] for name in asked if name in options.binds), None)
     if flag is not None:
-        return "flag", flag, [Considered("flag", flag, True, "named on the command line")]
-    considered = [Considered("flag", None, False, "not given")]
+        considered.append(Considered("flag", flag, True, "named on the command line"))
+        return "flag", flag
+    considered.append(Considered("flag", None, False, "not given"))
     _require_readable(catalog, id)
     active = catalog.host.active.get(id)
     if active is not None:
         considered.append(Considered("active", active.binding, True, f"named in {active.file}"))
-        return "active", active.binding, considered
+        return "active", active.binding
     considered.append(Considered("active", None, False, "names none"))
     override = catalog.host.overrides.get(id)
     if override is None:
@@ -135,13 +166,14 @@ def _named(catalog: Catalog, id: str, options: SelectionOptions) -> tuple[str, s
         found = _overridden(catalog, id, override, options)
         considered.append(found)
         if found.chosen and found.binding_id is not None:
-            return "override", found.binding_id, considered
+            return "override", found.binding_id
     policy = catalog.defaults.bindings.get(id)
     if policy is not None:
         file = catalog.defaults.files.get(id, "")
-        return "policy", policy, [*considered, Considered("policy", policy, True, f"named in {file}")]
+        considered.append(Considered("policy", policy, True, f"named in {file}"))
+        return "policy", policy
     considered.append(Considered("policy", None, False, "names none"))
-    return _only(catalog, id, considered)
+    return "only", _only(catalog, id, considered)
 
 
 def _require_readable(catalog: Catalog, id: str) -> None:
@@ -185,10 +217,12 @@ def binding_on(catalog: Catalog, id: str, service: str) -> str | None:
     return fitting[0].id if fitting else None
 
 
-def _only(catalog: Catalog, id: str, considered: list[Considered]) -> tuple[str, str, list[Considered]]:
+def _only(catalog: Catalog, id: str, considered: list[Considered]) -> str:
+    """The only binding that is no candidate. Raises BindingResolutionError `binding.none`, `binding.ambiguous`."""
     all_ids = catalog.bindings_of.get(id, ())
     ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
     if not ids:
+        considered.append(Considered("only", None, False, "there is none"))
         hint = "add one in bindings/CHANNEL/" + id
         if all_ids:
             hint = (
@@ -196,10 +230,12 @@ def _only(catalog: Catalog, id: str, considered: list[Considered]) -> tuple[str,
             )
         raise _error("binding.none", id, f"capability `{id}`: no binding", hint)
     if len(ids) > 1:
+        considered.append(Considered("only", None, False, f"there are {len(ids)}: {', '.join(ids)}"))
         message = f"capability `{id}`: {len(ids)} bindings and no rule names one: {', '.join(ids)}"
         hint = f"name one: --bind {id}={ids[0]}, or cogcli bindings activate {id} {ids[0]}"
         raise _error("binding.ambiguous", id, message, hint)
-    return "only", ids[0], [*considered, Considered("only", ids[0], True, "the only one")]
+    considered.append(Considered("only", ids[0], True, "the only one"))
+    return ids[0]
 
 
 def _chain(

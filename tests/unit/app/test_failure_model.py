@@ -35,7 +35,6 @@ ALSO: dict[type[CogcliError], tuple[type[CogcliError], ...]] = {
 """Other classes with the codes of a row: the same asked on the command line, and the cause inside."""
 
 COMING = {
-    "capability.not-found": "commands that show a capability",
     "output.exists": "commands with `-o`",
 }
 """Codes whose meaning is fixed before anything gives them."""

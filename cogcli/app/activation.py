@@ -1,0 +1,156 @@
+"""Choosing a binding for this host: `active_bindings.json` is written, but only when what it will say can be called."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.app.choices import told_of
+from cogcli.app.registry import opened, options
+from cogcli.core.errors import ENVIRONMENT, EnvironmentRefusal
+from cogcli.specs.host_layout import ACTIVE_FILE
+from cogcli.specs.layers import HOST_FOLDER
+from cogcli.specs.overlay import Active
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.app.settings import Settings
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.eligibility import SelectionOptions
+
+_LIMIT = 256 * 1024
+_WHOLE_FILES = ("active:", "overrides:", "services:")
+"""How the names of host files begin among what is broken."""
+
+
+class Activated(NamedTuple):
+    """What is chosen now: the file that says it, whether it had to be written, and what was called before."""
+
+    file: str
+    written: bool
+    capability_id: str
+    binding_id: str
+    before: str | None
+    candidate: bool
+
+
+def activate(settings: Settings, capability: str, binding: str) -> Activated:
+    """Make a binding the active one of a capability, given by id or alias. Nothing is written where a check fails.
+
+    Raises EnvironmentRefusal `project.none`, `env.disk`; CapabilityNotFoundError; BindingResolutionError where the
+    binding is unknown or cannot be called; ProblemsFound with what is wrong with it or with the file.
+    """
+    from cogcli.specs.selection import CANDIDATE
+
+    if settings.project is None:
+        raise EnvironmentRefusal(
+            "project.none",
+            "there is no project here to choose a binding for",
+            expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
+            hint="start in a project with -C DIR",
+        )
+    catalog = opened(settings).about(capability)
+    id = catalog.aliases.get(capability, capability)
+    path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
+    before = told_of(catalog, id, options(settings)).body
+    _require_sound(catalog, id, Active(binding, settings.shown(path), id), options(settings))
+    aliases = [alias for alias, target in catalog.aliases.items() if target == id]
+    written = _written(path, id, aliases, binding)
+    chain = before["chain"] if before["usable"] else ()
+    return Activated(
+        settings.shown(path),
+        written,
+        id,
+        binding,
+        next((link["binding_id"] for link in chain if link["eligible"]), None),
+        catalog.bindings[binding].channel == CANDIDATE,
+    )
+
+
+def _require_sound(catalog: Catalog, capability: str, active: Active, given: SelectionOptions) -> None:
+    """Raise for a file of the host that cannot be read, for a binding that could not be called if it were active, and
+    for all that is wrong with it, its fallbacks and their services."""
+    from cogcli.specs.checks import check
+    from cogcli.specs.problems import ProblemsFound
+    from cogcli.specs.selection import select
+
+    unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
+    if unreadable:
+        raise ProblemsFound([p for p in catalog.problems if p.file in unreadable], ENVIRONMENT)
+    active_then = {**catalog.host.active, capability: active}
+    then = replace(catalog, host=replace(catalog.host, active=active_then))
+    called = set()
+    for link in select(then, capability, given).chain:
+        binding, service = catalog.bindings.get(link.binding_id), catalog.services.get(link.service_id or "")
+        called |= {spec.file for spec in (binding, service) if spec}
+    found = [
+        problem
+        for problem in check(then, options=given)
+        if problem.severity == "E" or (problem.severity == "R" and problem.file in called)
+    ]
+    if found:
+        raise ProblemsFound(found, ENVIRONMENT)
+
+
+def _written(path: str, capability: str, aliases: list[str], binding: str) -> bool:
+    """Write the choice into the file, beside what else it says; whether that was needed."""
+    from cogcli.core.files import write_atomic
+
+    folder = os.path.dirname(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with _alone(folder):
+            chosen, mode = _read(path)
+            if chosen.get(capability) == binding and not chosen.keys() & set(aliases):
+                return False
+            kept = {name: value for name, value in chosen.items() if name not in aliases}
+            write_atomic(path, _text({**kept, capability: binding}), mode=mode)
+    except OSError as error:
+        raise EnvironmentRefusal(
+            "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
+        ) from error
+    return True
+
+
+def _read(path: str) -> tuple[dict[str, Any], int]:
+    """What the file says, authors' own `x-` keys included, and its mode. Its problems have been told before."""
+    from cogcli.core.files import FileRefused, read_regular
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    try:
+        chosen = loads(read_regular(path, limit=_LIMIT))
+        mode = os.stat(path).st_mode & 0o777
+    except FileRefused as refused:
+        if refused.reason == "missing":
+            return {}, 0o644
+        raise EnvironmentRefusal("env.disk", f"{path} {refused.message}") from refused
+    except JsonRefused as refused:
+        raise EnvironmentRefusal("specs.invalid", f"{path}: {refused}") from refused
+    if not isinstance(chosen, dict):
+        raise EnvironmentRefusal("specs.invalid", f"{path}: expected an object", hint="write {}")
+    return chosen, mode
+
+
+def _text(chosen: dict[str, Any]) -> bytes:
+    import orjson
+
+    return orjson.dumps(chosen, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Of two who choose at once one waits for the other, so that neither choice is lost."""
+    try:
+        import fcntl
+    except ImportError:  # there the file is still replaced as a whole
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,135 @@
+"""`explain` of `bindings`, `capabilities`, `services` and `skills`: what is chosen, what is not, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.display import cells, cut, padded, visible
+from cogcli.core.errors import OK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cogcli.app.choices import Told
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+
+_STYLES: Final = {"chosen": "green", "unusable": "red"}
+_STATE: Final = len("not named")
+
+
+def execute(context: Context) -> int:
+    """Answer with the explanation; where nothing can be called, its reason is this command's error."""
+    from cogcli.app import choices
+
+    given = context.arguments
+    kind = given.command.name.split()[0] if given.command else ""
+    explain: dict[str, tuple[Callable[..., Told], Callable[[dict[str, Any]], Iterator[Line]]]] = {
+        "skills": (choices.of_skill, _skill),
+        "services": (choices.of_service, _service),
+    }
+    ask, lines = explain.get(kind, (choices.of_capability, _capability))
+    told = ask(context.settings, given.words[0])
+    context.own["explanation"] = told.body
+    if not context.json:
+        width = context.screen.out.width
+        context.screen.answer_lines([_fitting(line, width) for line in lines(told.body)])
+    if told.error:
+        raise told.error
+    return OK
+
+
+def _fitting(line: Line, width: int | None) -> Line:
+    """A line that ends where the terminal does."""
+    if width is None:
+        return line
+    kept: Line = []
+    for text, style in line:
+        if width <= 0:
+            break
+        kept.append((cut(text, width), style))
+        width -= cells(text)
+    return kept
+
+
+def _capability(body: dict[str, Any]) -> Iterator[Line]:
+    yield _head(body)
+    yield _row("conformance", f"at least {body['required_conformance_profile']}")
+    yield _row("from", f"{body['layer']}  {body['file']}")
+    yield from _replaced(body["shadows"])
+    yield [("rules", "bold")]
+    yield from _rules(body["considered"])
+    yield [("bindings", "bold")]
+    yield from _bindings(body["bindings"])
+
+
+def _head(body: dict[str, Any]) -> Line:
+    """The capability and what is called for it."""
+    chosen = [row["binding_id"] for row in body["bindings"] if row["state"] == "chosen"]
+    if not chosen:
+        return [(visible(body["capability_id"]), "bold"), (" → ", "dim"), ("nothing", "red")]
+    source = body["selection_source"]
+    return [
+        (visible(body["capability_id"]), "bold"),
+        (" → ", "dim"),
+        (visible(chosen[0]), "green"),
+        (f"  by rule `{source}`", ""),
+    ]
+
+
+def _row(name: str, text: str) -> Line:
+    return [(f"{name:<11}  ", "dim"), (visible(text), "")]
+
+
+def _replaced(shadows: list[dict[str, str]], indent: str = "") -> Iterator[Line]:
+    for shadow in shadows:
+        yield [(f"{indent}{'replaces':<11}  ", "dim"), (visible(f"{shadow['layer']}  {shadow['file']}"), "")]
+
+
+def _rules(considered: list[dict[str, Any]]) -> Iterator[Line]:
+    from cogcli.specs.selection import RULES
+
+    asked = {row["rule"]: row for row in considered}
+    size = max([0, *(cells(row["binding_id"]) for row in considered if row["binding_id"])])
+    for rule in RULES:
+        row = asked.get(rule, {"binding_id": None, "reason": "not asked", "chosen": False})
+        text = f"{padded(row['binding_id'] or '', size)}  {row['reason']}"
+        yield [(f"  {rule:<9}  ", ""), (visible(text).rstrip(), "" if row["chosen"] else "dim")]
+
+
+def _bindings(rows: list[dict[str, Any]]) -> Iterator[Line]:
+    size = max([0, *(cells(row["binding_id"]) for row in rows)])
+    indent = " " * (2 + _STATE + 2)
+    for row in rows:
+        yield [
+            (f"  {row['state']:<{_STATE}}  ", _STYLES.get(row["state"], "dim")),
+            (visible(f"{padded(row['binding_id'], size)}  {row['reason']}"), ""),
+        ]
+        if "layer" not in row:
+            yield from [[(indent, ""), (visible(row["file"]), "dim")]] if row["file"] else []
+            continue
+        where = f"{row['protocol']}:{row['service_id']}  {row['conformance_profile']}"
+        yield [(indent, ""), (visible(f"{where}  {row['layer']}  {row['file']}"), "dim")]
+        yield from _replaced(row["shadows"], indent)
+        yield from _replaced(row["service_shadows"], f"{indent}service ")
+
+
+def _skill(body: dict[str, Any]) -> Iterator[Line]:
+    yield [(visible(body["skill_id"]), "bold")]
+    if body["file"]:
+        yield _row("from", f"{body['layer'] or 'broken'}  {body['file']}")
+    yield from _replaced(body["shadows"])
+    for choice in body["capabilities"]:
+        yield _head(choice)
+        yield from _bindings([row for row in choice["bindings"] if row["state"] != "not named"])
+
+
+def _service(body: dict[str, Any]) -> Iterator[Line]:
+    yield [(visible(body["service_id"]), "bold"), ("" if body["trusted"] else "  not trusted", "red")]
+    yield _row("from", f"{body['layer']}  {body['file']}")
+    yield from _replaced(body["shadows"])
+    if not body["bindings"]:
+        yield _row("bindings", "none: nothing can call it")
+    for row in body["bindings"]:
+        yield [(visible(row["capability_id"]), "bold")]
+        yield from _bindings([{**row, "service_shadows": []}])

@@ -1,0 +1,56 @@
+"""`capabilities`, `bindings` and `services`: `ls` and `search`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cogcli.cli.listing import Column, show
+from cogcli.core.errors import OK
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+COLUMNS: Final = {
+    "capabilities": (Column("id"), Column("version"), Column("binding"), Column("description")),
+    "bindings": (
+        Column("id"),
+        Column("capability"),
+        Column("service"),
+        Column("protocol"),
+        Column("layer"),
+        Column("channel"),
+        Column("conformance"),
+    ),
+    "services": (
+        Column("id"),
+        Column("kind"),
+        Column("address"),
+        Column("layer"),
+        Column("channel"),
+        Column("description"),
+    ),
+}
+
+
+def execute(context: Context) -> int:
+    """List, or search by the words given."""
+    from cogcli.app.inventory import SINGULAR, listed, searched
+
+    given = context.arguments
+    kind = given.command.name.split()[0] if given.command else ""
+    if given.words:
+        rows = searched(context.settings, kind, given.words, given.integer("--limit", 10))
+    else:
+        rows = listed(
+            context.settings,
+            kind,
+            domain=given.text("--domain"),
+            channel=given.text("--channel"),
+            usable=given.on("--usable"),
+        )
+    context.own[kind] = rows
+    if not context.json:
+        show(context, COLUMNS[kind], rows)
+        if not rows and context.screen.err.tty and not context.screen.quiet:
+            context.screen.tell(f"no {SINGULAR[kind]} fits\n")
+    return OK

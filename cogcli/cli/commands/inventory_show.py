@@ -1,0 +1,94 @@
+"""`capabilities show`, `bindings show`, `services show`: one spec in full, or its file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.display import cells, cut, padded, visible, visible_block
+from cogcli.core.errors import OK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.cli.context import Context
+    from cogcli.report.spans import Line
+
+_ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
+"""What is told in lines of its own."""
+
+
+def execute(context: Context) -> int:
+    """Show the spec, or its file."""
+    from cogcli.app.inventory import shown, source
+
+    given = context.arguments
+    kind, id = given.command.name.split()[0] if given.command else "", given.words[0]
+    if given.on("--source") and not context.json:
+        context.screen.answer(visible_block(source(context.settings, kind, id)))
+        return OK
+    spec = shown(context.settings, kind, id)
+    context.own["spec"] = spec
+    if given.on("--source"):
+        context.own["source"] = source(context.settings, kind, id)
+    if not context.json:
+        context.screen.answer_lines(list(_lines(kind, spec, context.screen.out.width)))
+    return OK
+
+
+def _lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[Line]:
+    head = f"{spec['id']} {spec.get('version', '')}".rstrip()
+    yield [(visible(head), "bold")]
+    if spec.get("description"):
+        yield [(_cut(visible(spec["description"]), width), "")]
+    plain = {k: v for k, v in spec.items() if k not in _ABOVE and not isinstance(v, dict) and _said(v)}
+    size = max([len("replaces"), *(cells(name) for name in plain)])
+    for name, value in plain.items():
+        yield [(f"{padded(name, size)}  ", "dim"), (_cut(visible(_text(value)), width, size + 2), "")]
+    for name, value in spec.items():
+        if isinstance(value, dict) and value:
+            yield [(name, "bold")]
+            inner = max(cells(key) for key in value)
+            for key, item in value.items():
+                text = f"  {padded(key, inner)}  {_text(item)}"
+                yield [(_cut(visible(text), width), "")]
+    yield [(f"{padded('from', size)}  ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")]
+    for shadow in spec["shadows"]:
+        text = visible(f"{shadow['layer']}  {shadow['file']}")
+        yield [(f"{padded('replaces', size)}  ", "dim"), (text, "")]
+    if kind != "services":
+        asked = spec["capability"] if kind == "bindings" else spec["id"]
+        yield [(f"{padded('why', size)}  ", "dim"), (visible(f"cogcli bindings explain {asked}"), "")]
+
+
+def _said(value: Any) -> bool:
+    """Whether a value says something: `false` does, nothing does not."""
+    return value is False or bool(value)
+
+
+def _text(value: Any) -> str:
+    from cogcli.cli.envelope import dumps
+
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    if isinstance(value, dict) and value.keys() >= {"type", "required", "default"}:
+        return _field(value)
+    return dumps(value)
+
+
+def _field(field: dict[str, Any]) -> str:
+    from cogcli.cli.envelope import dumps
+
+    parts = [f"{field['type']:<7}", "required" if field["required"] else "optional"]
+    if field["default"] is not None:
+        parts.append(f"default {dumps(field['default'])}")
+    if field["enum"]:
+        parts.append(f"one of {', '.join(map(str, field['enum']))}")
+    return "  ".join([" ".join(parts), " ".join((field["description"] or "").split())]).rstrip()
+
+
+def _cut(text: str, width: int | None, used: int = 0) -> str:
+    return text if width is None else cut(text, max(10, width - used))
