@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from cogcli.bindings.invokers.http_url import encoded, path_value, scalar, unfit
+from cogcli.bindings.invokers.http_url import encoded, json_bytes, path_value, scalar, unfit
 from cogcli.core.errors import RequestMappingError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.specs.openapi_document import Operation, Parameter
@@ -31,7 +29,7 @@ class Parts(NamedTuple):
 
     def body_bytes(self) -> bytes:
         """The body as it is sent."""
-        return orjson.dumps(self.body) if self.has_body else b""
+        return json_bytes(self.body, "the body") if self.has_body else b""
 
 
 def plain_parts(operation: str, method: str | None, payload: dict[str, Any]) -> Parts:

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 
 from cogcli.core.errors import RequestMappingError
-from cogcli.core.jsonvalue import kind_of
+from cogcli.core.jsonvalue import NotJson, admitted, kind_of
 from cogcli.specs.operation_path import filled
 
 _DOTS: Final = (".", "..")
@@ -50,18 +50,31 @@ def path_value(value: Any, name: str) -> str:
 
 def encoded(value: Any, name: str) -> str:
     """One scalar, percent-encoded whole, slashes too."""
-    return quote(scalar(value, name), safe="")
+    try:
+        return quote(scalar(value, name), safe="")
+    except UnicodeEncodeError as error:
+        raise unfit(f"`{name}` holds a lone surrogate") from error
 
 
 def scalar(value: Any, name: str) -> str:
     """The text of a scalar as a request writes it outside of bodies. Raises RequestMappingError `request.value`."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool | int | float):
-        return orjson.dumps(value).decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value) if isinstance(value, int) else json_bytes(value, name).decode()
     raise unfit(f"`{name}` is {kind_of(value)}, expected text, a number or a boolean")
 
 
 def unfit(text: str) -> RequestMappingError:
     """The error of a value that its place in the request cannot hold."""
     return RequestMappingError("request.value", text, left=False)
+
+
+def json_bytes(value: Any, name: str) -> bytes:
+    """A JSON value as it is sent. Raises RequestMappingError `request.value` for what JSON cannot hold."""
+    try:
+        return orjson.dumps(admitted(value))
+    except NotJson as error:
+        raise unfit(f"{name} is no JSON: {error}") from error

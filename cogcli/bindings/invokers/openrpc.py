@@ -11,12 +11,11 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from cogcli.bindings import headers
 from cogcli.bindings.invokers import http_body
 from cogcli.bindings.invokers.base import InvocationResponse
 from cogcli.bindings.invokers.http_failures import failure, quoted
+from cogcli.bindings.invokers.http_url import json_bytes
 from cogcli.bindings.invokers.http_wire import Sent, Wire, reply_cap
 from cogcli.bindings.invokers.rpc_reply import is_error, result_of
 from cogcli.bindings.usage import told_by
@@ -71,7 +70,9 @@ class OpenRpc:
         ours = headers.own(request, accept=_JSON, content_type=_JSON)
         settings = request.service.settings
         url = settings.get("url") or settings["base_url"]
-        return Sent("POST", url, headers.merged(request, self._secrets, ours, {}), orjson.dumps(call), call)
+        return Sent(
+            "POST", url, headers.merged(request, self._secrets, ours, {}), json_bytes(call, "the call"), call
+        )
 
     def _body(
         self, request: InvocationRequest, reply: HttpReply, id: int | None, value: Any, refused: str | None

@@ -331,3 +331,11 @@ def test_the_cap_on_requests_holds(server: RawServer, call: Caller) -> None:
     assert server.requests == []
     call("a", {"t": "x" * 92}, max_request_bytes=100)
     assert len(sent(server).body) == 100
+
+
+@pytest.mark.parametrize("value", ["\ud800", float("nan"), float("inf"), 2**64])
+def test_what_json_cannot_hold_is_not_sent(server: RawServer, call: Caller, value: Any) -> None:
+    assert call.failure("a", {"t": value}).code == "request.value"
+    if not isinstance(value, int):
+        assert call.failure("a", {"t": value}, method="GET").code == "request.value"
+    assert server.requests == []
