@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from cogcli.verification.lines import Line, Lines
     from cogcli.verification.verdict import Verdict
 
-_AT_ONCE = 4
+_AT_ONCE = 8
 
 
 def invoker_lines(protocol: str) -> Lines:
     """The rules of one protocol. Raises UsageError where nothing speaks it."""
     from cogcli.bindings.invokers.registry import INVOKERS
-    from cogcli.verification.openapi_lines import LINES
+    from cogcli.verification import mcp_lines, openapi_lines, openrpc_lines
 
-    known: dict[str, Lines] = {"openapi": LINES}
+    known = {"openapi": openapi_lines.LINES, "openrpc": openrpc_lines.LINES, "mcp": mcp_lines.LINES}
     spoken = [name for name in known if name in INVOKERS]
     if protocol not in spoken:
         raise UsageError("usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(spoken)}")

@@ -7,6 +7,8 @@ the table promises. A canary is among the secrets of every call and echoed by ev
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +21,7 @@ from cogcli.governance.approvals import Answered, Asked
 from cogcli.verification.bench import CAPABILITY, SKILL, STEP, Bench, Ran, Wire
 from cogcli.verification.lines import Line, Lines, Wrong, require, require_error
 from cogcli.verification.loopback import Answering, Loopback, Reply, Seen, json_reply
+from cogcli.verification.mcp_lines import SERVER, require_sdk
 
 CANARY: Final = "canary-4f9d1c7e2b"
 UNSPOKEN: Final = "morse"
@@ -32,14 +35,14 @@ _JSON: Final = "application/json"
 class Row(NamedTuple):
     """How a code is brought about: members of the call, and how the server answers, which always tells the canary.
 
-    `setting` is entered around each run and may add members to the call.
+    `setting` is made for each run and entered around it; it may add members to the call.
     """
 
     code: str
     rule: str
     wire: Mapping[str, Any] = {}
     answering: Answering | None = None
-    setting: Callable[[], Any] | None = None
+    setting: Callable[[Bench], Any] | None = None
 
 
 def lines() -> Lines:
@@ -105,7 +108,7 @@ def _run(bench: Bench, row: Row, **more: Any) -> Ran:
     with ExitStack() as stack:
         given: dict[str, Any] = {**_COMMON, **row.wire, **more}
         if row.setting is not None:
-            given |= stack.enter_context(row.setting()) or {}
+            given |= stack.enter_context(row.setting(bench)) or {}
         if "url" not in given:
             given["url"] = stack.enter_context(Loopback(row.answering or _fine)).url
         return bench.run(Wire(**given))
@@ -144,7 +147,7 @@ _COMMON: Final[dict[str, Any]] = {
 
 
 @contextmanager
-def _refusing() -> Iterator[dict[str, Any]]:
+def _refusing(bench: Bench) -> Iterator[dict[str, Any]]:
     """A port that nobody listens at."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -183,13 +186,13 @@ def _speaking(answer: bytes) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _plain_for_tls() -> Iterator[dict[str, Any]]:
+def _plain_for_tls(bench: Bench) -> Iterator[dict[str, Any]]:
     with Loopback(_fine) as server:
         yield {"url": server.url.replace("http:", "https:")}
 
 
 @contextmanager
-def _without_keyring() -> Iterator[None]:
+def _without_keyring(bench: Bench) -> Iterator[None]:
     """As on a machine where that extra is not installed."""
     before = sys.modules.get("keyring")
     sys.modules["keyring"] = None  # type: ignore[assignment]
@@ -202,11 +205,66 @@ def _without_keyring() -> Iterator[None]:
             sys.modules["keyring"] = before
 
 
+_FUNCTIONS: Final = """
+import os
+
+def fails(text): raise ValueError("no luck")
+def leaves(text): raise SystemExit(3)
+def dies(text): os._exit(3)
+def odd(text): return {"r": object()}
+"""
+
+
+def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
+    """A function of a module that is not ours."""
+
+    @contextmanager
+    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
+        with open(os.path.join(bench.directory, "bench_functions.py"), "w", encoding="utf-8") as file:
+            file.write(_FUNCTIONS)
+        service = {"module": "bench_functions", "isolation": isolation}
+        yield {**_PYTHON, "operation": name, "root": bench.directory, "service": service}
+
+    return setting
+
+
+def _tool(name: str, *options: str, command: str = sys.executable, **wire: Any) -> Callable[[Bench], Any]:
+    """A tool of the server that stands in."""
+
+    @contextmanager
+    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
+        require_sdk()
+        service = {"command": command, "args": ["-S", SERVER, *options]}
+        environ = {"PATH": os.defpath, "HOME": bench.directory}
+        yield {
+            "operation": name,
+            "root": bench.directory,
+            "service": service,
+            "environ": environ,
+            "url": "",
+            **wire,
+        }
+
+    return setting
+
+
+def _rpc(code: int, status: int = 200) -> Answering:
+    """A JSON-RPC error."""
+
+    def answering(seen: Seen) -> Reply:
+        error = {"code": code, "message": f"no, {CANARY}"}
+        return json_reply({"jsonrpc": "2.0", "id": json.loads(seen.body)["id"], "error": error}, status)
+
+    return answering
+
+
 def _approved(*, granted: bool) -> Answered:
     asked = Asked("ap_verify", CAPABILITY, STEP, "sha256:other", "sha256:other", "2999-01-01T00:00:00Z")
     return Answered(asked, granted, "verify", "", "2000-01-01T00:00:00Z")
 
 
+_RPC: Final = {"protocol": "openrpc"}
+_MCP: Final = {"protocol": "mcp"}
 _PYTHON: Final[dict[str, Any]] = {
     "url": "",
     "protocol": "pythoncall",
@@ -217,11 +275,11 @@ _PYTHON: Final[dict[str, Any]] = {
 }
 
 
-def _gate(answer: dict[str, Any]) -> Callable[[], Any]:
+def _gate(answer: dict[str, Any]) -> Callable[[Bench], Any]:
     """A gate that gives this answer."""
 
     @contextmanager
-    def setting() -> Iterator[dict[str, Any]]:
+    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
         with Loopback(lambda seen: json_reply(answer)) as server:
             yield {"gate": server.url}
 
@@ -284,16 +342,22 @@ _ROWS: Final[tuple[Row, ...]] = (
     Row("response.not-json", "key twice", {}, _says(_JSON, b'{"ok": 1, "ok": 2}')),
     Row("response.not-json", "depth", {}, _says(_JSON, b"[" * 200 + b"]" * 200)),
     Row("response.not-json", "encoding", {}, _says(_JSON, b'"\xff"')),
+    Row("response.not-json", "function", _PYTHON, None, _function("odd", "thread")),
+    Row("response.size", "frame", _MCP, None, _tool("huge")),
     Row("response.size", "", {"metadata": {"max_response_bytes": 20}}),
     # protocol routing
     Row("protocol.unsupported", "", {"protocol": UNSPOKEN}),
     # unreachable
     Row("call.transport", "refused", {}, None, _refusing),
-    Row("call.transport", "reset", {}, None, lambda: _speaking(b"")),
-    Row("call.transport", "malformed", {}, None, lambda: _speaking(b"HELLO THERE\r\n\r\n")),
-    Row("call.transport", "cut", {}, None, lambda: _speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")),
+    Row("call.transport", "reset", {}, None, lambda bench: _speaking(b"")),
+    Row("call.transport", "malformed", {}, None, lambda bench: _speaking(b"HELLO THERE\r\n\r\n")),
+    Row("call.transport", "cut", {}, None, lambda bench: _speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")),
     Row("call.transport", "TLS", {}, None, _plain_for_tls),
+    Row("call.transport", "worker died", _PYTHON, None, _function("dies", "process")),
+    Row("call.transport", "program", _MCP, None, _tool("echo", command="no-such-program-of-the-bench")),
+    Row("call.transport", "server died", _MCP, None, _tool("dies")),
     # late
+    Row("call.timeout", "silent server", _MCP, None, _tool("echo", "silent", metadata={"timeout_seconds": _SHORT})),
     Row("call.timeout", "", {"metadata": {"timeout_seconds": _SHORT}}, _slow),
     # A step's limit bounds its own retries, too: who retries after it is the step around.
     Row("step.timeout", "", {"nested": {"timeout_seconds": _SHORT}}, _slow),
@@ -301,8 +365,16 @@ _ROWS: Final[tuple[Row, ...]] = (
     # refused or failed by the service
     *(Row("call.overloaded", str(n), {}, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
     Row("call.server-error", "500", {}, _status(500)),
-    Row("call.server-error", "exception", {**_PYTHON, "operation": "split_sections", "request": {"text": "input.a"}}),
+    Row("call.server-error", "exception", _PYTHON, None, _function("fails", "thread")),
+    Row("call.server-error", "SystemExit", _PYTHON, None, _function("leaves", "thread")),
+    Row("call.server-error", "RPC -32603", _RPC, _rpc(-32603)),
+    Row("call.server-error", "RPC -32000", _RPC, _rpc(-32000, 500)),
+    Row("call.server-error", "RPC malformed", _RPC, _says(_JSON, b"[]")),
+    Row("call.server-error", "tool", _MCP, None, _tool("refuses")),
     *(Row("call.rejected", str(n), {}, _status(n)) for n in (400, 401, 404, 409, 422)),
+    Row("call.rejected", "RPC -32602", _RPC, _rpc(-32602, 503)),
+    Row("call.rejected", "tool", _MCP, None, _tool("fails")),
+    Row("call.rejected", "unknown tool", _MCP, None, _tool("no_such_tool")),
     Row("call.rejected", "redirect", {}, _status(302, {"Location": "http://127.0.0.1:9/"})),
     Row("effect.in-doubt", "", {"effect": "effect", "metadata": {"timeout_seconds": _SHORT}}, _slow),
     # output mapping

@@ -8,11 +8,12 @@ import pytest
 
 from cogcli.app import start_rows
 from cogcli.bindings import execute
+from cogcli.bindings.invokers import mcp_pins, rpc_reply
 from cogcli.bindings.invokers.registry import INVOKERS
 from cogcli.core.errors import FAILURES, OverloadedError, TransportError
 from cogcli.core.redact import Redactor
 from cogcli.engine import call, invocation
-from cogcli.verification import error_rows
+from cogcli.verification import error_rows, mcp_lines, openrpc_lines
 from cogcli.verification.bench import Bench
 from cogcli.verification.lines import Line, Lines, require, verdict_of
 from cogcli.verification.openapi_lines import LINES
@@ -93,3 +94,20 @@ def test_an_echoed_secret_on_disk_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
     assert provoked(error_rows.lines(), "call.rejected 400").status == PASSED
     monkeypatch.setattr(Redactor, "mask", lambda self, value: value)
     assert "files that hold the canary" in provoked(error_rows.lines(), "call.rejected 400").reason
+
+
+def test_ids_that_are_not_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = rpc_reply._fault
+
+    def blind(value: Any, id: int) -> str:
+        return real({**value, "id": id} if isinstance(value, dict) else value, id)
+
+    assert provoked(openrpc_lines.LINES, "id.match").status == PASSED
+    monkeypatch.setattr(rpc_reply, "_fault", blind)
+    assert provoked(openrpc_lines.LINES, "id.match").status == FAILED
+
+
+def test_a_changed_tool_that_is_not_refused_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert provoked(mcp_lines.LINES, "pin").status == PASSED
+    monkeypatch.setattr(mcp_pins.Pins, "require_same", lambda self, service, server, tool: None)
+    assert provoked(mcp_lines.LINES, "pin").status == FAILED

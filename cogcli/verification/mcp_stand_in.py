@@ -1,0 +1,103 @@
+"""An MCP server over stdio that behaves as its tools are named, well or badly. Run by its path, without any library.
+
+    python mcp_stand_in.py [silent | deaf] [FILE]
+
+`silent` never answers; `deaf` ignores a closed stdin and SIGTERM; FILE takes the ids of this process and its child.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+MODE = sys.argv[1] if len(sys.argv) > 1 else ""
+FILE = sys.argv[2] if len(sys.argv) > 2 else ""
+TOOLS = ("echo", "fails", "refuses", "nan", "twice", "huge", "noisy", "hangs", "dies", "breeds", "meta")
+
+
+def raw(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def say(id: Any, **members: Any) -> None:
+    raw(json.dumps({"jsonrpc": "2.0", "id": id, **members}).encode() + b"\n")
+
+
+def remember(pid: int) -> None:
+    if FILE:
+        with open(FILE, "a", encoding="utf-8") as file:
+            file.write(f"{pid}\n")
+
+
+def definition(name: str) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    return {"name": name, "description": os.environ.get("BENCH_SAYS", name), "inputSchema": schema}
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+def call(id: Any, name: str, params: dict[str, Any]) -> None:
+    given = params.get("arguments") or {}
+    if name == "echo":
+        say(id, result={**text("x"), "structuredContent": {"a": given.get("a")}})
+    elif name == "meta":
+        say(id, result={**text("x"), "structuredContent": params.get("_meta") or {}})
+    elif name == "fails":
+        say(id, result={**text("no luck"), "isError": True})
+    elif name == "refuses":
+        say(id, error={"code": -32603, "message": "broken inside"})
+    elif name == "nan":
+        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":NaN}}}\n' % id)
+    elif name == "twice":
+        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":1,"a":2}}}\n' % id)
+    elif name == "huge":
+        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":"' % id)
+        for _ in range(20):
+            raw(b"y" * 1_000_000)
+        raw(b'"}}\n')
+    elif name == "noisy":
+        raw(b"Loading model...\n\xff\xfe\n[1,2]\n{broken\n")
+        say(id, result=text("fine"))
+    elif name == "dies":
+        os._exit(3)
+    elif name == "breeds":
+        sleep = [sys.executable, "-S", "-c", "import time; time.sleep(3600)"]
+        remember(subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True).pid)  # noqa: S603
+        say(id, result=text("bred"))
+    elif name != "hangs":
+        say(id, error={"code": -32602, "message": "unknown tool"})
+
+
+def main() -> None:
+    remember(os.getpid())
+    if MODE == "silent":
+        time.sleep(3600)
+    if MODE == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for line in sys.stdin:
+        message = json.loads(line)
+        id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        if method == "initialize":
+            info = {"name": "bench", "version": "1"}
+            version = params["protocolVersion"]
+            say(id, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+        elif method == "tools/list":
+            say(id, result={"tools": [definition(name) for name in TOOLS]})
+        elif method == "tools/call":
+            call(id, params["name"], params)
+        elif id is not None and method is not None:
+            say(id, error={"code": -32601, "message": "unknown"})
+    if MODE == "deaf":
+        time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main()
