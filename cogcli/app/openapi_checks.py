@@ -8,7 +8,6 @@ import tempfile
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from cogcli.app import scenario_run
 from cogcli.core.errors import CogcliError, UsageError
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.openapi_document import OpenApiDocument, Operation
     from cogcli.specs.problems import Problem
     from cogcli.specs.service import Service
     from cogcli.verification.exchange import Exchange
+    from cogcli.verification.judging import Judge
     from cogcli.verification.loopback import Answering, Loopback
 
 REGISTRY: Final = "registry"
@@ -65,10 +64,11 @@ def place_of(settings: Settings, protocol: str, named: str | None) -> Place:
         if not os.path.isdir(directory):
             raise UsageError("input.file", f"`--scenarios-dir`: `{named}` is no directory", hint="name one")
         return Place(directory, True)
+    shipped = os.path.join(builtin_root(), directory_of(protocol))
     own = os.path.join(settings.project or settings.base, directory_of(protocol))
-    if files_in(own):
-        return Place(own, settings.project_trusted or settings.project is None)
-    return Place(os.path.join(builtin_root(), directory_of(protocol)), True)
+    if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
+        return Place(own, settings.project_trusted)
+    return Place(shipped, True)
 
 
 def scenarios_of(settings: Settings, place: Place, names: Sequence[str] | None) -> list[Scenario]:
@@ -182,7 +182,7 @@ class _Verifier:
         if static is not None and not static.passed:
             reason = f"{static.name}: {static.detail}"
             return Verdict(scenario.id, FAILED, (static,), reason, code=static.detail.partition(":")[0])
-        document, operation = _operation(binding, service)
+        judge = _judge(binding, service)
         with ExitStack() as stack:
             server = self._server(scenario, service)
             if server is not None:
@@ -197,8 +197,8 @@ class _Verifier:
             )
         exchange = _exchange(server, watched)
         checks = list(_service_check(scenario, service))
-        if document is not None and operation is not None:
-            checks += _wire_checks(exchange, document, operation, stage, result)
+        if judge is not None:
+            checks += _wire_checks(exchange, judge, result)
         checks.append(_outputs_check(scenario, result))
         return self._told(scenario, stage, service, result, checks, exchange)
 
@@ -243,6 +243,10 @@ class _Verifier:
         from cogcli.verification.scenario import LOOPBACK, MockServer
 
         mock = scenario.mock_server
+        if mock is not None and service.kind == "mcp":
+            raise _Unfit("no mock server speaks mcp: leave `mock_server` out", "input.unknown")
+        if mock is None and service.settings.get("server"):
+            return None
         if mock is None:
             if not self._live and service.settings.get("spec_ref"):
                 mock = MockServer(SPEC, LOOPBACK[0], 0, ())
@@ -314,38 +318,32 @@ def _stops(problem: Problem, *, live: bool) -> bool:
     return problem.code == "wire.document" or (live and problem.code == "service.untrusted")
 
 
-def _operation(binding: Binding, service: Service) -> tuple[OpenApiDocument | None, Operation | None]:
-    """What the service's document says of the binding's operation, nothing where it has none."""
+def _judge(binding: Binding, service: Service) -> Judge | None:
     from cogcli.specs.documents import DocumentFault
-    from cogcli.specs.openapi_document import openapi_of
+    from cogcli.verification.judging import judge_of
 
-    if service.kind != "openapi":
-        return None, None
     try:
-        document = openapi_of(service)
-        if document is None:
-            return None, None
-        return document, document.operation(binding.operation, binding.metadata.get("method"))
+        return judge_of(binding, service)
     except DocumentFault as fault:
         raise _Unfit(f"{fault.code}: {fault.message}", fault.code) from fault
 
 
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
-    from cogcli.specs.documents import DocumentFault, identity_of, loaded
-    from cogcli.verification.document_mock import DocumentMock
+    from cogcli.specs.documents import DocumentFault
+    from cogcli.verification.judging import document_server
     from cogcli.verification.stand_ins import canned, stand_in
 
     if scenario.mock_server and scenario.mock_server.replies:
         return canned(scenario.mock_server.replies)
     if type != SPEC:
         return stand_in(type)
-    identity = identity_of(service)
-    if identity is None:
+    try:
+        server = document_server(service)
+    except DocumentFault as fault:
+        raise _Unfit(f"{fault.code}: {fault.message}", fault.code) from fault
+    if server is None:
         raise _Unfit(f"service `{service.id}` has no document: give `replies` or a mock server's type")
-    document = loaded(identity)
-    if isinstance(document, DocumentFault):
-        raise _Unfit(f"{document.code}: {document.message}", document.code)
-    return DocumentMock(document, urlsplit(service.settings.get("base_url") or "").path)
+    return server
 
 
 def _exchange(server: Loopback | None, watched: Watched) -> Exchange | None:
@@ -364,19 +362,10 @@ def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:
         yield Check(f"service is {wanted}", not said, said)
 
 
-def _wire_checks(
-    exchange: Exchange | None,
-    document: OpenApiDocument,
-    operation: Operation,
-    stage: Stage,
-    result: RunResult,
-) -> list[Check]:
-    from cogcli.verification.exchange import judged
-
+def _wire_checks(exchange: Exchange | None, judge: Judge, result: RunResult) -> list[Check]:
     if exchange is None or not exchange.status:
         return [Check("the service answers", False, _told_error(result))]
-    base = scenario_run.base_path(urlsplit(_address(stage) or document.server or "").path)
-    return judged(exchange, document, operation, base)
+    return judge(exchange)
 
 
 def _told_error(result: RunResult) -> str:

@@ -37,7 +37,7 @@ class DocumentMock:
     def __init__(self, value: dict[str, Any], base: str = "") -> None:
         """Raises DocumentFault where the document cannot be used."""
         self._base = base.rstrip("/")
-        self._value = _with_examples(value)
+        self._value = with_examples(value)
         self._document = OpenApiDocument(self._value)
         self._routes = routes_of(self._document)
 
@@ -146,16 +146,16 @@ def _problem(status: int, message: str, faults: list[Fault] | None = None, heade
     return json_reply({"message": message, "errors": told}, status, headers)
 
 
-def _with_examples(value: Any, *, named: bool = False) -> Any:
+def with_examples(value: Any, *, named: bool = False) -> Any:
     """The document with `example` of schemas as `examples`, which newer readers keep."""
     if isinstance(value, list):
-        return [_with_examples(item) for item in value]
+        return [with_examples(item) for item in value]
     if not isinstance(value, dict):
         return value
     copy = {
         key: member
         if key in _DATA and not named
-        else _with_examples(member, named=not named and key in _NAMES)
+        else with_examples(member, named=not named and key in _NAMES)
         for key, member in value.items()
     }
     if not named and "example" in copy and "examples" not in copy and not {"schema", "in"} & copy.keys():
@@ -165,6 +165,16 @@ def _with_examples(value: Any, *, named: bool = False) -> Any:
 
 _DATA: Final = frozenset(("example", "examples", "default", "const", "enum"))
 _NAMES: Final = frozenset(
-    ("properties", "patternProperties", "$defs", "definitions", "schemas", "responses", "content", "paths")
+    (
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+        "schemas",
+        "responses",
+        "content",
+        "paths",
+        "contentDescriptors",
+    )
 )
 """Keys whose members have names of their own, `example` among them perhaps."""

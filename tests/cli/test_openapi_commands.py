@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -387,6 +389,42 @@ def test_live_scenarios_run_against_a_server_that_others_made(project: Any) -> N
         (verdict,) = poor.json["scenarios"]
         assert verdict["code"] == "call.rejected"
         assert CANARY not in good.out + good.err + poor.out + poor.err
+
+
+def test_scenarios_of_openrpc_follow_its_document(project: Any) -> None:
+    body = project.run(*VERIFY, "--all", "--protocol", "openrpc", "--json").assert_ok().json
+    checks = {v["id"]: [check["name"] for check in v["checks"]] for v in body["scenarios"]}
+    assert checks["tide.window.find.mock"] == [
+        "request matches the method",
+        "parameters match their schemas",
+        "the answer has a result",
+        "result matches its schema",
+        "outputs equal expected_output",
+    ]
+    assert "the notification is taken" in checks["tide.height.report.mock"]
+
+
+def test_a_result_that_breaks_its_schema_is_framed(project: Any) -> None:
+    folder = project.root / "tooling/openrpc_scenarios"
+    shutil.copytree(SHIPPED.parent / "openrpc_scenarios", folder)
+    scenario = json.loads((folder / "tide.height.predict.mock.json").read_text())
+    answer = {"jsonrpc": "2.0", "id": 1, "result": [1.5, "high"]}
+    scenario["mock_server"] = {"replies": [{"body": answer}]}
+    project.write("poor.json", json.dumps(scenario).encode())
+    result = project.run(*VERIFY, "--protocol", "openrpc", "--scenario", "poor.json",
+                         "--scenarios-dir", str(folder)).assert_exit(1)  # fmt: skip
+    assert '1 | [1.5, "high"]' in result.out
+    assert "result matches its schema" in result.out
+
+
+def test_shipped_tools_need_no_server_and_others_are_called_live(project: Any) -> None:
+    mcp = (*VERIFY, "--all", "--protocol", "mcp", "--json")
+    verdicts = {v["id"]: v for v in project.run(*mcp).assert_ok().json["scenarios"]}
+    assert verdicts["text.content.normalize.shipped"]["passed"] is True
+    assert verdicts["time.zone.convert.live"]["reason"] == "live (add --live)"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    live = project.run(*mcp, "--live", env={"PATH": path}).assert_ok().json["scenarios"]
+    assert {v["id"]: v["passed"] for v in live} == dict.fromkeys(verdicts, True)
 
 
 # -- our own rules ----------------------------------------------------------------------------------------------------

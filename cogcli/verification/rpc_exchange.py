@@ -1,0 +1,62 @@
+"""One JSON-RPC call and its answer, judged by the method they belong to (protocols.md 5 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.specs.contracts import errors
+from cogcli.specs.openrpc_document import RpcMethod
+from cogcli.verification.exchange import Exchange
+from cogcli.verification.rpc_mock import param_faults, told
+from cogcli.verification.verdict import Check, framed
+
+
+def judged(exchange: Exchange, method: RpcMethod) -> list[Check]:
+    """The checks of an exchange, in the order of the screen."""
+    call = _value(exchange.seen.body)
+    checks = [_request(exchange, call, method), _params(call, method)]
+    if method.is_notification:
+        return [
+            *checks,
+            Check("the notification is taken", 200 <= exchange.status < 300, f"{exchange.status}"),
+        ]
+    return [*checks, *_result(exchange, method)]
+
+
+def _request(exchange: Exchange, call: Any, method: RpcMethod) -> Check:
+    name = "request matches the method"
+    if exchange.seen.method != "POST" or not isinstance(call, dict) or call.get("method") != method.name:
+        return Check(
+            name, False, f"{exchange.seen.method} {exchange.seen.path}, expected POST of {method.name}"
+        )
+    wrong = ("id" in call) is method.is_notification
+    said = f"it {'has' if 'id' in call else 'lacks'} an id" if wrong else f"POST {method.name}"
+    return Check(name, not wrong, said)
+
+
+def _params(call: Any, method: RpcMethod) -> Check:
+    faults = param_faults(method, call.get("params", {}) if isinstance(call, dict) else None)
+    return Check("parameters match their schemas", not faults, told(faults))
+
+
+def _result(exchange: Exchange, method: RpcMethod) -> list[Check]:
+    answer = _value(exchange.reply)
+    if not isinstance(answer, dict) or "result" not in answer:
+        error = answer.get("error") if isinstance(answer, dict) else None
+        said = f"RPC error {error.get('code')}" if isinstance(error, dict) else "it holds none"
+        return [Check("the answer has a result", False, said)]
+    wrong = errors(method.result, answer["result"])
+    if not wrong:
+        return [Check("the answer has a result", True), Check("result matches its schema", True)]
+    place, message = wrong[0]
+    said = f"{place.replace('/', '.')}: {message}" if place else message
+    frame = framed(answer["result"], place)
+    return [Check("the answer has a result", True), Check("result matches its schema", False, said, frame)]
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return loads(data)
+    except JsonRefused:
+        return None
