@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -178,10 +179,12 @@ class _Verifier:
 
     def _verified(self, scenario: Scenario) -> Verdict:
         capability, binding, service = self._specs(scenario)
-        static = self._static(binding, service)
-        if static is not None and not static.passed:
-            reason = f"{static.name}: {static.detail}"
-            return Verdict(scenario.id, FAILED, (static,), reason, code=static.detail.partition(":")[0])
+        wrong = self._wrong(binding, service)
+        static = [_static_check(wrong)] if wrong else []
+        if any(_stops(problem) for problem in wrong):
+            return Verdict(
+                scenario.id, FAILED, tuple(static), f"static checks: {static[0].detail}", code=wrong[0].code
+            )
         judge = _judge(binding, service)
         with ExitStack() as stack:
             server = self._server(scenario, service)
@@ -196,7 +199,7 @@ class _Verifier:
                 self._settings, stage, scenario, self._runs_dir, live=server is None
             )
         exchange = _exchange(server, watched)
-        checks = list(_service_check(scenario, service))
+        checks = [*static, *_service_check(scenario, service)]
         if judge is not None:
             checks += _wire_checks(exchange, judge, result)
         checks.append(_outputs_check(scenario, result))
@@ -212,8 +215,8 @@ class _Verifier:
             )
         binding = catalog.bindings.get(scenario.binding_id)
         if binding is None:
-            near = suggestion(scenario.binding_id, catalog.bindings_of.get(capability.id, ()))
-            raise _Unfit(f"no binding `{scenario.binding_id}`{near and f'; {near}'}", "binding.unknown")
+            known = catalog.bindings_of.get(capability.id, ())
+            raise _Unfit(self._absent("binding", scenario.binding_id, known), "binding.unknown")
         if catalog.aliases.get(binding.capability, binding.capability) != capability.id:
             said = f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
             raise _Unfit(said, "binding.capability")
@@ -222,20 +225,22 @@ class _Verifier:
             raise _Unfit(f"{said}; say --protocol {binding.protocol}", "binding.protocol")
         service = catalog.services.get(binding.service)
         if service is None:
-            raise _Unfit(f"binding `{binding.id}` names no service `{binding.service}`", "service.unknown")
+            raise _Unfit(self._absent("service", binding.service, catalog.services), "service.unknown")
         return capability, binding, service
 
-    def _static(self, binding: Binding, service: Service) -> Check | None:
-        """What the static checks say of the two files; None where they say nothing that stops the call."""
+    def _absent(self, kind: str, id: str, known: Iterable[str]) -> str:
+        """What to say of a spec that is named and not there: its file may just have errors."""
+        if file := self._catalog.broken.get(f"{kind}:{id}"):
+            return f"{kind} `{id}`: its file {file} has errors"
+        near = suggestion(id, known)
+        return f"no {kind} `{id}`{near and f'; {near}'}"
+
+    def _wrong(self, binding: Binding, service: Service) -> list[Problem]:
+        """What the static checks say of the two files that a scenario does not pass with, errors first."""
         files = {binding.file, service.file}
-        wrong = [p for p in self._problems if p.file in files and _stops(p, live=self._live)]
-        if not wrong:
-            return None
-        first = wrong[0]
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        return Check(
-            "static checks", False, f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
-        )
+        problems = (p for p in self._problems if p.code != "service.untrusted" or self._live)
+        found = [problem for problem in problems if problem.file in files and _fails(problem)]
+        return sorted(found, key=lambda problem: not _stops(problem))
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
         """The server that stands in for the service, None where the service itself is called."""
@@ -311,11 +316,23 @@ def _catalog(settings: Settings, place: Place, scenarios: Iterable[Scenario]) ->
     return Registry([builtin, *layers, *others], cache=cache, base=settings.base).everything()
 
 
-def _stops(problem: Problem, *, live: bool) -> bool:
-    """Whether a static problem keeps a scenario from being run: an error, a value the service rejects."""
-    if problem.severity == "E":
-        return True
-    return problem.code == "wire.document" or (live and problem.code == "service.untrusted")
+_REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
+
+
+def _stops(problem: Problem) -> bool:
+    """Whether a static problem leaves nothing to call: an error, or a document that cannot be read."""
+    return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
+
+
+def _fails(problem: Problem) -> bool:
+    """Whether a scenario fails with it, be it only a warning elsewhere: a value is known that is rejected."""
+    return _stops(problem) or (problem.code == "wire.type" and _REJECTED.search(problem.message) is not None)
+
+
+def _static_check(wrong: list[Problem]) -> Check:
+    first = wrong[0]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return Check("static checks", False, f"{first.code}: {first.file}:{first.line}: {first.message}{more}")
 
 
 def _judge(binding: Binding, service: Service) -> Judge | None:
