@@ -48,6 +48,8 @@ MODULES = {
     "services show": "cogcli.cli.commands.inventory_show",
     "services search": "cogcli.cli.commands.inventory_ls",
     "services explain": "cogcli.cli.commands.inventory_explain",
+    "skills export": "cogcli.cli.commands.skills_exchange",
+    "skills import": "cogcli.cli.commands.skills_exchange",
     "schema": "cogcli.cli.commands.schema",
     "serve mcp": "cogcli.cli.commands.serve",
     "config show": "cogcli.cli.commands.config_show",

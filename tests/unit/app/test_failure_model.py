@@ -34,9 +34,7 @@ ALSO: dict[type[CogcliError], tuple[type[CogcliError], ...]] = {
 }
 """Other classes with the codes of a row: the same asked on the command line, and the cause inside."""
 
-COMING = {
-    "output.exists": "commands with `-o`",
-}
+COMING: dict[str, str] = {}
 """Codes whose meaning is fixed before anything gives them."""
 
 

@@ -1,0 +1,264 @@
+"""`skills import`: a skill file of ours around the text of a SKILL.md (protocols.md 9).
+
+1. The skill is one step that calls the capability asked for, with the body as a literal and the input `request`.
+   Which of its inputs take them follows from their names, see `_BODY` and `_REQUEST`; messages take both.
+2. The folder's other files are copied beside it with their hashes, as data that nothing can run. Where they lie,
+   no spec is looked for.
+3. It appears whole or not at all, and only if it passes the checks of every skill.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.app.registry import opened
+from cogcli.core.errors import USAGE, EnvironmentRefusal, UsageError
+from cogcli.core.files import write_atomic
+from cogcli.specs.problems import Problem, ProblemsFound, suggestion
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.app.skill_folder import SkillFolder
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.fields import FieldSpec
+
+DOMAIN: Final = "imported"
+FILES: Final = "_files"
+_BODY: Final = (
+    "instructions",
+    "system",
+    "system_prompt",
+    "guidance",
+    "context",
+    "prompt",
+    "text",
+    "body",
+    "content",
+)
+_REQUEST: Final = (
+    "request",
+    "query",
+    "question",
+    "task",
+    "input",
+    "message",
+    "user",
+    "prompt",
+    "text",
+    "content",
+)
+_MESSAGES: Final = "messages"
+_MOST_BLOCK: Final = 200_000
+
+
+class Imported(NamedTuple):
+    """What was written, and what whoever asked for it should know."""
+
+    id: str
+    file: str
+    warnings: list[str]
+
+
+class _Wiring(NamedTuple):
+    """A step's input as lines of YAML, and whether the request reaches the capability."""
+
+    lines: list[str]
+    takes_request: bool
+
+
+def imported(settings: Settings, folder: SkillFolder, capability_id: str) -> Imported:
+    """Make the skill in the project. Raises UsageError, ProblemsFound, EnvironmentRefusal."""
+    if settings.project is None:
+        raise EnvironmentRefusal(
+            "project.none",
+            "there is no project to import into",
+            hint="make a directory with an empty cogcli.toml",
+        )
+    capability = _capability(settings, capability_id)
+    wiring = _wired(capability, folder.body)
+    place = os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
+    if os.path.lexists(place):
+        raise UsageError(
+            "output.exists", f"`{settings.shown(place)}` exists", hint="remove it, then import again"
+        )
+    text = skill_text(folder, capability, wiring)
+    _write(place, text, folder.files)
+    file = os.path.join(place, "skill.yaml")
+    warnings = _checked(settings, file, place)
+    if not wiring.takes_request:
+        warnings.append(f"`{capability.id}` takes one text, the body; what is requested is not passed on")
+    if folder.head.get("allowed-tools"):
+        warnings.append("`allowed-tools` grants nothing here: trust and safety are those of the capability")
+    if folder.files:
+        warnings.append(f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}")
+    if folder.left_out:
+        warnings.append(f"left out: {_named(folder.left_out)}")
+    return Imported(f"{DOMAIN}.{folder.name}", settings.shown(file), warnings)
+
+
+def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> str:
+    """The skill file. Every text of the folder stands in quotes or in a block, so that none is YAML."""
+    told = {
+        "sha256": sha256(folder.document).hexdigest(),
+        **{
+            key: folder.head[key]
+            for key in ("license", "compatibility")
+            if isinstance(folder.head.get(key), str)
+        },
+        "files": {name: sha256(data).hexdigest() for name, data in sorted(folder.files.items())},
+    }
+    required = "true" if wiring.takes_request else "false"
+    lines = [
+        f"id: {DOMAIN}.{folder.name}",
+        'version: "1.0.0"',
+        f"name: {_json(folder.name)}",
+        f"description: {_json(folder.description)}",
+        "metadata:",
+        f"  imported: {_json(told)}",
+        "inputs:",
+        "  request:",
+        "    type: string",
+        f"    required: {required}",
+        "    description: What is wanted.",
+        "outputs:",
+        *(f"  {name}: {_json(_declared(field))}" for name, field in capability.outputs.items()),
+        "steps:",
+        "  - id: call",
+        f"    uses: {capability.id}",
+        "    input:",
+        *wiring.lines,
+        "    output:",
+        *(f"      {name}: outputs.{name}" for name in capability.outputs),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}"
+
+
+# -- the capability ----------------------------------------------------------------------------------------------------
+
+
+def _capability(settings: Settings, id: str) -> Capability:
+    catalog = opened(settings).everything()
+    capability = catalog.capability(id)
+    if capability is None:
+        hint = suggestion(id, catalog.capabilities) or "see cogcli validate"
+        raise UsageError("usage.value", f"`--capability`: no capability `{id[:80]}`", hint=hint)
+    return capability
+
+
+def _wired(capability: Capability, body: str) -> _Wiring:
+    """How body and request reach the capability. Raises UsageError where they cannot, or are not enough."""
+    inputs = capability.inputs
+    texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
+    if (messages := inputs.get(_MESSAGES)) is not None and messages.type in ("array", "any"):
+        lines = [
+            f"      {_MESSAGES}:",
+            "        - role: system",
+            *_literal("          content", body),
+            "        - {role: user, content: inputs.request}",
+        ]
+        wiring, filled = _Wiring(lines, True), [_MESSAGES]
+    elif texts:
+        own = _first(texts, _BODY, inputs)
+        rest = [name for name in texts if name != own]
+        wanted = _first(rest, _REQUEST, inputs) if rest and _may_take(rest, inputs) else ""
+        lines = _literal(f"      {own}", body)
+        lines += [f"      {wanted}: inputs.request"] if wanted else []
+        wiring, filled = _Wiring(lines, bool(wanted)), [own, wanted]
+    else:
+        raise _unfit(capability, "takes no text")
+    lacking = [
+        name
+        for name, field in inputs.items()
+        if field.required and field.default is None and name not in filled
+    ]
+    if lacking:
+        raise _unfit(capability, f"also needs {', '.join(f'`{name}`' for name in lacking)}")
+    return wiring
+
+
+def _may_take(names: list[str], inputs: dict[str, FieldSpec]) -> bool:
+    """Whether one of these is meant for a request: by its name, or because it must be given."""
+    return any(name in _REQUEST or inputs[name].required for name in names)
+
+
+def _first(names: list[str], preferred: tuple[str, ...], inputs: dict[str, FieldSpec]) -> str:
+    for name in preferred:
+        if name in names:
+            return name
+    return next((name for name in names if inputs[name].required), names[0])
+
+
+def _unfit(capability: Capability, why: str) -> UsageError:
+    return UsageError(
+        "usage.value",
+        f"`--capability {capability.id}`: it {why}",
+        expected="a capability that takes instructions and a request as texts, or messages",
+    )
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def _declared(field: FieldSpec) -> dict[str, Any]:
+    """A field as it is written: what decides whether values fit."""
+    told: dict[str, Any] = {"type": field.type}
+    if field.required:
+        told["required"] = True
+    if field.default is not None:
+        told["default"] = field.default
+    if field.description:
+        told["description"] = field.description
+    return told
+
+
+def _literal(key: str, text: str) -> list[str]:
+    """A text that is taken as it is: as a block that people can read, else in quotes."""
+    indent = " " * (len(key) - len(key.lstrip()) + 2)
+    lines = text.split("\n")
+    size = sum(len(line.encode()) + len(indent) + 3 for line in lines)
+    if size <= _MOST_BLOCK and lines[-1].strip():
+        block = [f"{indent}  {line}" if line else "" for line in lines]
+        return [f"{key}:", f"{indent}$literal: |2-", *block]
+    return [f"{key}:", f"{indent}$literal: {_json(text)}"]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write(place: str, text: str, files: dict[str, bytes]) -> None:
+    """Make the whole folder beside its place, then move it there."""
+    above = os.path.dirname(place)
+    building = os.path.join(above, f".tmp-{os.urandom(6).hex()}")
+    try:
+        os.makedirs(building)
+        for name, data in files.items():
+            path = os.path.join(building, FILES, *name.split("/"))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            write_atomic(path, data, mode=0o644)
+        write_atomic(os.path.join(building, "skill.yaml"), text.encode(), mode=0o644)
+        os.rename(building, place)
+    except OSError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        raise EnvironmentRefusal("env.disk", f"`{place}` cannot be written: {error.strerror}") from error
+
+
+def _checked(settings: Settings, file: str, place: str) -> list[str]:
+    """The warnings of the new file; with an error it goes away again."""
+    from cogcli.app.checks import checked
+
+    problems: list[Problem] = checked(settings, [file]).problems
+    errors = [problem for problem in problems if problem.severity == "E"]
+    if errors:
+        shutil.rmtree(place, ignore_errors=True)
+        raise ProblemsFound(errors, USAGE)
+    return [f"{problem.code}: {problem.message}" for problem in problems]

@@ -1,0 +1,48 @@
+"""`skills export`, `skills import`: skills as folders with a SKILL.md, out and in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.core.display import visible
+from cogcli.core.errors import OK, UsageError
+
+if TYPE_CHECKING:
+    from cogcli.cli.context import Context
+
+
+def execute(context: Context) -> int:
+    """Write the folders, or the skill; answer with the files."""
+    command = context.arguments.command
+    files = _export(context) if command and command.name == "skills export" else _import(context)
+    context.own["created"] = files
+    if not context.json:
+        context.screen.answer("".join(f"{visible(file)}\n" for file in files))
+    return OK
+
+
+def _export(context: Context) -> list[str]:
+    from cogcli.app.skill_export import exported
+
+    return exported(context.settings, context.arguments.words, _required(context, "--to", "DIR"))
+
+
+def _import(context: Context) -> list[str]:
+    from cogcli.app.skill_folder import read_folder
+    from cogcli.app.skill_import import imported
+
+    capability = _required(context, "--capability", "CAP")
+    result = imported(context.settings, read_folder(context.arguments.words[0]), capability)
+    for warning in result.warnings:
+        context.warnings.append({"code": "import.note", "message": warning})
+        if not context.screen.quiet:
+            context.screen.say([("note", "warning"), (f": {visible(warning)}", "")])
+    return [result.file]
+
+
+def _required(context: Context, flag: str, shape: str) -> str:
+    value = context.arguments.text(flag)
+    if not value:
+        name = context.arguments.command.name if context.arguments.command else ""
+        raise UsageError("usage.flag", f"`{name}` needs `{flag} {shape}`", expected=f"{flag} {shape}")
+    return value
