@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +108,49 @@ def test_an_export_is_of_a_whole_episode(demo: Project) -> None:
     demo.run("trace", "demo.greet", "-p", "text=x", "--format", "otlp").assert_exit(2)
     envelope = demo.run("trace", "@last", "--format", "otlp", "--json").assert_ok().json
     assert spans_of(envelope["trace"]["export"])[0]["name"] == "invoke_workflow demo.greet"
+
+
+def test_a_service_was_sent_the_span_that_the_export_holds(project: Project) -> None:
+    seen: list[str] = []
+
+    class Service(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.headers["traceparent"])
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = b'{"text": "done"}'
+            self.send_response(200 if len(seen) > 1 else 503)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/api"
+        project.write(
+            "services/local/notes.yaml", f"id: notes\nkind: openapi\nnetwork: private\nbase_url: {url}\n"
+        )
+        project.capability("demo.note.write", "unused")
+        project.write(
+            "bindings/local/demo.note.write/demo_note_write.yaml",
+            "id: notes_write\ncapability: demo.note.write\nservice: notes\nprotocol: openapi\noperation: notes\n"
+            "request: {text: input.text}\nresponse: {text: response.text}\n"
+            "metadata: {retry_count: 1, retry_backoff_base: 0}\n",
+        )
+        project.skill(
+            "demo.note",
+            "- {id: write, uses: demo.note.write, input: {text: inputs.text}, output: {text: outputs.text}}",
+            inputs="{text: {type: string, required: true}}",
+            outputs="{text: {type: string, required: true}}",
+        )
+        project.run("run", "demo.note", "-p", "text=hi").assert_ok()
+        server.shutdown()
+    told = project.run("trace", "@last", "--format", "otlp").assert_ok()
+    check_tree(read_otlp(told.out))
+    attempts = [span for span in spans_of(json.loads(told.out)) if span["kind"] == 3]
+    assert [f"00-{span['traceId']}-{span['spanId']}-01" for span in attempts] == seen
+    assert [span["name"] for span in attempts] == ["POST /api/notes"] * 2
+    assert [span.get("status") for span in attempts] == [{"code": 2}, None]
