@@ -241,6 +241,145 @@ def bench_skill(count: int, shape: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+# -- fan-out ----------------------------------------------------------------------------------------------------------
+
+FANOUT_CALLS, FANOUT_WORKERS, FANOUT_SECONDS = 100, 32, 0.05
+FANOUT_SERVER = """
+import asyncio, sys
+
+BODY = b'{"n": 1}'
+REPLY = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (len(BODY), BODY)
+
+async def serve(reader, writer):
+    try:
+        while head := await reader.readuntil(b"\\r\\n\\r\\n"):
+            lines = head.lower().split(b"\\r\\n")
+            await reader.readexactly(next(int(line[15:]) for line in lines if line.startswith(b"content-length:")))
+            await asyncio.sleep(float(sys.argv[1]))
+            writer.write(REPLY)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=256)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
+
+def fanout(folder: Path) -> Iterator[Figure]:
+    """Wall time of one run of independent HTTP calls to a server in a process of its own, beside the ideal."""
+    command = [sys.executable, "-c", FANOUT_SERVER, str(FANOUT_SECONDS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+            fanout_run(folder / "warm", url, 1)  # imports, once per process
+            names = iter(range(100))
+            took, bare = in_turn(
+                lambda: fanout_run(folder / f"run-{next(names)}", url, FANOUT_CALLS),
+                lambda: fanout_bare(url),
+                rounds=9,
+            )
+        finally:
+            server.kill()
+    ideal = -(-FANOUT_CALLS // FANOUT_WORKERS) * FANOUT_SECONDS
+    said = f"{took * 1000:.0f} ms, the ideal is {ideal * 1000:.0f} ms"
+    yield Figure(f"{FANOUT_CALLS} calls of {FANOUT_SECONDS * 1000:.0f} ms", took / ideal, "x", 1.3, said)
+    yield Figure("bare threads and sockets, the same calls", bare / ideal, "x", None, f"{bare * 1000:.0f} ms")
+
+
+def fanout_bare(url: str) -> float:
+    """Seconds that the same calls take without anything of ours: what the machine gives at this moment."""
+    from concurrent.futures import ThreadPoolExecutor
+    from http.client import HTTPConnection
+    from threading import local
+
+    kept = local()
+
+    def call(_: int) -> None:
+        if not hasattr(kept, "connection"):
+            kept.connection = HTTPConnection(url.removeprefix("http://"))
+        kept.connection.request("POST", "/same", b'{"n":1}', {"Content-Type": "application/json"})
+        json.loads(kept.connection.getresponse().read())
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(FANOUT_WORKERS) as pool:
+        list(pool.map(call, range(FANOUT_CALLS)))
+    return time.perf_counter() - started
+
+
+def fanout_run(runs: Path, url: str, count: int) -> float:
+    """Seconds of one run, from first event to last, its connections opened anew."""
+    from cogcli.bindings.execute import LiveRunner
+    from cogcli.bindings.invokers.base import Surroundings
+    from cogcli.bindings.secrets import Secrets
+    from cogcli.core.redact import Redactor
+    from cogcli.core.system import SystemClock, SystemIds
+    from cogcli.engine.context import Engine, RunOptions
+    from cogcli.engine.run import Request, execute
+    from cogcli.episode.store import Store
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import capability_from
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.selection import SelectionOptions, select
+    from cogcli.specs.service import Service
+    from cogcli.specs.skill import skill_from
+
+    number = {"type": "integer", "required": True}
+    capability = capability_from(
+        {"id": "bench.number.same", "version": "1.0.0", "description": "x", "inputs": {"n": number},
+         "outputs": {"n": number}, "properties": {"side_effects": False}}
+    )  # fmt: skip
+    service = Service("bench", "openapi", network="private", settings={"base_url": url}, trusted=True)
+    binding = Binding(
+        "bench",
+        capability.id,
+        "bench",
+        "openapi",
+        "same",
+        {"n": "input.n"},
+        {"n": "response.n"},
+        trusted=True,
+    )
+    catalog = Catalog(
+        capabilities={capability.id: capability},
+        bindings={"bench": binding},
+        bindings_of={capability.id: ("bench",)},
+        services={"bench": service},
+    )
+    skill = skill_from(bench_skill(count, "fan-out"))
+    clock, ids, redactor = SystemClock(), SystemIds(), Redactor(())
+    runner = LiveRunner(
+        catalog,
+        lambda capability_id: select(catalog, capability_id, SelectionOptions()),
+        Surroundings(Secrets({}, redactor.add), clock, ""),
+    )
+    journal = Store(str(runs)).create(
+        f"ep_{ids.ulid()}",
+        trace_id=ids.trace_id(),
+        clock=clock,
+        ids=ids,
+        redactor=redactor,
+        durability="process",
+    )
+    engine = Engine(
+        sink=journal, runner=runner, clock=clock, ids=ids, options=RunOptions(max_workers=FANOUT_WORKERS),
+        capabilities={capability.id: capability}, skills={skill.id: skill},
+    )  # fmt: skip
+    plan = engine.plan_of(skill.id)
+    started = time.perf_counter()
+    finished = execute(engine, plan, Request("bench", {"n": 1}, {}, 0, {}, {}), ids.run_id())
+    took = time.perf_counter() - started
+    runner.close(0)
+    journal.close()
+    if finished.outcome.status != "ok":
+        raise SystemExit(f"the run ended {finished.outcome.status}: {finished.outcome.error}")
+    return took
+
+
 # -- validate ---------------------------------------------------------------------------------------------------------
 
 
@@ -527,6 +666,7 @@ def write_events(count: int) -> None:
 BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "startup": startup,
     "steps": steps,
+    "fanout": fanout,
     "validate": validate,
     "events": events,
     "index": index,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import httpcore
@@ -43,14 +43,13 @@ from cogcli.core.errors import (
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
     from cogcli.core.calls import Cancellation
 
 MAX_BODY: Final = 10 * 1024 * 1024
 _IDLE_SECONDS: Final = 4.0
 """Servers commonly drop idle connections after five seconds; a request must not meet that moment."""
-_IDLE_CONNECTIONS: Final = 64
 _TEXT_CAP: Final = 300
 _BODILESS: Final = (204, 304)
 
@@ -91,7 +90,9 @@ class Http:
         self._proxies = dict(proxies or {})
         self._resolve = resolve
         self._lock = threading.Lock()
-        self._transports: dict[tuple[str, str, str], httpx.HTTPTransport] = {}
+        self._tls: dict[bool, ssl.SSLContext] = {}
+        self._lanes: list[httpx.HTTPTransport] = []
+        self._free: dict[_Way, list[httpx.HTTPTransport]] = {}
         self._exchanges: set[Exchange] = set()
         self._closed = False
 
@@ -105,48 +106,79 @@ class Http:
         exchange = Exchange(deadline)
         made, target = _made(request)
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
-        transport = self._transport(request, made.url, exchange, proxy)
         if not proxy:
             # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
             made.extensions["target"] = target
+        elif refusal := literal_refusal(made.url.host, request.network):
+            raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", left=False)
         try:
-            with cancel.told(exchange.give_up), exchanging(exchange):
-                return _exchanged(transport, made, request, exchange)
+            with (
+                self._lane(_way(request, made.url, proxy), exchange) as lane,
+                cancel.told(exchange.give_up),
+                exchanging(exchange),
+            ):
+                return _exchanged(lane, made, request, exchange)
         except RuntimeErrorBase as error:
             raise (exchange.lost(GIVEN_UP) if cancel.is_set else error) from error
         except Exception as error:
             raise _translated(error, exchange, given_up=cancel.is_set) from error
-        finally:
-            with self._lock:
-                self._exchanges.discard(exchange)
 
     def close(self) -> None:
         """Shut every socket down, those of exchanges still going on, too. Nothing is sent afterwards."""
         with self._lock:
             self._closed = True
             going, self._exchanges = list(self._exchanges), set()
-            transports, self._transports = list(self._transports.values()), {}
+            lanes, self._lanes = self._lanes, []
+            self._free.clear()
         for exchange in going:
             exchange.give_up()
-        for transport in transports:
-            transport.close()
+        for lane in lanes:
+            lane.close()
 
-    def _transport(
-        self, request: HttpRequest, url: httpx.URL, exchange: Exchange, proxy: str
-    ) -> httpx.HTTPTransport:
-        if proxy and (refusal := literal_refusal(url.host, request.network)):
-            raise SafetyScopeError("safety.scope", f"{url.host} {refusal}", left=False)
-        key = (url.scheme, request.network, proxy)
+    @contextmanager
+    def _lane(self, way: _Way, exchange: Exchange) -> Iterator[httpx.HTTPTransport]:
+        """A pool that nobody else uses meanwhile, the one used last if there is one.
+
+        One pool for all would look at every connection for every request, under one lock.
+        """
         with self._lock:
             if self._closed:
                 raise TransportError("call.transport", GIVEN_UP, left=False)
+            free = self._free.setdefault(way, [])
+            lane = free.pop() if free else self._opened(way)
             self._exchanges.add(exchange)
-            transport = self._transports.get(key)
-            if transport is None:
-                backend = Backend(None if proxy else request.network, httpcore.WriteError, self._resolve)
-                tls = _tls(self._proxies, plain=url.scheme == "http" and not proxy.startswith("https"))
-                transport = self._transports[key] = _opened(tls, proxy, backend)
-        return transport
+        try:
+            yield lane
+        finally:
+            with self._lock:
+                self._exchanges.discard(exchange)
+                if not self._closed:
+                    free.append(lane)
+
+    def _opened(self, way: _Way) -> httpx.HTTPTransport:
+        """A new pool; the authorities are read once."""
+        plain = way.scheme == "http" and not way.proxy.startswith("https")
+        tls = self._tls.get(plain)
+        if tls is None:
+            tls = self._tls[plain] = _tls(self._proxies, plain=plain)
+        backend = Backend(None if way.proxy else way.network, httpcore.WriteError, self._resolve)
+        lane = _opened(tls, way.proxy, backend)
+        self._lanes.append(lane)
+        return lane
+
+
+class _Way(NamedTuple):
+    """What a connection was opened for: where it leads, and which addresses were allowed."""
+
+    scheme: str
+    host: str
+    port: int | None
+    network: str
+    proxy: str
+
+
+def _way(request: HttpRequest, url: httpx.URL, proxy: str) -> _Way:
+    return _Way(url.scheme, url.host, url.port, request.network, proxy)
 
 
 def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
@@ -191,9 +223,7 @@ def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
 
 def _opened(tls: ssl.SSLContext, proxy: str, backend: Backend) -> httpx.HTTPTransport:
     """A pool over our own sockets."""
-    limits = httpx.Limits(
-        max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_IDLE_SECONDS
-    )
+    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS)
     try:
         transport = httpx.HTTPTransport(verify=tls, trust_env=False, limits=limits, proxy=proxy or None)
     except (ImportError, ValueError, httpx.InvalidURL) as error:

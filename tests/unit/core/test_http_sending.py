@@ -78,7 +78,7 @@ def test_a_request_goes_out_as_given_and_nothing_is_added_but_what_http_needs(ht
 def test_the_librarys_pool_uses_our_sockets(http: Http) -> None:
     with serving(ok) as server:
         send(http, server.url)
-        (transport,) = http._transports.values()
+        (transport,) = http._lanes
         assert isinstance(transport._pool, httpcore.ConnectionPool)
         assert isinstance(transport._pool._network_backend, Backend)
 
