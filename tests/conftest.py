@@ -208,6 +208,34 @@ class Project:
         return self.episodes[0]
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The table of the crash runs, whichever processes they ran in (`tests/crash/conftest.py` leaves its rows)."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    rows = [
+        row
+        for report in reports
+        for name, row in getattr(report, "user_properties", ()) or ()
+        if name == "crash" and report.when == "call"
+    ]
+    if not rows:
+        return
+    terminalreporter.section("crash runs: the durability promise")
+    sums: dict[tuple[str, str], list[int]] = {}
+    for kind, flow, points, violations, _ in rows:
+        entry = sums.setdefault((kind, flow), [0, 0])
+        entry[0] += points
+        entry[1] += violations
+    terminalreporter.write_line(f"{'kind':<38} {'flow':<10} {'points':>8} {'violations':>11}")
+    for (kind, flow), (points, violations) in sorted(sums.items()):
+        terminalreporter.write_line(f"{kind:<38} {flow:<10} {points:>8} {violations:>11}")
+    points, violations = (sum(entry[n] for entry in sums.values()) for n in (0, 1))
+    terminalreporter.write_line(f"{'all':<38} {'':<10} {points:>8} {violations:>11}")
+    if not all(row[4] for row in rows):
+        terminalreporter.write_line(
+            "a sample: every point is tried with COGCLI_LONG_TESTS=1 (check.py --long)"
+        )
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """An empty project."""

@@ -1,36 +1,52 @@
-"""Where the crash tests try their points."""
+"""Where the crash tests try their points, and the table of what they tried."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from crash_points import Outcome, Range, table
+from crash_flows import FLOWS
+from crash_points import Outcome, Range
+from crash_zygote import ZYGOTES
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 
 Judge = Callable[[str, Iterable[Outcome]], None]
+Tell = Callable[[str, str, int, int], None]
 
 
 @pytest.fixture(scope="session")
-def shooting_range(tmp_path_factory: pytest.TempPathFactory) -> Range:
+def shooting_range(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
     """One for all crash tests: its home is warm, its undisturbed runs are known."""
-    return Range(tmp_path_factory.mktemp("crash"))
+    yield Range(tmp_path_factory.mktemp("crash"))
+    ZYGOTES.close()
 
 
 @pytest.fixture
-def judge(capsys: pytest.CaptureFixture[str]) -> Judge:
-    """Prints the table of points tried and violations; fails if there is one."""
+def tell(record_property: Callable[[str, object], None]) -> Tell:
+    """Adds a row to the table at the end of the test run: what was tried, on which flow, how often, violations."""
 
-    def judged(title: str, outcomes: Iterable[Outcome]) -> None:
-        outcomes = list(outcomes)
-        with capsys.disabled():
-            print(f"\n{table(title, outcomes)}")
-        assert [one for one in outcomes if one.reached], "no point was reached"
-        assert not [f"{one.point}: {text}" for one in outcomes for text in one.violations]
+    def told(kind: str, flow: str, points: int, violations: int) -> None:
+        record_property("crash", [kind, flow, points, violations, LONG])
+
+    return told
+
+
+@pytest.fixture
+def judge(tell: Tell) -> Judge:
+    """Fails if a point showed a violation, or if there was none."""
+
+    def judged(kind: str, outcomes: Iterable[Outcome]) -> None:
+        reached = [one for one in outcomes if one.reached]
+        for flow in FLOWS:
+            own = [one for one in reached if one.point.flow == flow]
+            if own:
+                tell(kind, flow.name, len(own), sum(bool(one.violations) for one in own))
+        assert reached, "no point was reached"
+        assert not [f"{one.point}: {text}" for one in reached for text in one.violations]
 
     return judged
 

@@ -7,8 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from crash_zygote import LAUNCHER, ZYGOTES
 
 HERE = Path(__file__).resolve().parent
 REGISTRY = HERE / "registry"
@@ -16,7 +19,8 @@ COGCLI = str(Path(sys.executable).parent / "cogcli")
 SYSCALLS = (
     "write", "fdatasync", "fsync", "renameat", "mkdir", "mkdirat", "ftruncate", "unlinkat", "fallocate",
 )  # fmt: skip
-SECRET = "sk-crash-0123456789"
+SECRET = "crash-secret-0123456789"
+"""What the service answers under a key that names a secret (`crash_effects.py`)."""
 
 
 class Flow(NamedTuple):
@@ -43,6 +47,8 @@ class Done(NamedTuple):
     code: int
     out: str
     err: str
+    hit: bool = True
+    """Whether the call that was to be its last, or to fail, was reached."""
 
 
 class Sandbox:
@@ -71,8 +77,18 @@ class Sandbox:
 
     def launch(self, *arguments: str, at: int = 0, mode: str = "kill", **environment: str) -> Done:
         """A command whose n-th call that changes something on disk is its last, or fails."""
-        more = {"CRASH_AT": str(at), "CRASH_MODE": mode, **environment}
-        return self._run([sys.executable, str(HERE / "crash_launcher.py"), *arguments], more)
+        name = str(uuid.uuid4())
+        out, err, hit = (self.root.parent / f"{name}.{end}" for end in ("out", "err", "hit"))
+        more = {"CRASH_AT": str(at), "CRASH_MODE": mode, "CRASH_HIT": str(hit), **environment}
+        if "CRASH_PACKAGE" in self.environment:
+            done = self._run([sys.executable, str(LAUNCHER), *arguments], more)
+        else:
+            code = ZYGOTES.run(list(arguments), self.project, {**self.environment, **more}, out, err)
+            done = Done(code, out.read_text(), err.read_text())
+        done = done._replace(hit=hit.exists())
+        for file in (out, err, hit):
+            file.unlink(missing_ok=True)
+        return done
 
     def strace(self, injected: str, *arguments: str, path: Path | None = None) -> Done:
         """The installed command under strace; a syscall of any of its threads is killed or fails."""
@@ -93,8 +109,10 @@ class Sandbox:
 
     def command(self, *arguments: str) -> Done:
         """The command, undisturbed."""
-        if "CRASH_PACKAGE" in self.environment:
-            return self.launch(*arguments)
+        return self.launch(*arguments)
+
+    def installed(self, *arguments: str) -> Done:
+        """The command as it is installed, undisturbed."""
         return self._run([COGCLI, *arguments], {})
 
     def _run(self, words: list[str], environment: dict[str, str]) -> Done:
@@ -104,7 +122,7 @@ class Sandbox:
             env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=120,
             check=False,
             start_new_session=True,
         )
@@ -120,7 +138,8 @@ class Sandbox:
         """The keys of what happened, in order; a line cut short did not."""
         if not self.ledger_file.exists():
             return []
-        return [json.loads(line)["key"] for line in self.ledger_file.read_bytes().split(b"\n")[:-1]]
+        lines = self.ledger_file.read_bytes().split(b"\n")
+        return [json.loads(line)["key"] for line in lines if line.endswith(b"}")]
 
     def files(self) -> set[str]:
         """Every file outside episodes, ledger and the user's cache."""

@@ -1,5 +1,11 @@
-"""What must hold after any kill and any failing call (the durability promise), checked without the code under test
-where that is possible: lines, chain and ledger are read here by themselves."""
+"""What must hold after any kill and any failing call: the durability promise, each sentence beside the code that checks
+it. Lines, chain, hashes and ledger are read here, without the code under test.
+
+`INVARIANTS` look at an episode as it lies there. Those over the course of a run (nothing acknowledged is missing,
+outputs equal those of an undisturbed run, resuming a finished run changes no byte, replay equals) are in
+`crash_points.COURSE`.
+"Budget spent never below the ledger nor above the limit" does not apply yet: runs have no budgets.
+"""
 
 from __future__ import annotations
 
@@ -8,128 +14,245 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from crash_flows import SECRET, Sandbox
 
 from cogcli.core.errors import CogcliError
+from cogcli.episode.document import to_bytes
+from cogcli.episode.project import project
+from cogcli.episode.reading import read_events
 from cogcli.episode.verify import verify
 
-CALLS = ("crash.effect", "crash.again", "crash.large", "crash.gated", "crash.approved")
-ONCE = ("crash.effect", "crash.large", "crash.gated", "crash.approved")
-LEFT = (".ballast", ".tmp-")
+Event = dict[str, Any]
+ONCE: Final = ("crash.effect", "crash.large", "crash.gated", "crash.approved")
+"""Capabilities whose effect must not happen twice."""
+CALLS: Final = (*ONCE, "crash.again")
+TEMPORARY: Final = (".ballast", ".tmp-")
+CLOSINGS: Final = ("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed")
 
 
-def broken(sandbox: Sandbox, *, finished: bool = False) -> list[str]:
-    """Every invariant that does not hold. `finished`: the run was gone on with to its end."""
-    found = [f"outside the episode: {name}" for name in sorted(sandbox.files())]
-    found += [f"still alive: {process}" for process in _alive(sandbox)]
-    if len(sandbox.episodes) > 1:
-        found.append(f"{len(sandbox.episodes)} episodes")
-    for episode in sandbox.episodes:
-        found += _in_episode(episode, sandbox, finished=finished)
-    if not sandbox.episodes and sandbox.ledger:
-        found.append("effects without an episode")
-    return found
+class Scene:
+    """An episode, and what the service outside says. `finished`: the run was gone on with to its end."""
+
+    def __init__(self, episode: Path, ledger: list[str], *, finished: bool) -> None:
+        self.episode = episode
+        self.ledger = ledger
+        self.finished = finished
+        self.names = {path.name for path in episode.iterdir()}
+        self.lines = (episode / "events.jsonl").read_bytes().split(b"\n")[:-1]
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """The events of all lines but a last one that is no JSON."""
+        found = []
+        for line in self.lines:
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                break
+        return found
+
+    def of(self, *kinds: str) -> list[Event]:
+        """The events of some types."""
+        return [event for event in self.events if event["event_type"] in kinds]
+
+    @property
+    def intents(self) -> list[Event]:
+        """The intents of calls of the service outside."""
+        return [event for event in self.of("step.started") if event["payload"].get("capability") in CALLS]
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """How often each run ended."""
+        return Counter(event["run_id"] for event in self.of("run.terminated"))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the root run did."""
+        return bool(self.events) and self.events[0]["run_id"] in self.ends
+
+    @property
+    def ended_by_disk(self) -> bool:
+        """Whether the run ended where its log could not go on."""
+        return any(event["payload"]["status_reason"] == "env.disk" for event in self.of("run.terminated"))
 
 
-def _in_episode(episode: Path, sandbox: Sandbox, *, finished: bool) -> Iterator[str]:
-    names = {path.name for path in episode.iterdir()}
-    if "events.jsonl" not in names:
-        if names or sandbox.ledger:
-            yield f"no log, but {sorted(names)} and effects {sandbox.ledger}"
-        return
-    events: list[dict[str, Any]] = []
-    yield from _lines(episode, events)
-    yield from _effects(events, sandbox.ledger)
-    yield from _documents(names, events, finished=finished)
-    yield from _verified(episode, finished=finished)
-    yield from _files(episode, finished=finished)
-
-
-def _lines(episode: Path, events: list[dict[str, Any]]) -> Iterator[str]:
-    """Every line but possibly the last parses; sequence and chain hold."""
-    head = "sha256:" + hashlib.sha256(f"cogcli/events/1:{episode.name}".encode()).hexdigest()
-    *lines, _ = (episode / "events.jsonl").read_bytes().split(b"\n")
-    for number, line in enumerate(lines):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            if number < len(lines) - 1:
-                yield f"line {number + 1} does not parse"
-            return
-        if (event["seq"], event["prev"]) != (number, head):
-            yield f"line {number + 1} breaks the chain"
-        head = "sha256:" + hashlib.sha256(line).hexdigest()
-        events.append(event)
-
-
-def _effects(events: list[dict[str, Any]], ledger: list[str]) -> Iterator[str]:
-    """No effect without its intent, no result without its effect, nothing twice that must not be."""
-    intents, results, once = set(), set(), set()
-    for event in events:
-        payload = event["payload"]
-        if event["event_type"] == "step.started" and payload.get("capability") in CALLS:
-            intents.add(_key(event))
-            if payload["capability"] in ONCE:
-                once.add(_key(event))
-        if event["event_type"] in ("step.completed", "step.answered") and _called(payload):
-            results.add(_key(event))
-    yield from (f"effect `{key}` without an intent" for key in set(ledger) - intents)
-    yield from (f"result of `{key}` without an effect" for key in results - set(ledger))
-    for key, count in Counter(ledger).items():
-        if key in once and count > 1:
-            yield f"effect `{key}` {count} times"
-
-
-def _key(event: dict[str, Any]) -> str:
+def key_of(event: Event) -> str:
     """The steps of the flows use their own name as the key of their effect."""
     step: str = event["step_id"]
     return step.rpartition("/")[2]
 
 
-def _called(payload: dict[str, Any]) -> bool:
-    return payload.get("capability") in CALLS or ("output" in payload and "uses" not in payload)
+def _chain(scene: Scene) -> Iterator[str]:
+    head = "sha256:" + hashlib.sha256(f"cogcli/events/1:{scene.episode.name}".encode()).hexdigest()
+    if len(scene.events) < len(scene.lines) - 1:
+        yield f"line {len(scene.events) + 1} does not parse"
+    for number, event in enumerate(scene.events):
+        if (event["seq"], event["prev"]) != (number, head):
+            yield f"line {number + 1} breaks the chain"
+        head = "sha256:" + hashlib.sha256(scene.lines[number]).hexdigest()
 
 
-def _documents(names: set[str], events: list[dict[str, Any]], *, finished: bool) -> Iterator[str]:
-    kinds = [event["event_type"] for event in events]
-    ended = Counter(event["run_id"] for event in events if event["phase"] == "terminate")
-    yield from (f"run {run} ended {count} times" for run, count in ended.items() if count > 1)
-    root_ended = bool(events) and events[0]["run_id"] in ended
-    if "state.json" in names and "run.state_projection" not in kinds:
-        yield "a state document that no event tells of"
+def _intent_before_effect(scene: Scene) -> Iterator[str]:
+    begun = {key_of(event) for event in scene.intents}
+    yield from (f"effect `{key}` without an intent" for key in scene.ledger if key not in begun)
+
+
+def _result_after_effect(scene: Scene) -> Iterator[str]:
+    for event in scene.of("step.completed", "step.answered"):
+        payload = event["payload"]
+        called = payload.get("capability") in CALLS or ("output" in payload and "uses" not in payload)
+        if called and key_of(event) not in scene.ledger:
+            yield f"result of `{key_of(event)}` without an effect"
+
+
+def _once(scene: Scene) -> Iterator[str]:
+    once = {key_of(event) for event in scene.intents if event["payload"]["capability"] in ONCE}
+    for key, count in Counter(scene.ledger).items():
+        if key in once and count > 1:
+            yield f"effect `{key}` {count} times"
+
+
+def _result_or_doubt(scene: Scene) -> Iterator[str]:
+    """Once a run is finished a step has a closing event; one without an answer says that a person decided."""
+    if not scene.finished or scene.ended_by_disk:
+        return
+    closings = {(event["run_id"], event["step_id"]): event for event in scene.of(*CLOSINGS)}
+    decided = {(event["run_id"], event["step_id"]) for event in scene.of("policy.decided")}
+    for event in scene.intents:
+        place = (event["run_id"], event["step_id"])
+        closing = closings.get(place)
+        if closing is None:
+            yield f"the intent of `{event['step_id']}` has no end"
+        elif not closing["payload"].get("attempts") and place not in decided:
+            yield f"`{event['step_id']}` has neither an answer nor anybody's decision"
+
+
+def _state(scene: Scene) -> Iterator[str]:
+    if "state.json" not in scene.names:
+        return
+    state = (scene.episode / "state.json").read_bytes()
+    events = [event for _, event in read_events(scene.episode)]
+    places = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
+    if not any(to_bytes(project(events[: place + 1])) == state for place in places):
+        yield "state.json is no projection that an event tells of"
+
+
+def _sealed_at_the_end(scene: Scene) -> Iterator[str]:
     for name in ("summary.json", "manifest.json"):
-        if name in names and not root_ended:
+        if name in scene.names and not scene.ended:
             yield f"{name} before the end"
-    if finished and not (root_ended and "manifest.json" in names):
+    if scene.finished and not (scene.ended and "manifest.json" in scene.names):
         yield "gone on with, but not finished and sealed"
 
 
-def _verified(episode: Path, *, finished: bool) -> Iterator[str]:
-    try:
-        findings = verify(episode)
-    except CogcliError as error:
-        yield f"verify: {error.code}: {error.message}"
+def _manifest(scene: Scene) -> Iterator[str]:
+    if "manifest.json" not in scene.names:
         return
-    for finding in findings:
-        if finding.severity == "error" or (finished and finding.code not in ("signature.none",)):
-            yield f"verify: {finding.file}:{finding.line}: {finding.code}: {finding.message}"
+    manifest = json.loads((scene.episode / "manifest.json").read_bytes())
+    told = {entry["name"]: (entry["sha256"], entry["size_bytes"]) for entry in manifest["files"]}
+    found = {}
+    for path in scene.episode.rglob("*"):
+        if path.is_file() and path.name != "manifest.json":
+            data = path.read_bytes()
+            found[str(path.relative_to(scene.episode))] = (hashlib.sha256(data).hexdigest(), len(data))
+    if {name: (digest.removeprefix("sha256:"), size) for name, (digest, size) in told.items()} != found:
+        yield "the manifest tells of other files"
+    head = "sha256:" + hashlib.sha256(scene.lines[-1]).hexdigest()
+    if manifest["chain"] != {"events": len(scene.lines), "head": head}:
+        yield "the manifest tells of another chain"
 
 
-def _files(episode: Path, *, finished: bool) -> Iterator[str]:
-    for path in episode.rglob("*"):
-        if finished and path.name.startswith(LEFT):
+def _one_end(scene: Scene) -> Iterator[str]:
+    yield from (f"run {run} ended {count} times" for run, count in scene.ends.items() if count > 1)
+    if scene.finished and not scene.ended_by_disk:
+        begun = {event["run_id"] for event in scene.of("run.started")}
+        yield from (f"run {run} has no end" for run in begun - set(scene.ends))
+
+
+def _approved_once(scene: Scene) -> Iterator[str]:
+    granted = scene.of("approval.granted")
+    for approval, count in Counter(event["payload"]["approval_id"] for event in granted).items():
+        if count > 1:
+            yield f"approval {approval} was given {count} times"
+    steps = {event["step_id"]: event["seq"] for event in granted}
+    for event in scene.intents:
+        step = event["step_id"]
+        if (
+            event["payload"]["capability"] == "crash.approved"
+            and steps.get(step, event["seq"]) >= event["seq"]
+        ):
+            yield f"`{step}` began before anybody approved it"
+
+
+def _no_temporary(scene: Scene) -> Iterator[str]:
+    for path in scene.episode.rglob("*") if scene.finished else ():
+        if path.name.startswith(TEMPORARY):
             yield f"left behind: {path.name}"
+
+
+def _no_secret(scene: Scene) -> Iterator[str]:
+    for path in scene.episode.rglob("*"):
         if path.is_file() and SECRET.encode() in path.read_bytes():
             yield f"a secret in {path.name}"
-    with open(episode / "events.jsonl", "rb") as log:
+
+
+def _lock_free(scene: Scene) -> Iterator[str]:
+    with open(scene.episode / "events.jsonl", "rb") as log:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             yield "the lock is held"
+
+
+def _verifies(scene: Scene) -> Iterator[str]:
+    try:
+        findings = verify(scene.episode)
+    except CogcliError as error:
+        yield f"verify: {error.message}"
+        return
+    for finding in findings:
+        if finding.severity == "error" or (scene.finished and finding.code != "signature.none"):
+            yield f"verify: {finding.file}:{finding.line}: {finding.code}: {finding.message}"
+
+
+INVARIANTS: Final[dict[str, Callable[[Scene], Iterator[str]]]] = {
+    "every line but possibly the last parses, sequence and chain hold": _chain,
+    "no ledger entry without an intent": _intent_before_effect,
+    "no result without a ledger entry": _result_after_effect,
+    "a non-idempotent key at most once in the ledger": _once,
+    "every intent ends as result or as in doubt": _result_or_doubt,
+    "state.json absent or the projection at a run.state_projection": _state,
+    "a manifest only after a terminal event": _sealed_at_the_end,
+    "and it verifies": _manifest,
+    "exactly one terminal event per run": _one_end,
+    "approvals used once stay used": _approved_once,
+    "no temporary file left": _no_temporary,
+    "no secret in any file": _no_secret,
+    "lock free": _lock_free,
+    "our own verify agrees": _verifies,
+}
+
+
+def broken(sandbox: Sandbox, *, finished: bool = False) -> list[str]:
+    """Every invariant that does not hold."""
+    found = [f"no file outside the episode: {name}" for name in sorted(sandbox.files())]
+    found += [f"no child process alive: {process}" for process in _alive(sandbox)]
+    if len(sandbox.episodes) > 1:
+        found.append(f"{len(sandbox.episodes)} episodes")
+    for episode in sandbox.episodes:
+        if (episode / "events.jsonl").exists():
+            scene = Scene(episode, sandbox.ledger, finished=finished)
+            found += [f"{name}: {what}" for name, check in INVARIANTS.items() for what in check(scene)]
+        elif sandbox.ledger or any(episode.iterdir()):
+            found.append(f"no log, but {sorted(path.name for path in episode.iterdir())}, {sandbox.ledger}")
+    if not sandbox.episodes and sandbox.ledger:
+        found.append("effects without an episode")
+    return found
 
 
 def _alive(sandbox: Sandbox) -> Iterator[str]:

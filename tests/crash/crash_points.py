@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from crash_flows import FLOWS, Done, Flow, Sandbox, outputs_of, warmed
+from crash_flows import Done, Flow, Sandbox, outputs_of, warmed
 from crash_invariants import broken
+from crash_launcher import concerns
 
 ALLOWED = (0, 1, 3, 4, 5, 6)
 """How a command may end whose calls fail: never as a bug, never by a signal."""
@@ -50,38 +51,49 @@ class Range:
         self.root = root
         self.package = package
         self.home = warmed(root / "home")
-        self.counts: dict[tuple[str, bool], int] = {}
+        self._calls: dict[tuple[str, str, bool, bool], list[str]] = {}
         self._halves: dict[tuple[str, bool], int] = {}
         self._outputs: dict[str, Any] = {}
-        for flow in FLOWS:
+
+    def outputs(self, flow: Flow) -> Any:
+        """What an undisturbed run answers."""
+        if flow.name not in self._outputs:
             self._measure(flow)
+        return self._outputs[flow.name]
+
+    def calls(
+        self, flow: Flow, mode: str = "kill", *, resumed: bool = False, doubt: bool = False
+    ) -> list[str]:
+        """The names of all calls of a flow, or of going on with it from its half."""
+        counting = "EMFILE" if mode.startswith("EMFILE") else "kill"
+        leg = (flow.name, counting, resumed, doubt)
+        if leg not in self._calls:
+            sandbox = self.sandbox("calls " + " ".join(map(str, leg)))
+            names, words = sandbox.root / "names", sandbox.asked(flow)
+            if resumed:
+                self._first_leg(sandbox, flow, doubt=doubt)
+                words = _going_on(sandbox, flow)
+            sandbox.launch(*words, mode=counting, CRASH_NAMES=str(names))
+            self._calls[leg] = names.read_text().split()
+            sandbox.remove()
+        return self._calls[leg]
 
     def _measure(self, flow: Flow) -> None:
         """Run a flow undisturbed."""
-        count = self.root / "count"
-        sandbox = self.sandbox(f"whole-{flow.name}")
-        done = sandbox.launch(*sandbox.asked(flow), CRASH_COUNT=str(count))
+        sandbox = self.sandbox(f"whole {flow.name}")
+        done = sandbox.launch(*sandbox.asked(flow))
         assert done.code == flow.exit_code, done
-        self.counts[flow.name, False] = int(count.read_text())
         last = _finished(sandbox, flow, done)
         assert not broken(sandbox, finished=True), broken(sandbox, finished=True)
         self._outputs[flow.name] = outputs_of(last)
         sandbox.remove()
-
-    def _count_resumed(self, flow: Flow) -> int:
-        """How many calls it takes to go on with a flow from its half."""
-        count, sandbox = self.root / "count", self.sandbox(f"half-{flow.name}")
-        self._first_leg(sandbox, flow, doubt=False)
-        sandbox.launch(*_going_on(sandbox, flow), CRASH_COUNT=str(count))
-        sandbox.remove()
-        return int(count.read_text())
 
     def _half(self, flow: Flow, *, doubt: bool) -> int:
         """A call in the middle where the run dies with an effect in doubt, or with none; 0 for a run that waits."""
         if flow.answers:
             return 0
         if (flow.name, doubt) not in self._halves:
-            middle = self.counts[flow.name, False] // 2
+            middle = len(self.calls(flow)) // 2
             for at in range(middle, middle + 20):
                 sandbox = self.sandbox(f"probe-{flow.name}")
                 sandbox.launch(*sandbox.asked(flow), at=at)
@@ -110,12 +122,14 @@ class Range:
         sandbox.environment["HOME"] = str(self.home)
         return sandbox
 
-    def points(self, flow: Flow, mode: str = "kill", *, resumed: bool = False) -> list[Point]:
-        """Every point of a flow, or of going on with it."""
-        if (flow.name, resumed) not in self.counts:
-            self.counts[flow.name, resumed] = self._count_resumed(flow)
-        count = self.counts[flow.name, resumed]
-        return [Point(flow, at, mode, resumed=resumed) for at in range(1, count + 1)]
+    def points(
+        self, flow: Flow, mode: str = "kill", *, resumed: bool = False, doubt: bool = False
+    ) -> list[Point]:
+        """Every point of a flow, or of going on with it, where something of this kind can happen."""
+        calls = enumerate(self.calls(flow, mode, resumed=resumed, doubt=doubt), 1)
+        return [
+            Point(flow, at, mode, resumed=resumed, doubt=doubt) for at, name in calls if concerns(mode, name)
+        ]
 
     def tried(self, point: Point, *, resume: bool = True) -> Outcome:
         """Try a point; its directory stays only if something is wrong."""
@@ -126,28 +140,81 @@ class Range:
             violations += self._resumed(sandbox, point, done)
         if not violations:
             sandbox.remove()
-        return Outcome(point, violations, not point.syscall or _was_hit(point, done))
+        return Outcome(point, violations, done.hit if not point.syscall else _was_hit(point, done))
 
     def all(self, points: Iterable[Point], *, resume: bool = True) -> list[Outcome]:
         """Try points, a few at once."""
+        points = list(points)
+        for flow in {point.flow for point in points}:
+            self.outputs(flow)
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             return list(pool.map(lambda point: self.tried(point, resume=resume), points))
 
     def _resumed(self, sandbox: Sandbox, point: Point, done: Done) -> list[str]:
         if not _begun(sandbox):
             return []
-        asked: list[str] = ["--in-doubt"] if point.doubt else []
-        last = _finished(sandbox, point.flow, done, asked.append)
+        acknowledged = _committed(sandbox)
+        last = _finished(sandbox, point.flow, done)
         found = [f"gone on with: {text}" for text in broken(sandbox, finished=True)]
-        if (
-            "--in-doubt" not in asked
-            and not _failed_itself(point)
-            and _differs(self._outputs[point.flow.name], last)
-        ):
-            found.append(f"outputs differ: {last.out[:300]}")
-        return found + _sealed_stays(
-            sandbox, replays="--in-doubt" not in asked and not _ended_by_disk(sandbox)
-        )
+        otherwise = _left_out(sandbox) or _failed_itself(point)
+        course = Course(sandbox, acknowledged, last, None if otherwise else self.outputs(point.flow))
+        return found + [f"{name}: {what}" for name, check in COURSE.items() for what in check(course)]
+
+
+class Course(NamedTuple):
+    """A run that was gone on with to its end: what was acknowledged before, how the last command ended, and what an
+    undisturbed run answers, None where this one may answer otherwise."""
+
+    sandbox: Sandbox
+    acknowledged: bytes
+    last: Done
+    outputs: Any
+
+
+def _nothing_missing(course: Course) -> Iterator[str]:
+    log = (course.sandbox.episodes[0] / "events.jsonl").read_bytes()
+    if not log.startswith(course.acknowledged):
+        yield f"{len(course.acknowledged)} bytes were committed, and are not there any more"
+
+
+def _same_outputs(course: Course) -> Iterator[str]:
+    if course.outputs is not None and _differs(course.outputs, course.last):
+        yield course.last.out[:300]
+
+
+def _sealed_stays(course: Course) -> Iterator[str]:
+    before = _bytes_of(course.sandbox)
+    again = course.sandbox.command("resume", "@last", *course.sandbox.flags())
+    if again.code != 2:
+        yield f"exit {again.code}: {again.err[-200:]}"
+    if before != _bytes_of(course.sandbox):
+        yield "bytes changed"
+
+
+def _replay_equals(course: Course) -> Iterator[str]:
+    if _ended_by_disk(course.sandbox):
+        return
+    replayed = course.sandbox.command("replay", "@last", *course.sandbox.flags())
+    if replayed.code:
+        yield f"exit {replayed.code}: {replayed.out[:300]}"
+
+
+COURSE: Final[dict[str, Callable[[Course], Iterator[str]]]] = {
+    "nothing acknowledged is missing": _nothing_missing,
+    "outputs equal those of an undisturbed run": _same_outputs,
+    "resuming a finished run changes no byte": _sealed_stays,
+    "replay equals": _replay_equals,
+}
+
+
+def _committed(sandbox: Sandbox) -> bytes:
+    """The lines of a log whose writes returned; one that is no JSON, which no write of ours leaves, is not."""
+    data = (sandbox.episodes[0] / "events.jsonl").read_bytes()
+    return data[: data.rindex(b"\n") + 1]
+
+
+def _bytes_of(sandbox: Sandbox) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sandbox.episodes[0].rglob("*") if path.is_file()}
 
 
 def _going_on(sandbox: Sandbox, flow: Flow) -> list[str]:
@@ -155,21 +222,29 @@ def _going_on(sandbox: Sandbox, flow: Flow) -> list[str]:
     return ["resume", "@last", *(flow.answers or ("--in-doubt", "skip")), *sandbox.flags()]
 
 
+def _events(sandbox: Sandbox) -> list[dict[str, Any]]:
+    logs = [episode / "events.jsonl" for episode in sandbox.episodes]
+    return [json.loads(line) for log in logs for line in log.read_bytes().split(b"\n")[:-1]]
+
+
 def _in_doubt(sandbox: Sandbox) -> bool:
     """Whether an intent has no end."""
     open_steps: set[str] = set()
-    for episode in sandbox.episodes:
-        for line in (episode / "events.jsonl").read_bytes().split(b"\n")[:-1]:
-            event = json.loads(line)
-            if event["event_type"] == "step.started":
-                open_steps.add(event["step_id"])
-            elif event["payload"].get("step_status"):
-                open_steps.discard(event["step_id"])
+    for event in _events(sandbox):
+        if event["event_type"] == "step.started":
+            open_steps.add(event["step_id"])
+        elif event["payload"].get("step_status"):
+            open_steps.discard(event["step_id"])
     return any(step.rpartition("/")[2] != "inner" for step in open_steps)
 
 
+def _left_out(sandbox: Sandbox) -> bool:
+    """Whether a person left out what was in doubt."""
+    return any(event["event_type"] == "policy.decided" for event in _events(sandbox))
+
+
 def _ending(point: Point, done: Done) -> list[str]:
-    if point.mode == "kill" and "error=" not in point.syscall:
+    if point.mode in ("kill", "torn") and "error=" not in point.syscall:
         return []
     # Answers on the screen are writes, too: Python itself ends with 120 where the last of them fails.
     allowed = (*ALLOWED, 120) if point.syscall.startswith("write:error") else ALLOWED
@@ -183,7 +258,7 @@ def _was_hit(point: Point, done: Done) -> bool:
 
 def _failed_itself(point: Point) -> bool:
     """Whether the run may have ended by the failing call: then it has no outputs to compare."""
-    return point.mode != "kill" or "error=" in point.syscall
+    return point.mode.rstrip("+") not in ("kill", "torn", "short") or "error=" in point.syscall
 
 
 def _begun(sandbox: Sandbox) -> bool:
@@ -192,7 +267,7 @@ def _begun(sandbox: Sandbox) -> bool:
     return any(log.exists() and b"\n" in log.read_bytes() for log in logs)
 
 
-def _finished(sandbox: Sandbox, flow: Flow, done: Done, told: Callable[[str], Any] = str) -> Done:
+def _finished(sandbox: Sandbox, flow: Flow, done: Done) -> Done:
     """Go on with an episode until it is sealed, answering what it asks."""
     last, words = done, ["resume", "@last"]
     for _ in range(6):
@@ -205,8 +280,6 @@ def _finished(sandbox: Sandbox, flow: Flow, done: Done, told: Callable[[str], An
         answer = (
             ("--in-doubt", "skip") if code == "effect.in-doubt" else flow.answers if last.code == 5 else ()
         )
-        for word in answer:
-            told(word)
         words = ["resume", "@last", *answer]
     return last
 
@@ -216,39 +289,7 @@ def _differs(expected: Any, last: Done) -> bool:
     return bool(last.out) and '"command":"verify"' not in last.out and outputs_of(last) != expected
 
 
-def _sealed_stays(sandbox: Sandbox, *, replays: bool) -> list[str]:
-    """Resuming a finished run changes no byte; its replay tells the same story."""
-    episode = sandbox.episodes[0]
-    if not (episode / "manifest.json").exists():
-        return []
-    before = {path: path.read_bytes() for path in episode.rglob("*") if path.is_file()}
-    found = []
-    again = sandbox.command("resume", "@last", *sandbox.flags())
-    if again.code != 2:
-        found.append(f"a finished run was resumed: {again.code} {again.err[-200:]}")
-    replayed = sandbox.command("replay", "@last", *sandbox.flags()) if replays else None
-    if replayed and replayed.code != 0:
-        found.append(f"replay: {replayed.code} {replayed.out[:300]}")
-    if before != {path: path.read_bytes() for path in episode.rglob("*") if path.is_file()}:
-        found.append("a finished episode was changed")
-    return found
-
-
 def _ended_by_disk(sandbox: Sandbox) -> bool:
     """Whether the run ended where its log could not: nothing is gone on with, and no replay can tell it."""
-    lines = (sandbox.episodes[0] / "events.jsonl").read_bytes().split(b"\n")[:-1]
-    ends = [event for line in lines if (event := json.loads(line))["event_type"] == "run.terminated"]
+    ends = [event for event in _events(sandbox) if event["event_type"] == "run.terminated"]
     return any(event["payload"]["status_reason"] == "env.disk" for event in ends)
-
-
-def table(title: str, outcomes: Iterable[Outcome]) -> str:
-    """Points tried and violations, by flow."""
-    rows = [f"{title:<34} {'points':>7} {'violations':>11}"]
-    outcomes = [outcome for outcome in outcomes if outcome.reached]
-    for flow in FLOWS:
-        own = [outcome for outcome in outcomes if outcome.point.flow == flow]
-        if own:
-            rows.append(f"  {flow.name:<32} {len(own):>7} {sum(bool(one.violations) for one in own):>11}")
-    for outcome in outcomes:
-        rows += [f"    {outcome.point}: {text}" for text in outcome.violations]
-    return "\n".join(rows)

@@ -1,6 +1,7 @@
 """Calls that fail where others are killed, once and from then on: the run stops before its next effect, and says so.
 
-`COGCLI_LONG_TESTS=1` tries every point of every flow; else a sample.
+`COGCLI_LONG_TESTS=1` tries every point of every flow; else a sample. A system call that is interrupted from some point
+on, for ever, is left out: the interpreter itself repeats it for ever (PEP 475), no run of ours sees it.
 """
 
 from __future__ import annotations
@@ -9,22 +10,43 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import LONG, Judge  # type: ignore[import-not-found]
-from crash_flows import COGCLI, FLOWS, REGISTRY
+from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
+from crash_flows import COGCLI, FLOWS, REGISTRY, Flow
 from crash_points import Point, Range
 
 from cogcli.episode.overview import overview
 from cogcli.episode.verify import is_clean, verify
 
-ERRORS = ("ENOSPC", "EIO", "EMFILE", "EROFS")
+MODES = [f"{error}{on}" for error in ("ENOSPC", "EIO", "EINTR", "EMFILE", "EROFS") for on in ("", "+")]
 
 
-def test_a_call_that_fails_anywhere_breaks_no_promise(shooting_range: Range, judge: Judge) -> None:
-    modes = [mode for error in ERRORS for mode in (error, f"{error}+")]
-    points = [Point(FLOWS[0], 30 + 7 * number, mode) for number, mode in enumerate(modes)]
-    if LONG:
-        points = [point for mode in modes for flow in FLOWS for point in shooting_range.points(flow, mode)]
-    judge("a failing call", shooting_range.all(points))
+@pytest.fixture(params=FLOWS, ids=lambda flow: flow.name)
+def flow(request: pytest.FixtureRequest) -> Flow:
+    found: Flow = request.param
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_that_fails_anywhere_breaks_no_promise(shooting_range: Range, judge: Judge, mode: str) -> None:
+    points = []
+    for number, flow in enumerate(FLOWS):
+        whole = shooting_range.points(flow, mode)
+        again = shooting_range.points(flow, mode, resumed=True)
+        if LONG:
+            points += whole + again
+        elif (number + MODES.index(mode)) % 3 == 0:
+            step = MODES.index(mode) + 1
+            points += [whole[step * len(whole) // 12], again[step * len(again) // 12]]
+    judge(f"a call fails: {mode}", shooting_range.all(points))
+
+
+@pytest.mark.parametrize("mode", ["short", "short+"])
+def test_a_write_that_is_cut_short_is_completed(
+    shooting_range: Range, judge: Judge, flow: Flow, mode: str
+) -> None:
+    points = shooting_range.points(flow, mode)
+    few = points if LONG else points[FLOWS.index(flow) :: len(points) // 2][:2]
+    judge(f"a write is {mode}", shooting_range.all(few))
 
 
 @pytest.mark.usefixtures("strace")
@@ -37,7 +59,9 @@ def test_a_system_call_that_is_interrupted_or_fails_breaks_no_promise(
         texts = [f"write:error=EINTR:when={n}" for n in numbers]
         texts += [f"{call}:error=EIO:when={n}" for call in ("fdatasync", "fsync") for n in numbers]
         texts += [f"write:error={error}:when={n}+" for error in ("ENOSPC", "EIO", "EROFS") for n in numbers]
-    judge("a failing system call", shooting_range.all([Point(FLOWS[0], syscall=text) for text in texts]))
+    judge(
+        "a system call fails (strace)", shooting_range.all([Point(FLOWS[0], syscall=text) for text in texts])
+    )
 
 
 @pytest.mark.usefixtures("strace")
@@ -48,7 +72,7 @@ def test_a_file_system_without_locks_gets_no_episode(shooting_range: Range) -> N
     assert "No locks available" in done.out
 
 
-def test_a_disk_that_is_really_full_leaves_an_episode_that_says_so(tmp_path: Path) -> None:
+def test_a_disk_that_is_really_full_leaves_an_episode_that_says_so(tmp_path: Path, tell: Tell) -> None:
     """Small disks of many sizes: a run fits, ends as `env.disk` in the room kept for that, or never begins."""
     sizes = range(64, 1065, 50) if LONG else (64, 120, 168)
     for size in sizes:
@@ -73,6 +97,7 @@ def test_a_disk_that_is_really_full_leaves_an_episode_that_says_so(tmp_path: Pat
         if b"unshare" in done.stderr or done.returncode == 99:
             pytest.skip("no small disk can be mounted here")
         _judge_full(copy, done, tmp_path / f"l{size}")
+    tell("a disk that is really full", "blobs", len(sizes), 0)
 
 
 def _judge_full(copy: Path, done: subprocess.CompletedProcess[bytes], ledger: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 def effect(key: str, value: Any = None) -> dict[str, Any]:
     """Happen: one line in the ledger, on disk when this returns."""
     _note(key)
-    return {"value": value}
+    return {"value": value, "api_key": "crash-secret-0123456789"}
 
 
 def large(key: str, value: Any = None) -> dict[str, Any]:
@@ -25,10 +25,11 @@ def refuse() -> dict[str, Any]:
 
 
 def _note(key: str) -> None:
-    line = json.dumps({"key": key}).encode() + b"\n"
+    line = b"\n" + json.dumps({"key": key}).encode() + b"\n"
     handle = os.open(os.environ["CRASH_LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(handle, line)
+        while line:
+            line = line[os.write(handle, line) :]
         os.fsync(handle)
     finally:
         os.close(handle)
