@@ -169,13 +169,10 @@ def changed_specs(settings: Settings, started: Event) -> dict[str, str]:
     }
 
 
-def differing_specs(settings: Settings, started: Event) -> list[str]:
-    """Everything a run that goes on would meet otherwise than it began: what was changed, added or taken away, and
-    what was chosen since; nothing where the registry has lost the skill itself."""
+def differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
+    """Everything a run that goes on with these pins would meet otherwise than it began: what was changed, added, taken
+    away or cannot be read, and what was chosen since."""
     recorded: dict[str, str] = started.payload["pins"]["specs"]
-    current = _pins_now(settings, started)
-    if not current:
-        return []
     return sorted(key for key in recorded.keys() | current.keys() if recorded.get(key) != current.get(key))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.errors import ENVIRONMENT, EnvironmentRefusal, UsageError
 from cogcli.events import build
 from cogcli.events.envelope import Event
 
@@ -170,13 +170,16 @@ def _only_new(
 def _specs(
     settings: Settings, recording: Recording, request: ResumeRequest
 ) -> tuple[Catalog, SelectionOptions]:
-    """The specs to go on with: those that the run began with, unless a change is allowed."""
+    """The specs to go on with, read once: those that the run began with, unless a change is allowed; without errors."""
     from cogcli.app.registry import opened
     from cogcli.app.replay import differing_specs
+    from cogcli.specs.checks import check
+    from cogcli.specs.problems import ProblemsFound
     from cogcli.specs.selection import SelectionOptions
 
     started = _beginning(recording)
-    changed = differing_specs(settings, started)
+    catalog = opened(settings).reach(started.payload["skill"]["id"])
+    changed = differing_specs(started, catalog.pins)
     if changed and not request.allow_changed_specs:
         names = ", ".join(f"`{name}`" for name in changed)
         raise EnvironmentRefusal(
@@ -186,7 +189,10 @@ def _specs(
         )
     options = started.payload["options"]
     selection = SelectionOptions(options["binds"], options["required_conformance_profile"], settings.environ)
-    return opened(settings).reach(started.payload["skill"]["id"]), selection
+    blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
+    if blocking:
+        raise ProblemsFound(blocking, ENVIRONMENT)
+    return catalog, selection
 
 
 def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, bool]]:

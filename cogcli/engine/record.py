@@ -11,6 +11,7 @@ from cogcli.core.calls import Answer, Member
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.engine.context import Run
 from cogcli.events import build
+from cogcli.events.envelope import Event
 from cogcli.mapping.apply import Write
 from cogcli.specs.capability import Capability
 
@@ -169,8 +170,8 @@ class StepRecord:
         output: dict[str, Any] | None = None,
         writes: list[Write] | None = None,
         error: RuntimeErrorBase | None = None,
-    ) -> None:
-        """Append the closing event."""
+    ) -> Event:
+        """Append the closing event. Gives the one that the log holds: gone on with, the one it held before."""
         payload: dict[str, Any] = self._called() if self.action_id else self._uncalled()
         if reason is not None:
             payload["reason"] = reason
@@ -186,7 +187,7 @@ class StepRecord:
         payload["reads"] = self.all_reads
         payload["latency_ms"], metrics = self._timing()
         payload["result_artifacts"] = _artifacts(writes)
-        self.run.emit(
+        return self.run.emit(
             build.step_finished(
                 self.run.state.run_id,
                 self.path,

@@ -11,6 +11,7 @@ from cogcli.core.errors import (
     ResponseMappingError,
     RuntimeErrorBase,
 )
+from cogcli.core.recall import recalled
 from cogcli.engine import call
 from cogcli.engine.blackboard import Blackboard
 from cogcli.engine.context import Run
@@ -19,6 +20,7 @@ from cogcli.engine.ending import Ending
 from cogcli.engine.plan import PlannedStep
 from cogcli.engine.record import StepRecord
 from cogcli.engine.tasks import Cancelled, Park, Steps
+from cogcli.events.envelope import Event
 from cogcli.mapping.apply import Write
 from cogcli.mapping.expressions import holds
 from cogcli.mapping.inputs import Scope, resolved
@@ -65,10 +67,18 @@ def _done(run: Run, planned: PlannedStep, record: StepRecord) -> Steps:
 def _closed(record: StepRecord, done: Performed, writes: list[Write]) -> Ending:
     if done.skipped:
         word = "degraded" if done.skipped == "degraded" else "skipped"
-        record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
-        return Ending("skipped", done.skipped)
-    record.finish("done", output=done.output, writes=writes)
-    return Ending("done")
+        event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
+        return _as_told(event, Ending("skipped", done.skipped))
+    return _as_told(record.finish("done", output=done.output, writes=writes), Ending("done"))
+
+
+def _as_told(event: Event, ending: Ending) -> Ending:
+    """How a step ended. Where a log is gone on with, its word counts, not what came of the same step this time."""
+    told = event.payload
+    if (told["step_status"], told.get("reason")) == (ending.status, ending.reason):
+        return ending
+    error = recalled(told["error"]) if told.get("error") else None
+    return Ending(told["step_status"], told.get("reason"), error)
 
 
 def _wanted(run: Run, planned: PlannedStep, record: StepRecord) -> bool:
@@ -114,8 +124,7 @@ def _wait_for_plan_order(
 def _ended_early(record: StepRecord, cut: Exception) -> Ending:
     if isinstance(cut, RuntimeErrorBase):
         return _ended_badly(record, cut)
-    record.finish("skipped", reason="cancelled")
-    return Ending("skipped", "cancelled")
+    return _as_told(record.finish("skipped", reason="cancelled"), Ending("skipped", "cancelled"))
 
 
 def _ended_badly(record: StepRecord, error: RuntimeErrorBase) -> Ending:
@@ -125,5 +134,5 @@ def _ended_badly(record: StepRecord, error: RuntimeErrorBase) -> Ending:
     if error.exit_code == PENDING:
         return Ending("pending", error.code, error)
     status = "vetoed" if error.exit_code == VETOED else "failed"
-    record.finish(status, reason=error.code, error=error)
-    return Ending(status, error.code, error)
+    event = record.finish(status, reason=error.code, error=error)
+    return _as_told(event, Ending(status, error.code, error))

@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.core.calls import Answer
-from cogcli.core.errors import FAILURE_OF, InternalError, RuntimeErrorBase
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.recall import recalled
 from cogcli.core.refs import parse_target
 from cogcli.episode.ended import Ended, Key
 from cogcli.events.build import IN_DOUBT
@@ -213,10 +214,7 @@ def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:
 
 def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
     """The error that a recorded failure tells of."""
-    code = told.get("code") or "internal"
-    row = FAILURE_OF.get(code)
-    cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
-    error = cls(code, told.get("message") or "", hint=told.get("hint") or "", left=told.get("left", True))
+    error = recalled(told)
     error.record = _record(told)
     return error
 

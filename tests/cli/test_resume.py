@@ -264,6 +264,19 @@ def test_a_changed_spec_is_named_and_refused_unless_allowed(stopped: Any) -> Non
     stopped.run("resume", "@last", "--allow-changed-specs", "-q").assert_ok()
 
 
+def test_a_spec_that_cannot_be_used_any_more_is_refused_before_anything_goes_on(stopped: Any) -> None:
+    _declare(stopped, "side_effects: false")
+    _kill_in(stopped, "second")
+    service = stopped.root / "services/local/demo.yaml"
+    service.write_text("no: [")
+    before = (stopped.episode / "events.jsonl").read_bytes()
+    result = stopped.run("resume", "@last", "--json", "-q").assert_exit(3).json
+    assert result["error"]["code"] == "resume.changed-specs"
+    assert "service:demo" in result["error"]["message"]
+    stopped.run("resume", "@last", "--allow-changed-specs", "-q").assert_exit(3)
+    assert (stopped.episode / "events.jsonl").read_bytes() == before
+
+
 def test_a_run_waits_for_approval_and_goes_on_in_another_process(stopped: Any) -> None:
     _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
