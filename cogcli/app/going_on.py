@@ -1,6 +1,7 @@
 """What stands between the engine and the world while a run is gone on with.
 
-1. What the log answers is not called again. An event that it holds is not appended again.
+1. What the log answers is not called again. An event that it holds is not appended again. What is answered now comes
+   after all that was answered then.
 2. What has ended in the log has ended: nothing begins there any more, no call leaves, and it ends as it did then.
 3. A call whose intent has no result is made again only where that does no harm, or where a person says so. What a
    person says is on disk before anything follows from it, and stands: whoever goes on later is not asked again.
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.app.closing import BEGINNINGS
 from cogcli.app.recorded import as_ended, recorded
+from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, Chain
 from cogcli.core.errors import EffectInDoubtError, EnvironmentRefusal, RejectedError
 from cogcli.engine.call import Degraded
@@ -39,9 +41,10 @@ class InDoubt(NamedTuple):
 class Resuming:
     """A runner that answers from the log as far as it goes, and calls services after that."""
 
-    def __init__(self, live: CapabilityRunner, recording: Recording, control: Control) -> None:
+    def __init__(self, live: CapabilityRunner, recording: Recording, turns: Turns, control: Control) -> None:
         self._live = live
         self._recording = recording
+        self._turns = turns
         self._control = control
 
     def chain(self, capability_id: str) -> Chain:
@@ -49,9 +52,11 @@ class Resuming:
 
     def attempt(self, attempt: Attempt) -> Answer:
         recording = self._recording
+        self._turns.wait(attempt)
         answer = recorded(recording, attempt)
         if answer is not None:
             return answer
+        self._turns.wait_for_all()
         end = recording.ended.over(attempt.run_id, attempt.step_id)
         if end is not None:
             _cut_off(recording, self._control, end)
@@ -107,20 +112,31 @@ def require_whole(attempt: Attempt) -> None:
 class GoingOn:
     """A sink that answers with the recorded event where the log has it, and appends after that."""
 
-    def __init__(self, journal: Journal, recording: Recording, control: Control, doubt: InDoubt) -> None:
+    def __init__(
+        self, journal: Journal, recording: Recording, turns: Turns, control: Control, doubt: InDoubt
+    ) -> None:
         self._journal = journal
         self._recording = recording
+        self._turns = turns
         self._control = control
         self._doubt = doubt
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         recorded = self._recording.told(draft) or self._asked_before(draft)
         if recorded is None:
-            end = self._recording.ended.over(draft.run_id, draft.step_id)
+            end = self._ended(draft)
             return self._journal.append(draft, durable=durable) if end is None else self._too_late(draft, end)
+        self._turns.told(recorded)
         if draft.event_type == "step.started" and draft.payload.get("capability"):
             self._settle(recorded, durable=durable)
         return recorded
+
+    def _ended(self, draft: Draft) -> Event | None:
+        """What leaves no room for this draft in the log. A gate is judged once it has ended: its step counts."""
+        step_id = draft.step_id
+        if draft.event_type == "gate.decided" and step_id:
+            step_id = step_id.rpartition("@")[0]
+        return self._recording.ended.over(draft.run_id, step_id)
 
     def _too_late(self, draft: Draft, end: Event) -> Event:
         """What the log has no room for after this end. Raises what ended it where something would begin."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app.closing import ABORT, BEGINNINGS
 from cogcli.app.recorded import recorded
+from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, Chain, Member
 from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal
 from cogcli.engine.tasks import Cancelled
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id"))
 """Payload members that a clock or a source of ids decides."""
-_PATIENCE_SECONDS: Final = 1.0
 _BY_TIMING: Final = frozenset(("run.paused", "run.aborting", "step.answered", "approval.requested"))
 """Events that are there or not, depending on who was faster, or on when somebody answered."""
 
@@ -88,7 +87,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         recorded = started.payload["pins"]["specs"][spec]
         difference = Difference(None, step, f"`{spec}` was changed since", recorded, current)
         return Replayed(started.episode_id, len(events), difference, tuple(changed))
-    cut, turns = _CutOff(recording.signal), _Turns(recording)
+    cut, turns = _CutOff(recording.signal), Turns(recording)
     sink, runner = _Retold(recording, Redactor(()), cut, turns), _Recorded(recording, cut, turns)
     engine = engine_of(
         catalog,
@@ -219,38 +218,10 @@ class _CutOff:
             self.loop.interrupt(self.signal)
 
 
-class _Turns:
-    """Lets the answers of calls that were in flight together come in the order in which they came then."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-        self._answers = sorted(recording.answered_at.values())
-        self._told: set[int] = set()
-        self._changed = threading.Condition()
-
-    def told(self, event: Event) -> None:
-        """An event of the log was told again."""
-        with self._changed:
-            self._told.add(event.seq or 0)
-            self._changed.notify_all()
-
-    def wait(self, attempt: Attempt) -> None:
-        """Until what was answered between this call's intent and its answer is told; not for long, should the replay
-        have taken another way."""
-        key = (attempt.run_id, attempt.step_id)
-        intent, answer = self._recording.intents.get(key), self._recording.answered_at.get(key)
-        if intent is None or answer is None:
-            return
-        first, last = bisect_right(self._answers, intent.seq or 0), bisect_left(self._answers, answer)
-        before = self._answers[first:last]
-        with self._changed:
-            self._changed.wait_for(lambda: self._told.issuperset(before), timeout=_PATIENCE_SECONDS)
-
-
 class _Recorded:
     """A runner that answers from a log."""
 
-    def __init__(self, recording: Recording, cut_off: _CutOff, turns: _Turns) -> None:
+    def __init__(self, recording: Recording, cut_off: _CutOff, turns: Turns) -> None:
         self._recording = recording
         self._cut_off = cut_off
         self._turns = turns
@@ -282,7 +253,7 @@ class _Recorded:
 class _Retold:
     """A sink that holds each event told again against the recorded one."""
 
-    def __init__(self, recording: Recording, redactor: Redactor, cut_off: _CutOff, turns: _Turns) -> None:
+    def __init__(self, recording: Recording, redactor: Redactor, cut_off: _CutOff, turns: Turns) -> None:
         self._recording = recording
         self._cut_off = cut_off
         self._turns = turns

@@ -116,6 +116,7 @@ def _gone_on(
     from cogcli.app.going_on import GoingOn, InDoubt, Resuming
     from cogcli.app.replay import request_of
     from cogcli.app.run_skill import Control, finished_as, sealed
+    from cogcli.app.turns import Turns
     from cogcli.app.wire import engine_of, options_from
     from cogcli.bindings.invokers.capture import diverted
     from cogcli.engine.run import execute
@@ -125,8 +126,9 @@ def _gone_on(
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
     doubt = InDoubt(request.in_doubt, request.by or "somebody", request.reason)
-    sink: EventSink = GoingOn(journal, recording, control, doubt)
-    runner: CapabilityRunner = Resuming(live, recording, control)
+    turns = Turns(recording)
+    sink: EventSink = GoingOn(journal, recording, turns, control, doubt)
+    runner: CapabilityRunner = Resuming(live, recording, turns, control)
     if request.abort:
         sink = runner = Closing(sink, live, recording, control)
     engine = engine_of(

@@ -28,9 +28,9 @@ from cogcli.episode.reading import read_events
 from cogcli.episode.verify import verify
 
 Event = dict[str, Any]
-ONCE: Final = ("crash.effect", "crash.large", "crash.gated", "crash.approved")
+ONCE: Final = ("crash.effect", "crash.large", "crash.gated", "crash.approved", "crash.fails")
 """Capabilities whose effect must not happen twice."""
-CALLS: Final = (*ONCE, "crash.again")
+CALLS: Final = (*ONCE, "crash.again", "crash.flaky", "crash.read", "crash.slow", "crash.fast")
 TEMPORARY: Final = (".ballast", ".tmp-")
 CLOSINGS: Final = ("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed")
 
@@ -118,7 +118,8 @@ def _once(scene: Scene) -> Iterator[str]:
 
 
 def _result_or_doubt(scene: Scene) -> Iterator[str]:
-    """Once a run is finished a step has a closing event; one without an answer says that a person decided."""
+    """Once a run is finished a step has a closing event. One without an answer was cut off where a repeat is harmless,
+    or a person decided."""
     if not scene.finished or scene.ended_by_disk:
         return
     closings = {(event["run_id"], event["step_id"]): event for event in scene.of(*CLOSINGS)}
@@ -128,7 +129,9 @@ def _result_or_doubt(scene: Scene) -> Iterator[str]:
         closing = closings.get(place)
         if closing is None:
             yield f"the intent of `{event['step_id']}` has no end"
-        elif not closing["payload"].get("attempts") and place not in decided:
+        elif closing["payload"].get("attempts") or place in decided:
+            continue
+        elif event["payload"]["side_effects"] == "effect" or closing["payload"].get("reason") != "cancelled":
             yield f"`{event['step_id']}` has neither an answer nor anybody's decision"
 
 

@@ -83,7 +83,7 @@ class Range:
         sandbox = self.sandbox(f"whole {flow.name}")
         done = sandbox.launch(*sandbox.asked(flow))
         assert done.code == flow.exit_code, done
-        last = _finished(sandbox, flow, done)
+        last = finished(sandbox, flow, done)
         assert not broken(sandbox, finished=True), broken(sandbox, finished=True)
         self._outputs[flow.name] = outputs_of(last)
         sandbox.remove()
@@ -154,7 +154,7 @@ class Range:
         if not _begun(sandbox):
             return []
         acknowledged = _committed(sandbox)
-        last = _finished(sandbox, point.flow, done)
+        last = finished(sandbox, point.flow, done)
         found = [f"gone on with: {text}" for text in broken(sandbox, finished=True)]
         otherwise = _left_out(sandbox) or _failed_itself(point)
         course = Course(sandbox, acknowledged, last, None if otherwise else self.outputs(point.flow))
@@ -267,7 +267,7 @@ def _begun(sandbox: Sandbox) -> bool:
     return any(log.exists() and b"\n" in log.read_bytes() for log in logs)
 
 
-def _finished(sandbox: Sandbox, flow: Flow, done: Done) -> Done:
+def finished(sandbox: Sandbox, flow: Flow, done: Done) -> Done:
     """Go on with an episode until it is sealed, answering what it asks."""
     last, words = done, ["resume", "@last"]
     for _ in range(6):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Any
 
 
@@ -17,6 +18,41 @@ def large(key: str, value: Any = None) -> dict[str, Any]:
     """Happen, and answer with much."""
     _note(key)
     return {"value": key * 100_000}
+
+
+def read(key: str, value: Any = None, seconds: float | None = None) -> dict[str, Any]:
+    """Answer after a while."""
+    _note(key)
+    time.sleep(0.1 if seconds is None else seconds)
+    return {"value": value}
+
+
+def slow(key: str, value: Any = None) -> dict[str, Any]:
+    """Answer too late."""
+    _note(f"{key}#crash_slow")
+    time.sleep(0.3)
+    return {"value": value}
+
+
+def fast(key: str, value: Any = None) -> dict[str, Any]:
+    """Answer in time."""
+    _note(f"{key}#crash_fast")
+    return {"value": value}
+
+
+def fails(key: str, value: Any = None) -> dict[str, Any]:
+    """Happen, and fail."""
+    _note(key)
+    raise ValueError("on purpose")
+
+
+def flaky(key: str, value: Any = None) -> dict[str, Any]:
+    """Happen, and fail unless it has happened before."""
+    before = _noted(key)
+    _note(key)
+    if not before:
+        raise ConnectionError("on purpose")
+    return {"value": value}
 
 
 def refuse() -> dict[str, Any]:
@@ -33,3 +69,10 @@ def _note(key: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _noted(key: str) -> bool:
+    """Whether it has happened before."""
+    with open(os.environ["CRASH_LEDGER"], "a+b") as ledger:
+        ledger.seek(0)
+        return json.dumps({"key": key}).encode() in ledger.read()
