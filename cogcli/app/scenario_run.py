@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import uuid4
 
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import variables_of
@@ -149,6 +150,8 @@ def _stage(
     """
     metadata = {k: v for k, v in binding.metadata.items() if k != "fallback_binding_id"}
     binding = replace(binding, metadata=metadata)
+    # A service of its own to whoever remembers how services behaved: one scenario's failures are not another's.
+    service = replace(service, layer=f"{service.layer} {uuid4().hex}")
     capabilities = {c.id: c for c in _gates(catalog, capability)}
     bindings = {binding.id: binding}
     services = {service.id: service}

@@ -58,6 +58,7 @@ class Start(NamedTuple):
     files: Mapping[str, str] = {}
 
 
+_NO_CAPABILITY: Final = "capability.not-found"
 _FILES: Final = {
     "skills/local/bench/read/skill.yaml": _SKILL,
     "capabilities/bench.text.read.yaml": _CAPABILITY,
@@ -89,7 +90,23 @@ _STARTS: Final = (
 
 def lines() -> Lines:
     """A line for each."""
-    return {f"{start.code} {start.what}".rstrip(): _line(start) for start in _STARTS}
+    shown = {f"{start.code} {start.what}".rstrip(): _line(start) for start in _STARTS}
+    row = FAILURE_OF[_NO_CAPABILITY]
+    return {**shown, _NO_CAPABILITY: Line(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability)}
+
+
+def _show_no_capability(bench: Bench) -> None:
+    from cogcli.specs.layers import Layer
+    from cogcli.specs.loading import Registry
+
+    row = FAILURE_OF[_NO_CAPABILITY]
+    try:
+        Registry([Layer("bench", bench.directory, True)], base=bench.directory).about("bench.text.raed")
+    except CogcliError as error:
+        found = (type(error).__name__, error.code, error.exit_code)
+        require(found, (row.cls.__name__, _NO_CAPABILITY, row.exit), "the error")
+    else:
+        raise Wrong(f"it was found, expected {_NO_CAPABILITY}")
 
 
 def _line(start: Start) -> Line:

@@ -45,6 +45,8 @@ SUCCESSES: dict[str, tuple[str, ...]] = {
     "verify": ("verify",),
     "validate": ("validate",),
     "doctor": ("doctor",),
+    "openapi verify-bindings": ("openapi", "verify-bindings", "--scenario", "data.schema.validate.mock"),
+    "openapi verify-invoker": ("openapi", "verify-invoker"),
     "skills ls": ("skills", "ls"),
     "skills show": ("skills", "show", "demo.greet"),
     "skills search": ("skills", "search", "demo"),
@@ -106,6 +108,8 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "unknown binding": (2, "usage.value", ("bindings", "show", "nobody")),
     "unknown service": (2, "usage.value", ("services", "explain", "nobody")),
     "no such choice": (3, "binding.ineligible", ("bindings", "activate", "demo.text.upper", "nobody")),
+    "no scenario said": (2, "usage.flag", ("openapi", "verify-bindings")),
+    "no such scenario": (2, "input.file", ("openapi", "verify-bindings", "--scenario", "no.such")),
     "no setting": (2, "usage.value", ("config", "show", "max_worker")),
     "nowhere to export to": (2, "usage.flag", ("skills", "export", "demo.greet")),
     "nothing to import": (

@@ -22,7 +22,6 @@ from cogcli.verification.verdict import FAILED, PASSED
 OTHER_ENTRIES = ("command line", "environment")
 """Categories of what a command refuses before there is a run."""
 ELSEWHERE = {
-    "capability.not-found": "commands that show a capability",
     "call.circuit-open": "needs five calls of one process",
 }
 
