@@ -73,6 +73,8 @@ class RunResult(NamedTuple):
     directory: str
     metrics: dict[str, Any]
     counts: dict[str, int]
+    leftovers: tuple[str, ...] = ()
+    """What servers left running when the run was over; it was killed."""
 
 
 class Control:
@@ -177,7 +179,8 @@ def run(
         with diverted():
             finished = execute(engine, engine.plan_of(loaded.skill.id), asked, ids.run_id())
         sealed(journal, finished)
-        return finished_as(finished, journal, control, loaded.catalog)
+        result = finished_as(finished, journal, control, loaded.catalog)
+        return result._replace(leftovers=tuple(runner.leftovers))
     except BaseException:
         give_up(journal)
         raise

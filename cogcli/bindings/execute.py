@@ -32,6 +32,8 @@ class LiveRunner:
         self._chains: dict[str, Chain] = {}
         self._templates: dict[str, request_mapping.Template] = {}
         self._invokers: dict[str, Invoker] = {}
+        self.leftovers: list[str] = []
+        """What servers left running and had to be killed, once closed."""
 
     def chain(self, capability_id: str) -> Chain:
         chain = self._chains.get(capability_id)
@@ -83,6 +85,7 @@ class LiveRunner:
     def close(self, grace: float) -> None:
         for invoker in self._invokers.values():
             invoker.close(grace)
+            self.leftovers += getattr(invoker, "leftovers", ())
 
     def _pinned(self, capability_id: str) -> Chain:
         selection = self._choose(capability_id)

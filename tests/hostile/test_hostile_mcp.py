@@ -250,9 +250,13 @@ def test_M19_a_server_that_ignores_all_gentler_ways_is_killed(make: Make) -> Non
 
 def test_M20_what_a_server_left_running_is_killed_with_it(make: Make) -> None:
     tools = make()
-    assert len(tools.body("breeds")["pids"]) == 3
+    outcome = tools.run("breeds")
+    assert outcome.code == 0
     assert len(pids(tools.files / "pids")) == 4
     assert tools.alive == []
+    warning = outcome.envelope["warnings"][0]
+    assert warning["code"] == "service.leftover"
+    assert "left 3 of its processes running" in warning["message"]
 
 
 def test_M22_annotations_lower_nothing(make: Make) -> None:

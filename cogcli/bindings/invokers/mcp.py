@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from cogcli.core.ports import Clock
 
 _JSON: Final = "application/json"
+_UNANSWERED: Final = ("call.transport", "call.timeout")
+"""After these, what the server said on stderr may tell why."""
 _REPEATABLE: Final = ("idempotent", "effect")
 
 
@@ -119,6 +121,8 @@ class Mcp:
             return _response(request, result, tool, meta)
         except RuntimeErrorBase as error:
             error.record = error.record or _measured(about, link, exchange, begun, None).as_record()
+            if error.code in _UNANSWERED and link.transport.said:
+                error.record["stderr"] = link.transport.said
             raise
 
     def _linked(self, service: Service, context: CallContext) -> tuple[Portal, Session, Link]:

@@ -55,6 +55,7 @@ class StreamableHttp:
         self.gone: Fault | None = None
         self.when_gone: Callable[[], None] = lambda: None
         self.leftovers: list[str] = []
+        self.said = ""
         self._address = address
         self._stack = AsyncExitStack()
         self._session_id = ""

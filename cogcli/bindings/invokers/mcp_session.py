@@ -41,6 +41,11 @@ class Transport(Protocol):
     when_gone: Callable[[], None]
     leftovers: list[str]
 
+    @property
+    def said(self) -> str:
+        """What the server said beside the protocol, as far as that is kept."""
+        ...
+
     async def __aenter__(self) -> TransportStreams: ...
 
     async def __aexit__(

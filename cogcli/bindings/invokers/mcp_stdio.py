@@ -112,6 +112,11 @@ class Stdio:
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
 
+    @property
+    def said(self) -> str:
+        """The last 64 KiB of stderr."""
+        return self.stderr.text
+
     async def __aenter__(self) -> TransportStreams:
         import anyio
         from mcp.shared.message import SessionMessage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cogcli.cli import inputs as given
 from cogcli.cli.envelope import dumps
 from cogcli.cli.progress import display_for
-from cogcli.core.errors import OK, CogcliError, SkillNotFoundError, UsageError
+from cogcli.core.errors import OK, CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -49,6 +49,8 @@ def run_skill(
             result = app.run(context.settings, loaded, request, listener=heard, control=control)
     finally:
         display.close()
+    for text in result.leftovers:
+        context.warn(EnvironmentRefusal("service.leftover", text))
     if result.status == "pending":
         from cogcli.cli.commands.resume import settled_by_person
 

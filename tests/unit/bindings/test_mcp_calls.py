@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +125,8 @@ def test_a_broken_connection_is_opened_once_more_and_not_again(tmp_path: Path, o
         True,
         "the server ended with exit status 3: last words",
     )
+    assert first.record
+    assert first.record["stderr"] == "last words\n"
     assert own("echo", service=tools).body["text"] == "hello"
     own.refused("dies", service=tools)
     last = own.refused("echo", service=tools)
@@ -249,6 +255,34 @@ def test_a_server_that_ends_while_starting_gives_its_reason(own: Caller) -> None
     error = own.refused("echo", service=service("--dead"))
     assert (error.code, error.left) == ("call.transport", False)
     assert error.message == "the server ended with exit status 1: cannot find my model file"
+
+
+KILLED = """
+import sys
+from support.mcp_calls import Caller, service
+caller, tools = Caller(), service(f"--pid={sys.argv[1]}")
+caller("breeds", service=tools)
+print("ready", flush=True)
+caller("hangs", service=tools)
+"""
+
+
+def test_a_server_does_not_outlive_us_however_we_end(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    tests = Path(__file__).resolve().parents[2]
+    started = [sys.executable, "-c", KILLED, str(file)]
+    with subprocess.Popen(
+        started, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(tests)}
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
+    server, *children = pids(file)
+    try:
+        wait_until(lambda: not is_alive(server))
+    finally:
+        for child in children:  # only a run that ends by itself can look for those
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_silent_server_costs_the_deadline_and_is_killed(tmp_path: Path, own: Caller) -> None:
