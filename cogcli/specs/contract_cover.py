@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
@@ -35,7 +36,7 @@ def covers(wide: Any, narrow: Any) -> Cover:
     ready = _ready(wide, narrow)
     if ready is None:
         return UNKNOWN
-    plain = _plainly(wide, narrow)
+    plain = _plainly(ready[0].python, ready[1].python, wide, narrow)
     if plain is not None:
         return plain
     if types_of(wide).isdisjoint(types_of(narrow)):
@@ -77,16 +78,15 @@ def _unusable(schema: Any) -> bool:
     return ("", UNUSABLE) in errors(schema, None)
 
 
-def _plainly(wide: Any, narrow: Any) -> Cover | None:
-    if wide is True or wide == {} or orjson.dumps(wide) == orjson.dumps(narrow):
+def _plainly(one: Any, other: Any, wide: Any, narrow: Any) -> Cover | None:
+    """What is told without a proof; `one` and `other` are the schemas less what asserts nothing."""
+    if one is True or one == {} or orjson.dumps(one) == orjson.dumps(other):
         return YES
     choices = _choices(narrow)
     if choices is not None:
         broken = [value for value in choices if not errors(narrow, value) and errors(wide, value)]
         return Cover("no", broken[0]) if broken else YES
-    if isinstance(wide, dict) and wide.keys() <= {"type"} and types_of(narrow) <= types_of(wide):
-        return YES
-    return None
+    return YES if one.keys() <= {"type"} and types_of(narrow) <= types_of(wide) else None
 
 
 def _choices(schema: Any) -> list[Any] | None:
@@ -97,7 +97,8 @@ def _choices(schema: Any) -> list[Any] | None:
 
 
 def _disproved(wide: Any, narrow: Any) -> Cover:
-    for value in candidates(narrow):
+    # At the bounds of the wide schema the examples say most.
+    for value in chain(candidates(wide), candidates(narrow)):
         if not errors(narrow, value) and errors(wide, value):
             return Cover("no", value)
     return UNKNOWN

@@ -63,19 +63,20 @@ def identity_of(service: Service) -> Identity | None:
 def _path_of(service: Service, named: str) -> str:
     """Beside the service's file, else below its layer's root; links out of the layer are not followed."""
     root = os.path.realpath(service.root)
-    folders = [os.path.dirname(os.path.abspath(service.file))] if service.file else []
-    outside = False
-    for folder in (*folders, root):
+    beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
+    for folder in (beside, root):
         path = os.path.realpath(os.path.join(folder, named))
-        if os.path.commonpath((root, path)) != root:
-            outside = True
-        elif os.path.exists(path):
+        if _is_inside(folder, root) and _is_inside(path, root) and os.path.exists(path):
             return path
-    if outside:
+    if not _is_inside(os.path.realpath(os.path.join(root, named)), root):
         hint = "copy it into the project, and name it relative to the service file"
         raise DocumentFault("wire.document", f"document {named} is outside the layer of the service", hint)
     hint = "name a file relative to the service file, or to the directory that holds services/"
     raise DocumentFault("wire.document", f"document {named} does not exist", hint)
+
+
+def _is_inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
 def read_document(path: str) -> dict[str, Any]:

@@ -17,11 +17,14 @@ _KIND: Final = "positions"
 
 
 class FilePlaces(dict[str, "Places"]):
-    """The positions in files by shown name. A file that is not in it yet is parsed when it is asked for."""
+    """The positions in files by shown name. A file that is not in it yet is parsed when it is asked for.
+
+    `cache` is the one that the files came out of.
+    """
 
     def __init__(self, cache: CompiledCache | None = None) -> None:
         super().__init__()
-        self._cache = cache
+        self.cache = cache
         self._files: dict[str, tuple[str, str]] = {}
         self._known: dict[str, dict[str, Any]] = {}
         self._news: set[str] = set()
@@ -48,10 +51,10 @@ class FilePlaces(dict[str, "Places"]):
 
     def flush(self) -> None:
         """Write what was newly remembered."""
-        if self._cache:
+        if self.cache:
             for file in self._news & self._files.keys():
-                self._cache.keep(_KIND, self._files[file][1], Compiled(self._known[file], []))
-            self._cache.flush()
+                self.cache.keep(_KIND, self._files[file][1], Compiled(self._known[file], []))
+            self.cache.flush()
         self._news.clear()
 
     def __missing__(self, file: str) -> Places:
@@ -66,9 +69,9 @@ class FilePlaces(dict[str, "Places"]):
 
     def _remembered(self, file: str) -> dict[str, Any] | None:
         """What is known of a file's positions, None where nothing may be remembered."""
-        if self._cache is None or not self._files.get(file, ("", ""))[1]:
+        if self.cache is None or not self._files.get(file, ("", ""))[1]:
             return None
         if file not in self._known:
-            found = self._cache.get(_KIND, self._files[file][1])
+            found = self.cache.get(_KIND, self._files[file][1])
             self._known[file] = found.raw if found else {}
         return self._known[file]

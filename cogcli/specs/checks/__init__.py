@@ -13,6 +13,7 @@ from cogcli.specs.checks.overlay import check_host
 from cogcli.specs.checks.policies import check_defaults
 from cogcli.specs.checks.services import check_function, check_service
 from cogcli.specs.checks.skills import check_skill
+from cogcli.specs.checks.wire import check_wire
 from cogcli.specs.eligibility import SelectionOptions
 from cogcli.specs.problems import in_order
 
@@ -41,7 +42,9 @@ def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[
     check_defaults(context)
     check_host(context)
     check_choices(context)
+    wanted = needed(context) if catalog.partial else None
+    check_wire(context, [b for b in catalog.bindings.values() if wanted is None or b.file in wanted.files])
     problems = [*catalog.problems, *context.problems()]
-    if catalog.partial:
-        return in_order(filter(needed(context).holds, problems))
+    if wanted:
+        return in_order(filter(wanted.holds, problems))
     return in_order(p for p in problems if catalog.only is None or p.file in catalog.only)

@@ -1,0 +1,179 @@
+"""Bindings against what their services say about themselves: a wrong one is found before it is called (protocols.md 7).
+
+1. Only what is needed is looked at: of what one skill can reach the chosen bindings and their fallbacks.
+2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the lock or the
+   source. It is kept in the compiled cache under the digest of these, so that a warm run parses no document.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.canonical import digest, digest_of
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.specs.cache import Compiled
+from cogcli.specs.file_places import FilePlaces
+from cogcli.specs.modules import module_file
+from cogcli.specs.service import is_shipped
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.wire_finding import Finding
+    from cogcli.specs.report import Report
+    from cogcli.specs.service import Service
+
+_KIND: Final = "wire"
+_DESCRIBED: Final = ("openapi", "openrpc")
+
+
+def check_wire(context: Context, bindings: Iterable[Binding]) -> None:
+    """All problems of these bindings on the wire, and of the documents of their services.
+
+    In a whole catalog services that nothing is bound to are looked at as well.
+    """
+    catalog = context.catalog
+    wire = _Wire(context)
+    services = {} if catalog.partial else dict(catalog.services)
+    for binding in bindings:
+        service = catalog.services.get(binding.service)
+        capability = catalog.capability(binding.capability)
+        if service is not None and capability is not None and service.kind == binding.protocol:
+            services[service.id] = service
+            wire.check(binding, capability, service)
+    for service in services.values():
+        wire.check_service(service)
+
+
+class _Wire:
+    """The checks of one catalog. What a service says about itself is read once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._matters: dict[str, _Matter | None] = {}
+        self._told: set[tuple[str, Finding]] = set()
+
+    def check(self, binding: Binding, capability: Capability, service: Service) -> None:
+        """One binding."""
+        matter = self._matter(service)
+        if matter is None:
+            return
+        names = (f"binding:{binding.id}", f"capability:{binding.capability}", f"service:{service.id}")
+        for finding in self._verdict(names, matter, lambda: _judged(binding, capability, service, matter)):
+            if finding.about == "service":
+                self._of_service(service, finding)
+            else:
+                subject = f"binding `{binding.id}`"
+                _report(self._context.report(binding.file), subject, finding)
+
+    def check_service(self, service: Service) -> None:
+        """The document or the lock of one service."""
+        matter = self._matter(service)
+        if matter is not None and service.kind != "pythoncall":
+            names = (f"service:{service.id}",)
+            for finding in self._verdict(names, matter, lambda: _judged_service(service)):
+                self._of_service(service, finding)
+
+    def _of_service(self, service: Service, finding: Finding) -> None:
+        if (service.id, finding) not in self._told:
+            self._told.add((service.id, finding))
+            report = self._context.report(service.file, service.at)
+            _report(report, f"service `{service.id}`", finding)
+
+    def _matter(self, service: Service) -> _Matter | None:
+        if service.id not in self._matters:
+            data = _matter(service)
+            self._matters[service.id] = None if data is None else _Matter(data, digest(data))
+        return self._matters[service.id]
+
+    def _verdict(
+        self, names: tuple[str, ...], matter: _Matter, judge: Callable[[], Iterable[Finding]]
+    ) -> Iterable[Finding]:
+        """The findings as kept, else as they are made now."""
+        catalog = self._context.catalog
+        cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
+        if cache is None or any(name not in catalog.raw for name in names):
+            return judge()
+        engine = os.environ.get("COGCLI_SCHEMA_ENGINE", "")
+        raw = [catalog.raw[name] for name in names]
+        key = digest_of([raw, matter.digest, engine, _age_of_rules()])
+        kept = cache.get(_KIND, key)
+        if kept is None:
+            found = list(judge())
+            cache.keep(_KIND, key, Compiled({}, [[*finding] for finding in found]))
+            return found
+        return map(_finding, kept.warnings)
+
+
+class _Matter(NamedTuple):
+    """What a verdict depends on besides specs: bytes of a document, a lock or a source."""
+
+    data: bytes
+    digest: str
+
+
+def _finding(kept: list[Any]) -> Finding:
+    from cogcli.specs.checks.wire_finding import Finding
+
+    code, severity, path, *rest = kept
+    return Finding(code, severity, tuple(path), *rest)
+
+
+def _judged(binding: Binding, capability: Capability, service: Service, matter: _Matter) -> Iterable[Finding]:
+    from cogcli.specs.checks.wire_verdict import judged
+
+    return judged(binding, capability, service, matter.data)
+
+
+def _judged_service(service: Service) -> Iterable[Finding]:
+    from cogcli.specs.checks.wire_verdict import judged_service
+
+    return judged_service(service)
+
+
+def _report(report: Report, subject: str, finding: Finding) -> None:
+    code, severity, path, message, hint, key, _ = finding
+    report.add(code, severity, path, f"{subject}: {message}", hint=hint, key=key)
+
+
+def _matter(service: Service) -> bytes | None:
+    """The bytes that a verdict depends on besides specs: document, lock or source; None where nothing is said."""
+    if service.kind in _DESCRIBED:
+        if "spec_ref" not in service.settings:
+            return None
+        from cogcli.specs.documents import MAX_BYTES, DocumentFault, identity_of
+
+        try:
+            identity = identity_of(service)
+        except DocumentFault as fault:
+            return f"{fault.message}\0{fault.hint}".encode()
+        return _bytes(identity.path, MAX_BYTES) if identity else None
+    if service.kind == "mcp":
+        if "server" in service.settings:
+            return None
+        from cogcli.specs.lock import MAX_BYTES, NAME
+
+        return _bytes(os.path.join(service.root, NAME), MAX_BYTES)
+    if service.module is None or not (service.trusted or is_shipped(service.module)):
+        return None
+    file = module_file(service.module, service.root)
+    return _bytes(file, 4 * 1024 * 1024) if file else None
+
+
+def _bytes(path: str, limit: int) -> bytes:
+    """A file's bytes; why it cannot be read where that is so: the verdict then depends on it."""
+    try:
+        return read_regular(path, limit=limit)
+    except FileRefused as refused:
+        return refused.message.encode()
+
+
+@lru_cache(maxsize=1)
+def _age_of_rules() -> int:
+    """The newest modification among the modules of these checks, as with the rules of spec files."""
+    with os.scandir(os.path.dirname(os.path.abspath(__file__))) as entries:
+        return max(e.stat().st_mtime_ns for e in entries if e.name.startswith("wire"))

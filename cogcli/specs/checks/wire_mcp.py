@@ -1,0 +1,72 @@
+"""mcp: a binding against the tools that its service is locked to (protocols.md 6 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from cogcli.specs.checks.wire_finding import SERVICE, Finding, Taken, Wire
+from cogcli.specs.checks.wire_openapi import object_findings
+from cogcli.specs.documents import DocumentFault
+from cogcli.specs.lock import locked_tools
+from cogcli.specs.problems import suggestion
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.service import Service
+
+_TEXT = {"type": "string"}
+_LIST = {"type": "array"}
+
+
+def lock_findings(service: Service) -> Iterator[Finding]:
+    """`wire.document`: a lock that is damaged."""
+    try:
+        locked_tools(service.root, service.id)
+    except DocumentFault as fault:
+        yield Finding(fault.code, "R", ("id",), fault.message, fault.hint, about=SERVICE)
+
+
+def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]:
+    """What is wrong with tool and arguments; then what the tool takes and gives."""
+    try:
+        tools = locked_tools(service.root, service.id)
+    except DocumentFault:  # told at the service
+        return
+    if tools is None:
+        message = (
+            f"service `{service.id}` is not locked, so that nothing of tool `{binding.operation}` is known"
+        )
+        hint = f"cogcli services refresh {service.id} --accept"
+        yield Finding("wire.unpinned", "W", ("service",), message, hint)
+        return
+    tool = tools.get(binding.operation)
+    if tool is None:
+        message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
+        hint = suggestion(binding.operation, tools) or f"cogcli services refresh {service.id}"
+        yield Finding("wire.operation", "E", ("operation",), message, hint)
+        return
+    taken: dict[str, Taken] = {}
+    title = f"tool `{binding.operation}`"
+    parts = {key: key for key in binding.request}
+    yield from object_findings(_schema(tool.get("inputSchema")), parts, taken, title, "wire.parameter")
+    mode = binding.metadata.get("response_mode") or "json"
+    yield Wire(title, taken, (_reply(mode, tool.get("outputSchema")),))
+
+
+def _schema(value: Any) -> Any:
+    return value if isinstance(value, dict | bool) else True
+
+
+def _reply(mode: str, output: Any) -> Any:
+    """The body by response mode; a tool without output schema gives text and its blocks, or an object in its text."""
+    if mode == "text":
+        return {"type": "object", "required": ["text"], "properties": {"text": _TEXT}}
+    if mode == "raw":
+        inner = {"structured": True, "text": _TEXT, "content": _LIST}
+        return {"type": "object", "required": [*inner], "properties": inner}
+    return (
+        output
+        if isinstance(output, dict)
+        else {"properties": {"text": _TEXT, "content": _LIST}, "required": ["text"]}
+    )

@@ -1,0 +1,31 @@
+"""A field specification as a JSON Schema that stands alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.specs.fields import FieldSpec
+from cogcli.specs.foreign_schema import Closing
+from cogcli.specs.schema_walk import Bundle
+
+
+def schema_of(field: FieldSpec) -> Any:
+    """The schema of the values that fit a field; null counts only where the type is `any`."""
+    bundle = Bundle()
+    return bundle.whole(_part(field, bundle))
+
+
+def _part(field: FieldSpec, bundle: Bundle) -> dict[str, Any]:
+    found: dict[str, Any] = {} if field.type == "any" else {"type": field.type}
+    if field.enum is not None:
+        found["enum"] = field.enum
+    if field.items is not None:
+        found["items"] = _part(field.items, bundle)
+    if field.schema is not None:
+        fragment = field.schema
+        closed = Closing(fragment if isinstance(fragment, dict) else {}).closed(fragment, ())
+        part = bundle.part(closed)
+        if isinstance(part, dict) and not part.keys() & found.keys():
+            return {**found, **part}
+        found["allOf"] = [part]
+    return found

@@ -1,0 +1,89 @@
+"""`cogcli.lock.json`: the tools of MCP services as a person accepted them (protocols.md 6).
+
+`{"schema": "cogcli.lock/1", "services": {ID: {"tools": [{name, description, inputSchema, outputSchema, annotations,
+sha256}]}}}`, the digest being over the canonical JSON of the five members before it, null where a tool has none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from cogcli.core.canonical import digest_of
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.specs.documents import DocumentFault, Identity
+
+NAME: Final = "cogcli.lock.json"
+SCHEMA: Final = "cogcli.lock/1"
+MEMBERS: Final = ("name", "description", "inputSchema", "outputSchema", "annotations")
+"""What makes a tool the same tool."""
+MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_NODES: Final = 2_000_000
+
+Tools = Mapping[str, Mapping[str, Any]]
+"""Tools by name, each as its server defined it."""
+
+
+def digest_of_tool(tool: Mapping[str, Any]) -> str:
+    """The digest that stands for a tool."""
+    return digest_of({name: tool.get(name) for name in MEMBERS})
+
+
+def locked_tools(root: str, service_id: str) -> Tools | None:
+    """The tools that a service of the layer at `root` is locked to, None where it is not locked.
+
+    Raises DocumentFault `wire.document` for a lock that is damaged: what was agreed to is not known.
+    """
+    identity = lock_identity(root)
+    found = _services(identity) if identity else {}
+    if isinstance(found, DocumentFault):
+        raise DocumentFault(found.code, found.message, found.hint)
+    return found.get(service_id)
+
+
+def lock_identity(root: str) -> Identity | None:
+    """The lock of a layer as it is now, None if there is none."""
+    path = os.path.join(root, NAME)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _services(identity: Identity) -> dict[str, Tools] | DocumentFault:
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    try:
+        value = loads(read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES)
+    except FileRefused as refused:
+        return _damaged(refused.message)
+    except JsonRefused as refused:
+        return _damaged(str(refused))
+    services = value.get("services") if isinstance(value, dict) else None
+    if not isinstance(services, dict) or value.get("schema") != SCHEMA:
+        return _damaged(f"it is no `{SCHEMA}`")
+    found: dict[str, Tools] = {}
+    for id, entry in services.items():
+        tools = entry.get("tools") if isinstance(entry, dict) else None
+        if not isinstance(tools, list) or not all(map(_is_tool, tools)):
+            return _damaged(f"the entry of service `{id}` is not as it was written")
+        found[id] = {tool["name"]: tool for tool in tools}
+    return found
+
+
+def _is_tool(value: Any) -> bool:
+    """Whether an entry is a definition, and the one that its digest says."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("name"), str)
+        and value.get("sha256") == digest_of_tool(value)
+    )
+
+
+def _damaged(why: str) -> DocumentFault:
+    hint = "restore it, or write it anew with `cogcli services refresh ID --accept`"
+    return DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint)
