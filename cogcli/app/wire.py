@@ -30,6 +30,7 @@ def live_runner(
 ) -> LiveRunner:
     """Calls services through the bindings that are chosen for a catalog; `redactor` learns every secret used."""
     from cogcli.app.places import state_home
+    from cogcli.bindings.breaker import of_this_process
     from cogcli.bindings.execute import LiveRunner
     from cogcli.bindings.invokers.base import Surroundings
     from cogcli.bindings.secrets import Secrets
@@ -41,7 +42,12 @@ def live_runner(
         environ=settings.environ,
         max_workers=max_workers,
     )
-    return LiveRunner(catalog, lambda capability_id: select(catalog, capability_id, selection), surroundings)
+    return LiveRunner(
+        catalog,
+        lambda capability_id: select(catalog, capability_id, selection),
+        surroundings,
+        of_this_process(),
+    )
 
 
 def engine_of(

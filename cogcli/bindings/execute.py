@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from cogcli.bindings import request as request_mapping
 from cogcli.bindings import response as response_mapping
+from cogcli.bindings.breaker import Circuits, Passage
 from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Invoker, Surroundings
 from cogcli.bindings.invokers.registry import INVOKERS
-from cogcli.core.calls import Answer, Attempt, Chain, Member
+from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.selection import Selection
+from cogcli.specs.selection import Link, Selection
 from cogcli.specs.service import Service
 
 DEFAULT_TIMEOUT: Final = 30.0
@@ -25,8 +27,11 @@ Choose = Callable[[str], Selection]
 class LiveRunner:
     """Calls services. Chains are chosen once and stay for the run."""
 
-    def __init__(self, catalog: Catalog, choose: Choose, surroundings: Surroundings) -> None:
+    def __init__(
+        self, catalog: Catalog, choose: Choose, surroundings: Surroundings, circuits: Circuits | None = None
+    ) -> None:
         self._catalog = catalog
+        self._circuits = circuits or Circuits()
         self._surroundings = surroundings
         self._choose = choose
         self._chains: dict[str, Chain] = {}
@@ -52,6 +57,11 @@ class LiveRunner:
             chains[capability_id] = {
                 **chain.explanation,
                 "members": [member._asdict() for member in chain.members],
+                **(
+                    {"passed_over": [each._asdict() for each in chain.passed_over]}
+                    if chain.passed_over
+                    else {}
+                ),
             }
         return chains
 
@@ -73,6 +83,23 @@ class LiveRunner:
             traceparent=attempt.traceparent,
         )
         context = CallContext(attempt.deadline, attempt.cancel)
+        passage = self._circuits.passage(service)
+        with attempt.cancel.told(lambda: _give_up(passage, attempt.deadline)):
+            try:
+                answer = self._answer(attempt, binding, request, context)
+            except RuntimeErrorBase as error:
+                passage.failed(error.code)
+                raise
+            except BaseException:
+                passage.given_up()
+                raise
+            passage.succeeded()
+            return answer
+
+    def _answer(
+        self, attempt: Attempt, binding: Binding, request: InvocationRequest, context: CallContext
+    ) -> Answer:
+        """Send the request and map what comes back."""
         body, meta = self._invoker(binding.protocol).invoke(request, context)
         outputs = self._catalog.capabilities[attempt.capability_id].outputs
         try:
@@ -89,11 +116,14 @@ class LiveRunner:
 
     def _pinned(self, capability_id: str) -> Chain:
         selection = self._choose(capability_id)
-        members = []
-        for binding_id in selection.usable:
-            binding = self._catalog.bindings[binding_id]
-            members.append(_member(binding, self._catalog.services))
-        return Chain(tuple(members), selection.as_dict())
+        members: list[Member] = []
+        passed_over = []
+        for link in selection.chain:
+            if link.eligible:
+                members.append(_member(self._catalog.bindings[link.binding_id], self._catalog.services))
+            else:
+                passed_over.append(_passed_over(link, len(members)))
+        return Chain(tuple(members), selection.as_dict(), tuple(passed_over))
 
     def _template(self, binding: Binding) -> request_mapping.Template:
         template = self._templates.get(binding.id)
@@ -109,6 +139,14 @@ class LiveRunner:
                 raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
             invoker = self._invokers.setdefault(protocol, make(self._surroundings))
         return invoker
+
+
+def _passed_over(link: Link, before: int) -> PassedOver:
+    """Why a binding of the chain is not called: its one reason's code, else the common one with all of them."""
+    codes = {reason.code for reason in link.reasons}
+    code = codes.pop() if len(codes) == 1 else "binding.ineligible"
+    told = "; ".join(reason.text for reason in link.reasons)
+    return PassedOver(link.binding_id, link.service_id, code, told, before)
 
 
 def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
@@ -128,6 +166,14 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         _number(metadata, "retry_backoff_base", 1.0),
         _number(metadata, "retry_backoff_factor", 2.0),
     )
+
+
+def _give_up(passage: Passage, deadline: float) -> None:
+    """Nobody waits for an attempt any more: because its time is up, or for reasons of the run."""
+    if time.monotonic() >= deadline:
+        passage.failed("call.timeout")
+    else:
+        passage.given_up()
 
 
 def _plain(body: Any) -> dict[str, Any]:

@@ -23,11 +23,30 @@ class Member(NamedTuple):
     retry_backoff_factor: float = 2.0
 
 
+class PassedOver(NamedTuple):
+    """A binding of a chain that is not called, and why; its place is before that member."""
+
+    binding_id: str
+    service_id: str | None
+    code: str
+    message: str
+    before: int
+
+
 class Chain(NamedTuple):
     """The bindings a capability may be called through, in order, and why these (execution.md 7)."""
 
     members: tuple[Member, ...]
     explanation: dict[str, Any]
+    passed_over: tuple[PassedOver, ...] = ()
+
+    @property
+    def binding_ids(self) -> list[str]:
+        """The whole chain as it was named, those passed over too."""
+        ids = [member.binding_id for member in self.members]
+        for each in reversed(self.passed_over):
+            ids.insert(each.before, each.binding_id)
+        return ids
 
 
 class Cancellation:

@@ -93,7 +93,7 @@ def _require(
 def _called(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
     chain = run.engine.runner.chain(capability.id)
     yield from _slot(run)
-    record.member = chain.members[0]
+    record.chain, record.member = chain, chain.members[0]
     _tell_intent(record, capability, chain)
     answer = yield from _attempts(run, record, capability, chain, values)
     record.answered(answer)
@@ -133,10 +133,10 @@ def _attempts(
     run: Run, record: StepRecord, capability: Capability, chain: Chain, values: dict[str, Any]
 ) -> Steps:
     """The first answer along the chain; the error that ends the chain names its first and last attempt."""
-    before = len(record.attempts)
-    number = before
+    before = number = record.attempts_made
     first: RuntimeErrorBase | None = None
-    for member in chain.members:
+    for place, member in enumerate(chain.members):
+        _note_passed_over(record, chain, place)
         record.member = member
         wait = 0.0
         for repeat in range(member.retry_count + 1):
@@ -160,6 +160,8 @@ def _attempts(
             break
         if not _may_fall_back(capability, failure):
             break
+    else:
+        _note_passed_over(record, chain, len(chain.members))
     raise _last_word(capability, first, failure, number)
 
 
@@ -249,11 +251,20 @@ def _note(
         entry.update((answer and answer.record) or {})
     else:
         error.binding_id, error.service_id = member.binding_id, member.service_id
-        entry.update(status="failed", code=error.code, message=error.message, left=error.left)
+        status = "circuit_open" if error.code == "call.circuit-open" else "failed"
+        entry.update(status=status, code=error.code, message=error.message, left=error.left)
         entry.update(error.record or {})
         if error.code not in _NO_ANSWER and error.left:
             record.usage["tool_calls"] += 1
     record.attempts.append(entry)
+
+
+def _note_passed_over(record: StepRecord, chain: Chain, place: int) -> None:
+    """Keep for the closing event which bindings stood at this place of the chain and could not be called."""
+    for each in chain.passed_over:
+        if each.before == place:
+            told = {"binding_id": each.binding_id, "service_id": each.service_id, "status": "skipped"}
+            record.attempts.append({**told, "code": each.code, "message": each.message})
 
 
 def _tell_repeat(run: Run, record: StepRecord, member: Member, number: int, reason: str, wait: float) -> None:
@@ -264,7 +275,7 @@ def _tell_repeat(run: Run, record: StepRecord, member: Member, number: int, reas
         "reason": reason,
         "wait_ms": round(wait * 1000),
         "error": {
-            k: v for k, v in record.attempts[-1].items() if k not in ("binding_id", "service_id", "status")
+            k: v for k, v in record.last_made.items() if k not in ("binding_id", "service_id", "status")
         },
     }
     draft = build.call_retried(run.state.run_id, record.path, payload=payload, speaker=member.binding_id)

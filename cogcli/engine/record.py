@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.calls import Answer, Member
+from cogcli.core.calls import Answer, Chain, Member
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.engine.context import Run
 from cogcli.events import build
@@ -51,7 +51,9 @@ class StepRecord:
         self._repeats: dict[str, Any] | None = None
         self.input: dict[str, Any] | None = None
         self.member: Member | None = None
+        self.chain: Chain | None = None
         self.attempts: list[dict[str, Any]] = []
+        """What was tried, those bindings among it that were passed over."""
         self.usage = no_usage()
         self.action_id: str | None = None
         self.durable = False
@@ -69,6 +71,16 @@ class StepRecord:
     def called_id(self) -> str:
         """The capability that is called, empty for a nested skill."""
         return self.capability.id if self.capability else ""
+
+    @property
+    def attempts_made(self) -> int:
+        """How often something was tried, those passed over not counted."""
+        return sum(attempt["status"] != "skipped" for attempt in self.attempts)
+
+    @property
+    def last_made(self) -> dict[str, Any]:
+        """The last attempt that was none passed over. There is one."""
+        return next(attempt for attempt in reversed(self.attempts) if attempt["status"] != "skipped")
 
     @property
     def all_reads(self) -> list[str]:
@@ -126,7 +138,7 @@ class StepRecord:
 
     def _began_again(self, payload: dict[str, Any], *, durable: bool) -> None:
         again = {
-            "attempt": len(self.attempts) + 1 if self.attempts else self._begun,
+            "attempt": self.attempts_made + 1 if self.attempts else self._begun,
             "binding": payload.get("binding"),
             "service": payload.get("service"),
             **(self._repeats or {}),
@@ -212,6 +224,8 @@ class StepRecord:
         }
         if self.capability is not None:
             payload["capability"] = self.capability.id
+        if self.chain is not None and (len(self.chain.members) > 1 or self.chain.passed_over):
+            payload["fallback"] = _fallback(self.chain, self.attempts)
         if self.member is not None:
             payload["tool"] = f"{self.member.protocol}:{self.member.service_id}"
         return payload
@@ -226,6 +240,13 @@ class StepRecord:
         clock = self.run.engine.clock
         took = max(0, round((clock.monotonic() - self._started) * 1000))
         return took, {"started_at": self._started_at, "completed_at": clock.now(), "duration_ms": took}
+
+
+def _fallback(chain: Chain, attempts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Whether any but the first binding of a chain was tried, and the chain."""
+    ids = chain.binding_ids
+    used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in attempts)
+    return {"fallback_used": used, "fallback_chain": ids}
 
 
 def _first(usage: Any, names: tuple[str, ...]) -> int:

@@ -146,7 +146,8 @@ class Recording:
         """What an attempt gave, or None where the log does not say."""
         key = (run_id, step_id)
         closing, early = self.closings.get(key), self.answers.get(key) or {}
-        attempts = (closing.payload if closing else early).get("attempts") or []
+        told = (closing.payload if closing else early).get("attempts") or []
+        attempts = [each for each in told if each.get("status") != "skipped"]  # of those no attempt was made
         if number <= len(attempts):
             return self._told_at_the_end(key, attempts[number - 1])
         later = [event for event in self.repeats.get(key, ()) if event.payload["attempt"] == number + 1]

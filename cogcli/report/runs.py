@@ -21,8 +21,8 @@ class StepView:
     """One step as far as it is known."""
 
     __slots__ = (
-        "attempts", "binding", "child", "depends_on", "ended_at", "error", "id", "input", "ms", "name", "output",
-        "overlaps", "reads", "reason", "started_at", "status", "tokens", "tool", "uses", "writes",
+        "attempts", "binding", "child", "depends_on", "ended_at", "error", "fallback", "id", "input", "ms", "name",
+        "output", "overlaps", "reads", "reason", "started_at", "status", "tokens", "tool", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, id: str, name: str) -> None:
@@ -36,6 +36,8 @@ class StepView:
         self.ended_at = ""
         self.ms: int | None = None
         self.binding = ""
+        self.fallback = ""
+        """The binding that answered in place of the first of its chain, if one did."""
         self.tool = ""
         self.reads: list[str] = []
         self.writes: list[str] = []
@@ -201,6 +203,8 @@ class RunFold:
         step.output = payload.get("output")
         attempts = payload.get("attempts")
         step.attempts = [a for a in attempts if isinstance(a, dict)] if isinstance(attempts, list) else []
+        step.fallback = _fallback(payload.get("fallback"), step.attempts)
+        step.binding = step.fallback or step.binding
         error = payload.get("error")
         step.error = error if isinstance(error, dict) else None
         writes = payload.get("writes")
@@ -249,6 +253,13 @@ def _end(run: RunView, event: Event, payload: dict[str, Any]) -> None:
     run.ms = _milliseconds(None, event.metrics)
     error = payload.get("error")
     run.error = error if isinstance(error, dict) else None
+
+
+def _fallback(told: Any, attempts: list[dict[str, Any]]) -> str:
+    """The binding that a fallback's answer came through."""
+    used = isinstance(told, dict) and told.get("fallback_used") is True
+    last = attempts[-1] if attempts else {}
+    return _word(last.get("binding_id")) if used and last.get("status") == "success" else ""
 
 
 def _overlaps(run: RunView, step: StepView) -> bool:

@@ -232,7 +232,8 @@ class _Fold:
     def _finish(self, span: TraceSpan, payload: dict[str, Any], status: str) -> None:
         told = span.attributes
         protocol, colon, service = _word(payload.get("tool")).partition(":")
-        made = [a for a in _list(payload.get("attempts")) if isinstance(a, dict)]
+        told_of = [a for a in _list(payload.get("attempts")) if isinstance(a, dict)]
+        made = [a for a in told_of if a.get("status") != "skipped"]
         told.update(
             _some(
                 {

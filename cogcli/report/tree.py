@@ -124,6 +124,8 @@ def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
         return step.status if step.status == "running" else ""
     target = ", ".join(step.writes) or ("?" if step.status in ("failed", "vetoed") else "")
     parts = [", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
+    if step.fallback:
+        parts.append(f"by fallback {step.fallback}")
     if step.tokens:
         parts.append(f"{step.tokens[0]}{glyphs.arrow}{step.tokens[1]} tokens")
     return " ".join(part for part in parts if part)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from cogcli.core.calls import Answer, Attempt, Chain, Member
+from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
 from cogcli.core.errors import BindingResolutionError
 
 Script = Callable[[dict[str, Any]], Any]
@@ -23,6 +23,7 @@ class ScriptedRunner:
     def __init__(self, scripts: dict[str, Script | list[Script]] | None = None) -> None:
         self.scripts = scripts or {}
         self.members: dict[str, tuple[Member, ...]] = {}
+        self.passed_over: dict[str, tuple[PassedOver, ...]] = {}
         self.attempts: list[Attempt] = []
         self.most_at_once = 0
         self.closed = 0
@@ -34,7 +35,7 @@ class ScriptedRunner:
         if capability_id not in self.scripts:
             raise BindingResolutionError("binding.none", f"capability `{capability_id}`: no binding")
         members = self.members.get(capability_id) or (member(f"b_{capability_id}"),)
-        return Chain(members, {})
+        return Chain(members, {}, self.passed_over.get(capability_id, ()))
 
     def attempt(self, attempt: Attempt) -> Answer:
         with self._lock:

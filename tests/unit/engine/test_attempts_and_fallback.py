@@ -9,7 +9,7 @@ from fakes.runs import Ran, run
 from fakes.specs import capability, skill, step
 
 from cogcli.core import errors
-from cogcli.core.calls import Answer
+from cogcli.core.calls import Answer, PassedOver
 from cogcli.core.errors import FAILURE_OF, FAILURES, RuntimeErrorBase
 
 CALL_CODES = [
@@ -29,9 +29,12 @@ def failing(code: str, left: bool | None = False) -> Callable[[dict[str, Any]], 
     return raises(make)
 
 
-def called(scripts: list[Any], *members: Any, effect: str = "none") -> Ran:
+def called(
+    scripts: list[Any], *members: Any, effect: str = "none", passed_over: tuple[PassedOver, ...] = ()
+) -> Ran:
     runner = ScriptedRunner({"c.a": scripts})
     runner.members["c.a"] = members
+    runner.passed_over["c.a"] = passed_over
     return run(skill(step("s", "c.a", output={"y": "vars.y"})), runner, capability("c.a", effect=effect))
 
 
@@ -110,6 +113,74 @@ def test_every_attempt_is_kept_in_the_closing_event() -> None:
     ]
     assert payload["tool"] == "pythoncall:s_b3"
     assert result.closing("s").agent_id == "b3"
+
+
+# -- fallback records --------------------------------------------------------------------------------------------------
+
+UNSET = PassedOver("b0", "s_b0", "env.missing", "`KEY` is not set", 0)
+MIDDLE = PassedOver("bm", "s_bm", "safety.scope", "reaches the public network", 1)
+LAST = PassedOver("bz", None, "service.unknown", "no such service", 2)
+BAD = failing("call.transport")
+
+
+def statuses(result: Ran) -> list[tuple[str, str, str | None]]:
+    attempts = result.closing("s").payload["attempts"]
+    return [(each["binding_id"], each["status"], each.get("code")) for each in attempts]
+
+
+def test_a_chain_of_one_tells_no_fallback() -> None:
+    assert "fallback" not in called([gives(y=2)], ONE).closing("s").payload
+
+
+@pytest.mark.parametrize(
+    ("scripts", "used"), [([gives(y=2)], False), ([BAD, gives(y=2)], True), ([BAD, BAD], True)]
+)
+def test_a_chain_tells_whether_its_fallback_was_used(scripts: list[Any], used: bool) -> None:
+    told = called(scripts, ONE, TWO).closing("s").payload["fallback"]
+    assert told == {"fallback_used": used, "fallback_chain": ["b1", "b2"]}
+
+
+def test_bindings_passed_over_stand_where_their_turn_was() -> None:
+    result = called([BAD, gives(y=2)], ONE, TWO, passed_over=(UNSET, MIDDLE, LAST))
+    assert statuses(result) == [
+        ("b0", "skipped", "env.missing"),
+        ("b1", "failed", "call.transport"),
+        ("bm", "skipped", "safety.scope"),
+        ("b2", "success", None),
+    ]
+    payload = result.closing("s").payload
+    assert payload["attempts"][0] == {
+        "binding_id": "b0",
+        "service_id": "s_b0",
+        "status": "skipped",
+        "code": "env.missing",
+        "message": "`KEY` is not set",
+    }
+    assert payload["fallback"] == {"fallback_used": True, "fallback_chain": ["b0", "b1", "bm", "b2", "bz"]}
+    assert [attempt.number for attempt in result.runner.attempts] == [1, 2]
+    (intent,) = [e.payload for e in result.sink.of("s") if e.event_type == "call.retried"]
+    assert (intent["attempt"], intent["error"]["code"]) == (2, "call.transport")
+
+
+def test_what_follows_the_last_attempt_is_told_where_the_chain_was_used_up() -> None:
+    assert statuses(called([BAD, BAD], ONE, TWO, passed_over=(LAST,)))[-1] == (
+        "bz",
+        "skipped",
+        "service.unknown",
+    )
+    stopped = called([failing("call.rejected")], ONE, TWO, passed_over=(MIDDLE, LAST))
+    assert statuses(stopped) == [("b1", "failed", "call.rejected")]
+
+
+def test_the_first_binding_passed_over_makes_the_next_one_a_fallback() -> None:
+    told = called([gives(y=2)], ONE, passed_over=(UNSET,)).closing("s").payload["fallback"]
+    assert told == {"fallback_used": True, "fallback_chain": ["b0", "b1"]}
+
+
+def test_an_open_circuit_is_an_attempt_of_its_own_status_and_falls_back() -> None:
+    result = called([failing("call.circuit-open"), gives(y=2)], member("b1", retries=3), TWO, effect="effect")
+    assert statuses(result) == [("b1", "circuit_open", "call.circuit-open"), ("b2", "success", None)]
+    assert result.state.vars == {"y": 2}
 
 
 def test_each_attempt_after_the_first_leaves_its_own_intent() -> None:

@@ -1,0 +1,115 @@
+"""The circuit breaker: a service that keeps failing is left alone for a while (execution.md 7).
+
+1. Faults of the service count: unreachable, late, overloaded, failed. Faults of the caller, mapping and safety neither
+   count nor end a row.
+2. The fifth fault in a row opens the circuit for 30 seconds. While it is open nothing is sent.
+3. After that one call is let through to probe the service, the others are still refused. Success closes the circuit, a
+   fault opens it again; whatever else happens leaves it to the next call to probe.
+4. What was sent before the circuit opened opens it no longer, but success closes it.
+5. Circuits belong to the process, not to a run. A run's log holds each refusal as the attempt it stood for, so neither
+   resume nor replay needs to know how a circuit was.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from cogcli.core.errors import TransportError
+from cogcli.specs.service import Service
+
+THRESHOLD: Final = 5
+OPEN_SECONDS: Final = 30.0
+FAULTS: Final = frozenset(("call.transport", "call.timeout", "call.overloaded", "call.server-error"))
+
+
+class Passage:
+    """One call on its way through a circuit. The first thing told about it counts."""
+
+    def __init__(self, circuit: Circuit, *, probing: bool) -> None:
+        self._circuit = circuit
+        self._probing = probing
+        self._told = False
+
+    def succeeded(self) -> None:
+        """The service answered, and with what was asked for."""
+        self._tell("success")
+
+    def failed(self, code: str) -> None:
+        """The call ended with this error code."""
+        self._tell("fault" if code in FAULTS else "neither")
+
+    def given_up(self) -> None:
+        """Nobody waits for the call any more, whatever comes of it."""
+        self._tell("neither")
+
+    def _tell(self, what: str) -> None:
+        with self._circuit.lock:
+            if not self._told:
+                self._told = True
+                self._circuit.tell(what, probing=self._probing)
+
+
+class Circuit:
+    """The circuit of one service."""
+
+    def __init__(self, service_id: str, now: Callable[[], float]) -> None:
+        self.lock = threading.Lock()
+        self._service_id = service_id
+        self._now = now
+        self._faults = 0
+        self._open_until: float | None = None
+        self._probed = False
+
+    def passage(self) -> Passage:
+        """Let a call through. Raises TransportError `call.circuit-open` where the circuit is open."""
+        with self.lock:
+            if self._open_until is None:
+                return Passage(self, probing=False)
+            rest = self._open_until - self._now()
+            if rest > 0 or self._probed:
+                raise self._refusal(rest)
+            self._probed = True
+            return Passage(self, probing=True)
+
+    def tell(self, what: str, *, probing: bool) -> None:
+        """Take how a call ended: success, fault or neither. The lock is held."""
+        if probing:
+            self._probed = False
+        if what == "success":
+            self._faults, self._open_until = 0, None
+        elif what == "fault" and (probing or self._open_until is None):
+            self._faults += 1
+            if probing or self._faults >= THRESHOLD:
+                self._open_until = self._now() + OPEN_SECONDS
+
+    def _refusal(self, rest: float) -> TransportError:
+        when = f"for {math.ceil(rest)} s more" if rest > 0 else "while one call probes it"
+        text = f"service `{self._service_id}` failed {THRESHOLD} times in a row and is left alone {when}"
+        return TransportError("call.circuit-open", text, left=False)
+
+
+class Circuits:
+    """The circuits of services; two of the same id in different places are two."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._circuits: dict[tuple[str, str, str], Circuit] = {}
+
+    def passage(self, service: Service) -> Passage:
+        """Let a call to a service through. Raises TransportError `call.circuit-open`."""
+        key = (service.layer, service.root, service.id)
+        circuit = self._circuits.get(key)
+        if circuit is None:
+            circuit = self._circuits.setdefault(key, Circuit(service.id, self._now))
+        return circuit.passage()
+
+
+@cache
+def of_this_process() -> Circuits:
+    """The circuits that all runs of this process share."""
+    return Circuits()
