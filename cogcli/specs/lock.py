@@ -36,11 +36,16 @@ def locked_tools(root: str, service_id: str) -> Tools | None:
 
     Raises DocumentFault `wire.document` for a lock that is damaged: what was agreed to is not known.
     """
+    return locked_services(root).get(service_id)
+
+
+def locked_services(root: str) -> Mapping[str, Tools]:
+    """The tools of every locked service of the layer at `root`, by service id. Raises DocumentFault like the above."""
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
     if isinstance(found, DocumentFault):
         raise DocumentFault(found.code, found.message, found.hint)
-    return found.get(service_id)
+    return found
 
 
 def lock_identity(root: str) -> Identity | None:
@@ -85,5 +90,5 @@ def _is_tool(value: Any) -> bool:
 
 
 def _damaged(why: str) -> DocumentFault:
-    hint = "restore it, or write it anew with `cogcli services refresh ID --accept`"
+    hint = "restore it; or remove it and agree anew: cogcli services refresh ID --accept"
     return DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint)

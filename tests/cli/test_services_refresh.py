@@ -107,7 +107,7 @@ def test_a_damaged_lock_lets_nothing_through(served: Served) -> None:
     lock = json.loads(served.lock.read_text())
     next(t for t in lock["services"]["tools"]["tools"] if t["name"] == "echo")["description"] = "Edited."
     served.lock.write_text(json.dumps(lock))
-    assert served.run().assert_exit(4).json["error"]["code"] == "safety.scope"
+    assert served.run().assert_exit(3).json["error"]["code"] == "wire.document"
     assert served.refresh("--json").assert_exit(4).json["error"]["code"] == "safety.scope"
 
 

@@ -13,25 +13,20 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from cogcli.bindings.invokers.mcp_tools import PINNED
-from cogcli.core.canonical import canonical, digest_of
+from cogcli.core.canonical import canonical
 from cogcli.core.errors import RejectedError, SafetyScopeError
 from cogcli.core.files import FileRefused, read_regular, write_atomic
 from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.specs.lock import MEMBERS, digest_of_tool
 
 SCHEMA: Final = "cogcli.pin/1"
 _LIMIT: Final = 8 * 1024 * 1024
 _NODES: Final = 500_000
 
 
-def digest_of_tool(tool: Mapping[str, Any]) -> str:
-    """The digest that stands for a tool."""
-    return digest_of({name: tool.get(name) for name in PINNED})
-
-
 def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Which members of two definitions differ, in the order in which tools are written."""
-    return [name for name in PINNED if canonical(old.get(name)) != canonical(new.get(name))]
+    return [name for name in MEMBERS if canonical(old.get(name)) != canonical(new.get(name))]
 
 
 class Pins:
@@ -76,7 +71,7 @@ class Pins:
         return tool
 
     def _write(self, path: str, server: Any, tool: Mapping[str, Any]) -> None:
-        kept = {name: tool[name] for name in PINNED if name in tool}
+        kept = {name: tool[name] for name in MEMBERS if name in tool}
         document = {"schema": SCHEMA, "server": server, "sha256": digest_of_tool(tool), "tool": kept}
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

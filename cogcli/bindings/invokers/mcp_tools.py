@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import ResponseMappingError, ServerFaultError
+from cogcli.specs.lock import MEMBERS
 
 if TYPE_CHECKING:
     from mcp import ClientSession
 
 MAX_PAGES: Final = 50
 MAX_TOOLS: Final = 2000
-PINNED: Final = ("name", "description", "inputSchema", "outputSchema", "annotations")
-"""What makes a tool the same tool."""
 
 
 async def listed(session: ClientSession) -> list[dict[str, Any]]:
@@ -43,7 +42,7 @@ async def listed(session: ClientSession) -> list[dict[str, Any]]:
 
 
 def _definition(tool: dict[str, Any]) -> dict[str, Any]:
-    return {name: tool[name] for name in PINNED if tool.get(name) is not None}
+    return {name: tool[name] for name in MEMBERS if tool.get(name) is not None}
 
 
 def _too_many(what: str) -> ResponseMappingError:
