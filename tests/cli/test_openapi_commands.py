@@ -222,6 +222,7 @@ def test_a_request_that_the_document_refuses_fails(tides: Tides) -> None:
     tides.project.write("docs/tides.yaml", TIDES.replace("minLength: 3", "minLength: 9"))
     verdict = failing(tides)
     failed = {check["name"]: check["detail"] for check in verdict["checks"] if not check["passed"]}
+    assert "which the service rejects" in failed["static checks"]
     assert "/body/day" in failed["request body matches its schema"]
     assert "HTTP 422" in failed["outputs equal expected_output"]
 
