@@ -271,7 +271,6 @@ COMMANDS: tuple[Command, ...] = (
         examples=(
             ("cogcli trace @last", "the newest episode as a tree"),
             ("cogcli trace --trace-id trace-001 --why outputs.report", "why is this so, or missing?"),
-            ("cogcli trace @last --format otlp > trace.json", "for a collector of traces"),
             ("cogcli trace text.summarize -p text=@notes.md", "run, events live"),
         ),
         exits=(0, 1, 2, 3, 4, 5, 6, 70, 130, 143),
