@@ -37,7 +37,7 @@ FORBIDDEN: dict[tuple[str, ...], set[str]] = {
     ("skills", "ls"): {"httpx", "mcp", "jinja2"},
     ("validate",): {"httpx", "mcp", "jinja2"},
     ("doctor",): {"httpx", "mcp", "jinja2"},
-    CLEAN: HEAVY,
+    CLEAN: HEAVY | {"jsonschema_rs", "referencing"},
 }
 
 
@@ -58,15 +58,19 @@ def shipped_skill(project: Any) -> None:
 
 
 def imported(project: Any, command: tuple[str, ...]) -> set[str]:
-    """Top-level names of all modules that a command imports."""
+    """The names of all modules that a command imports."""
     script = "import sys; from cogcli.__main__ import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", script, *command],
         cwd=project.root, env=project.env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     lines = [line for line in done.stderr.split("\n") if line.startswith("import time:")][1:]
-    names = (line.rpartition("|")[2].strip() for line in lines)
-    return {name.partition(".")[0] for name in names}
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def imported_packages(project: Any, command: tuple[str, ...]) -> set[str]:
+    """Their top-level names."""
+    return {name.partition(".")[0] for name in imported(project, command)}
 
 
 @pytest.mark.parametrize("command", FORBIDDEN, ids=" ".join)
@@ -74,13 +78,24 @@ def test_a_command_imports_only_what_it_needs(demo: Any, command: tuple[str, ...
     shipped_skill(demo)
     demo.run(*GREET).assert_ok()
     demo.run(*CLEAN).assert_ok()
-    assert not imported(demo, command) & FORBIDDEN[command]
+    assert not imported_packages(demo, command) & FORBIDDEN[command]
 
 
 def test_the_version_needs_nothing_but_the_standard_library(demo: Any) -> None:
-    names = imported(demo, ("--version",))
+    names = imported_packages(demo, ("--version",))
     assert names <= set(sys.stdlib_module_names) | {"cogcli", "sitecustomize", "_distutils_hack"}
     assert not names & {"typing", "re", "importlib.metadata", "dataclasses"}
+
+
+def test_a_warm_run_judges_no_binding_anew(demo: Any) -> None:
+    shipped_skill(demo)
+    demo.run(*CLEAN).assert_ok()
+    judges = {
+        "cogcli.specs.checks.wire_verdict",
+        "cogcli.specs.checks.wire_finding",
+        "cogcli.specs.documents",
+    }
+    assert not imported(demo, CLEAN) & judges
 
 
 def test_a_warm_run_reads_compiled_specs(demo: Any) -> None:
