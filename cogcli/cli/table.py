@@ -230,7 +230,7 @@ def _explain(kind: str, argument: str, summary: str, example: str) -> Command:
         examples=(
             (f"cogcli {kind} explain {example}", "in words"),
             (f"cogcli {kind} explain {example} --json | jq .explanation", "for scripts"),
-            (f"cogcli {kind} ls --usable", "which can be called here?"),
+            (f"cogcli {kind} explain {example} -C ../other", "as another project has it"),
         ),
         exits=(0, 2, 3, 4),
     )
