@@ -7,7 +7,9 @@ import platform
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli import __version__
+from cogcli.app.check import Check
 from cogcli.app.checks import Checked, checked
+from cogcli.app.doctor_services import CODES, services
 from cogcli.app.registry import Usable, options
 from cogcli.app.trust import is_trusted, service_files
 from cogcli.report.words import counted, size
@@ -22,17 +24,6 @@ if TYPE_CHECKING:
     from cogcli.specs.problems import Problem
 
 
-class Check(NamedTuple):
-    """One line of the doctor: `status` is ok, warning, error or skipped."""
-
-    group: str
-    name: str
-    status: str
-    message: str
-    details: tuple[str, ...] = ()
-    fix: str = ""
-
-
 class Diagnosis(NamedTuple):
     """Every check, and how many skills and capabilities can be used."""
 
@@ -41,14 +32,14 @@ class Diagnosis(NamedTuple):
     summary: str
 
 
-def diagnose(settings: Settings) -> Diagnosis:
-    """All checks; nothing is changed, nothing is started."""
+def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
+    """All checks; nothing is changed, nothing is started. With `net` servers are asked whether they answer."""
     checks = [*_machine(), *_project(settings)]
     summary = ""
     broken = bool(settings.problems)
     if not broken:
         found = checked(settings)
-        checks += [*_registry(found), *_services(found)]
+        checks += [*_registry(found), *services(settings, found, net=net)]
         summary = _summary(settings, found)
     return Diagnosis(_head(settings), checks, summary)
 
@@ -78,7 +69,15 @@ def _machine() -> Iterator[Check]:
         yield Check("machine", "extras", "ok", ", ".join(_EXTRAS))
 
 
-_EXTRAS = {"text": "snowballstemmer", "web": "bs4", "pdf": "pypdf"}
+_EXTRAS = {
+    "text": "snowballstemmer",
+    "web": "bs4",
+    "pdf": "pypdf",
+    "sign": "cryptography",
+    "mcp": "mcp",
+    "keyring": "keyring",
+    "fast": "jsonschema_rs",
+}
 
 
 def _installed(module: str) -> bool:
@@ -160,12 +159,9 @@ def _trust(settings: Settings, project: str) -> Iterator[Check]:
         yield Check("project", "trust", "warning", message, fix="cogcli config trust")
 
 
-_SERVICE_CODES = ("env.missing", "env.extra", "service.module", "service.untrusted", "service.server")
-
-
 def _registry(found: Checked) -> Iterator[Check]:
     for kind, count in [*found.counts.items(), ("policies", 0)]:
-        own = [p for p in found.problems if _kind(p) == kind and p.code not in _SERVICE_CODES]
+        own = [p for p in found.problems if _kind(p) == kind and p.code not in CODES]
         errors = [problem for problem in own if problem.severity == "E"]
         warnings = len(own) - len(errors)
         if errors:
@@ -196,22 +192,6 @@ def _told(problems: list[Problem]) -> tuple[str, ...]:
     if len(problems) > 5:
         lines.append(f"and {len(problems) - 5} more")
     return tuple(lines)
-
-
-def _services(found: Checked) -> Iterator[Check]:
-    """One line per service and reason, however many steps run into it."""
-    told = set()
-    for problem in found.problems:
-        if problem.code not in _SERVICE_CODES:
-            continue
-        _, named, rest = problem.message.rpartition("service `")
-        name, _, reason = rest.partition("`: ")
-        if not named or not reason:
-            name, reason = os.path.basename(problem.file).removesuffix(".yaml"), problem.message
-        if (name, problem.code) not in told:
-            told.add((name, problem.code))
-            place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
-            yield Check("services", name, "error", reason, (place,), problem.hint)
 
 
 def _summary(settings: Settings, found: Checked) -> str:

@@ -458,10 +458,13 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "doctor",
         "are machine and project ready?",
-        flags=(Flag("--strict", "warnings fail, too"),),
+        flags=(
+            Flag("--net", "also ask the servers of services whether they answer; no secret is sent"),
+            Flag("--strict", "warnings fail, too"),
+        ),
         examples=(
             ("cogcli doctor", "all checks"),
-            ("cogcli doctor --strict", "in CI"),
+            ("cogcli doctor --net --strict", "in CI"),
             ("cogcli doctor --json | jq .checks", "for scripts"),
         ),
         exits=(0, 1, 2, 3),

@@ -10,7 +10,8 @@ from cogcli.report.glyphs import style_of
 from cogcli.report.words import counted
 
 if TYPE_CHECKING:
-    from cogcli.app.doctor import Check, Diagnosis
+    from cogcli.app.check import Check
+    from cogcli.app.doctor import Diagnosis
     from cogcli.cli.context import Context
     from cogcli.report.spans import Line
 
@@ -21,7 +22,7 @@ def execute(context: Context) -> int:
     """Diagnose and answer."""
     from cogcli.app.doctor import diagnose
 
-    diagnosis = diagnose(context.settings)
+    diagnosis = diagnose(context.settings, net=context.arguments.on("--net"))
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
     ]

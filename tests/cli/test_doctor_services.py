@@ -1,0 +1,59 @@
+"""`doctor` about services: missing programs, unreachable servers, and what to do about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.raw_server import serving
+
+GONE = "http://127.0.0.1:9"
+
+
+def checks(project: Any, *flags: str, code: int = 0) -> dict[str, dict[str, Any]]:
+    body = project.run("doctor", "--json", *flags).assert_exit(code).json
+    return {check["name"]: check for check in body["checks"] if check["group"] == "services"}
+
+
+@pytest.fixture(autouse=True)
+def _here(project: Any) -> None:
+    project.write("cogcli.toml", "")
+
+
+def remote(project: Any, id: str, url: str, network: str = "private") -> None:
+    project.write(
+        f"services/local/{id}.yaml", f"id: {id}\nkind: openapi\nbase_url: {url}\nnetwork: {network}\n"
+    )
+
+
+def test_the_network_is_asked_only_when_it_is_wanted(project: Any) -> None:
+    remote(project, "gone", GONE)
+    found = checks(project)
+    assert (found["network"]["status"], "add --net" in found["network"]["message"]) == ("skipped", True)
+
+
+def test_a_server_that_answers_is_told_from_one_that_does_not(project: Any) -> None:
+    def answer(talk: Any) -> None:
+        assert "Authorization" not in talk.request.decode("latin-1")
+        talk.reply(b"", status="404 Not Found")
+
+    with serving(answer) as server:
+        remote(project, "there", server.url)
+        remote(project, "gone", GONE)
+        found = checks(project, "--net", code=1)
+    assert (found["there"]["status"], "HTTP 404" in found["there"]["message"]) == ("ok", True)
+    assert (found["gone"]["status"], bool(found["gone"]["fix"])) == ("error", True)
+    assert GONE in found["gone"]["message"]
+
+
+def test_a_program_that_is_not_there_is_told(project: Any) -> None:
+    project.write("services/local/clock.yaml", "id: clock\nkind: mcp\ncommand: no-such-clock\n")
+    found = checks(project, code=1)
+    assert "no-such-clock" in found["clock"]["message"]
+    assert "PATH" in found["clock"]["fix"]
+
+
+def test_an_untrusted_project_is_not_asked(project: Any) -> None:
+    remote(project, "there", GONE)
+    project.env["COGCLI_TRUST_PROJECT"] = "0"
+    assert checks(project, "--net")["there"]["status"] == "skipped"
