@@ -43,7 +43,8 @@ class _Search:
             return found
         if "type" in schema:
             named = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-            found &= frozenset(named) | ({"integer"} if "number" in named else set())
+            known = {type for type in named if isinstance(type, str)}
+            found &= known | ({"integer"} if "number" in known else set())
         if isinstance(schema.get("enum"), list):
             found &= frozenset(type for value in schema["enum"] for type in _types_of_value(value))
         if "const" in schema:

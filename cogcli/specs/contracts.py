@@ -22,6 +22,7 @@ _ENOUGH: Final = 1000
 """Breaches looked at before the first are told in order."""
 PYTHON: Final = "jsonschema"
 RUST: Final = "jsonschema-rs"
+_VARIABLE: Final = "COGCLI_SCHEMA_ENGINE"
 UNUSABLE: Final = "the schema itself cannot be applied"
 
 
@@ -45,7 +46,13 @@ def engine() -> str:
 
     Raises EnvironmentRefusal `config.key` where `COGCLI_SCHEMA_ENGINE` names another, or one that is not installed.
     """
-    return _engine(os.environ.get("COGCLI_SCHEMA_ENGINE", ""))
+    return _engine(os.environ.get(_VARIABLE, ""))
+
+
+def require_engine() -> None:
+    """Judge `COGCLI_SCHEMA_ENGINE` before it is needed in the middle of something. Raises EnvironmentRefusal."""
+    if os.environ.get(_VARIABLE):
+        engine()
 
 
 @lru_cache(maxsize=4)

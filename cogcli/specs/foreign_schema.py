@@ -112,7 +112,8 @@ class _Closure:
         """Take what does not go in this direction out of `required`."""
         required, properties = result.get("required"), schema.get("properties")
         if self._unasked and isinstance(required, list) and isinstance(properties, dict):
-            result["required"] = [name for name in required if not self._is_unasked(properties.get(name))]
+            unasked = {name for name, each in properties.items() if self._is_unasked(each)}
+            result["required"] = [n for n in required if not (isinstance(n, str) and n in unasked)]
 
     def _is_unasked(self, schema: Any) -> bool:
         if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):

@@ -14,6 +14,7 @@ from cogcli.specs.checks.policies import check_defaults
 from cogcli.specs.checks.services import check_function, check_service
 from cogcli.specs.checks.skills import check_skill
 from cogcli.specs.checks.wire import check_wire
+from cogcli.specs.contracts import require_engine
 from cogcli.specs.eligibility import SelectionOptions
 from cogcli.specs.problems import in_order
 
@@ -26,8 +27,9 @@ def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[
     """All problems of a catalog in order, those of reading included.
 
     Of what one skill can reach only what it needs is told: of bindings and services the chosen ones and their
-    fallbacks. Of files asked for by name only theirs.
+    fallbacks. Of files asked for by name only theirs. Raises EnvironmentRefusal for an unknown schema engine.
     """
+    require_engine()
     context = Context(catalog, options or SelectionOptions())
     for skill in catalog.skills.values():
         check_skill(context, skill)

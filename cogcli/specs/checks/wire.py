@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 _KIND: Final = "wire"
+_LONGEST: Final = 500
 _DESCRIBED: Final = ("openapi", "openrpc")
 
 
@@ -137,7 +138,13 @@ def _judged_service(service: Service) -> Iterable[Finding]:
 
 def _report(report: Report, subject: str, finding: Finding) -> None:
     code, severity, path, message, hint, key, _ = finding
-    report.add(code, severity, path, f"{subject}: {message}", hint=hint, key=key)
+    report.add(code, severity, path, f"{subject}: {_line(message)}", hint=_line(hint), key=key)
+
+
+def _line(text: str) -> str:
+    """Text that others wrote parts of, as one line of at most 500 characters."""
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
 
 
 def _matter(service: Service) -> bytes | None:
