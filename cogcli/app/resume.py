@@ -198,7 +198,8 @@ def _specs(
 
 
 def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, bool]]:
-    """The open requests that are answered now. Raises UsageError for a name that nobody asked for."""
+    """The open requests that are answered now. Raises UsageError for a name that nobody asked for, and where one is
+    both approved and rejected."""
     answers = []
     for names, granted in ((request.approve, True), (request.reject, False)):
         for name in names:
@@ -210,7 +211,9 @@ def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, 
                 raise UsageError(
                     "episode.unknown-approval", f"nobody asked for `{name}`", expected=f"one of: {waiting}"
                 )
-            answers += [(event, granted) for event in asked]
+            answers += [(event, granted) for event in asked if (event, granted) not in answers]
+    if len({event.id for event, _ in answers}) < len(answers):
+        raise UsageError("usage.flag", "one request is both approved and rejected", hint="keep one answer")
     return answers
 
 

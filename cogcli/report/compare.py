@@ -81,7 +81,7 @@ def compare(before: Side, after: Side) -> Difference:
     areas = {
         "inputs": _named(before.inputs, after.inputs),
         "specs": _named(before.specs, after.specs),
-        "bindings": _named(_bindings(before.run), _bindings(after.run)),
+        "bindings": _named(*_bindings(before.run, after.run)),
         "steps": _steps(before.run, after.run),
         "outputs": _named(before.outputs, after.outputs),
     }
@@ -110,9 +110,11 @@ def _equal(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
-def _bindings(run: RunView) -> dict[str, str]:
-    """The last binding used for each capability, of the root's steps."""
-    return {step.uses: step.binding for step in run.own if step.binding}
+def _bindings(*runs: RunView) -> list[dict[str, str]]:
+    """Of each run the last binding used for each capability, of the root's steps; none of a capability whose results
+    another run took over, which has called nothing to compare with."""
+    taken = {step.uses for run in runs for step in run.own if step.reused}
+    return [{s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs]
 
 
 def _steps(before: RunView, after: RunView) -> list[Change]:
@@ -136,7 +138,7 @@ def _step(one: StepView, other: StepView) -> Change:
         return Change(CHANGED, one.id, codes[0], codes[1], "error")
     if not _equal(one.output, other.output):
         return Change(CHANGED, one.id, one.status, other.status, "output")
-    if not _equal(one.input, other.input):
+    if not (one.reused or other.reused) and not _equal(one.input, other.input):
         return Change(CHANGED, one.id, one.status, other.status, "input")
     return Change(SAME, one.id, one.status, other.status)
 

@@ -17,12 +17,21 @@ _DEEPEST: Final = 64
 """Levels of nested runs that are shown; ours end far above, a forged log may not end at all."""
 
 
+class Used(NamedTuple):
+    """Answered calls, and the tokens that they took."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
 class StepView:
     """One step as far as it is known."""
 
     __slots__ = (
-        "attempts", "binding", "child", "depends_on", "ended_at", "error", "fallback", "id", "input", "ms", "name",
-        "output", "overlaps", "reads", "reason", "started_at", "status", "tokens", "tool", "uses", "writes",
+        "attempts", "binding", "child", "depends_on", "detail", "ended_at", "error", "fallback", "id", "input", "ms",
+        "name", "output", "overlaps", "reads", "reason", "reused", "started_at", "status", "tokens", "tool", "used",
+        "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, id: str, name: str) -> None:
@@ -31,6 +40,7 @@ class StepView:
         self.uses = ""
         self.status = "pending"
         self.reason = ""
+        self.detail = ""
         self.depends_on: list[str] = []
         self.started_at = ""
         self.ended_at = ""
@@ -43,6 +53,10 @@ class StepView:
         self.writes: list[str] = []
         self.error: dict[str, Any] | None = None
         self.tokens: tuple[int, int] | None = None
+        self.used: Used | None = None
+        """What it used with all below it; None as long as it has not told."""
+        self.reused = False
+        """Taken over from another episode: this one does not say what it was given."""
         self.input: Any = None
         self.output: Any = None
         self.attempts: list[dict[str, Any]] = []
@@ -134,8 +148,6 @@ class RunFold:
         self.root: RunView | None = None
         self.runs: dict[str, RunView] = {}
         self.last = ""
-        self.calls = 0
-        self.tokens = [0, 0]
 
     def branches(self, only: str = "") -> list[Branch]:
         """The whole tree, or the branch of the step of this id."""
@@ -198,7 +210,8 @@ class RunFold:
 
     def _finish(self, step: StepView, event: Event, payload: dict[str, Any]) -> None:
         step.ended_at = event.timestamp
-        step.reason = _word(payload.get("reason"))
+        step.reason, step.detail = _word(payload.get("reason")), _word(payload.get("detail"))
+        step.reused = isinstance(payload.get("reused_from"), dict)
         step.tool = _word(payload.get("tool"))
         step.output = payload.get("output")
         attempts = payload.get("attempts")
@@ -212,16 +225,25 @@ class RunFold:
             [w.get("target") for w in writes if isinstance(w, dict)] if isinstance(writes, list) else []
         )
         step.ms = _milliseconds(payload.get("latency_ms"), event.metrics)
-        self._use(step, payload.get("usage"))
+        if isinstance(usage := payload.get("usage"), dict):
+            step.used = _used(usage)
+            tokens = step.used.tokens_in, step.used.tokens_out
+            step.tokens = tokens if any(tokens) and not step.child else None
 
-    def _use(self, step: StepView, usage: Any) -> None:
-        if not isinstance(usage, dict) or step.child:  # a nested run has told its own calls
-            return
-        tokens = _count(usage.get("tokens_in")), _count(usage.get("tokens_out"))
-        step.tokens = tokens if any(tokens) else None
-        self.tokens[0] += tokens[0]
-        self.tokens[1] += tokens[1]
-        self.calls += _count(usage.get("llm_calls")) + _count(usage.get("tool_calls"))
+
+def used(branches: Iterable[Branch]) -> Used:
+    """What steps used, each call counted once: a step tells it with its gates, items, rounds and nested run, and
+    these count by themselves only where it has not ended."""
+    total = Used()
+    for _, step, below in branches:
+        one = step.used or used(below)
+        total = Used(*(a + b for a, b in zip(total, one, strict=True)))
+    return total
+
+
+def _used(usage: dict[str, Any]) -> Used:
+    calls = _count(usage.get("llm_calls")) + _count(usage.get("tool_calls"))
+    return Used(calls, _count(usage.get("tokens_in")), _count(usage.get("tokens_out")))
 
 
 def fold(events: Iterable[Event]) -> RunFold:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from cogcli.core.display import cells, cut, padded, shortened, visible
 from cogcli.report.glyphs import Glyphs, style_of
-from cogcli.report.runs import Branch, RunFold, RunView, StepView
+from cogcli.report.runs import Branch, RunFold, RunView, StepView, used
 from cogcli.report.spans import Line
 from cogcli.report.words import (
     counted,
@@ -77,9 +77,10 @@ def tree(fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only:
 def footer(fold: RunFold, glyphs: Glyphs) -> Line:
     """The sums: tokens, calls, the slowest step."""
     parts = []
-    if any(fold.tokens):
-        parts.append(f"tokens {fold.tokens[0]} in, {fold.tokens[1]} out")
-    parts.append(counted(fold.calls, "call"))
+    calls, tokens_in, tokens_out = used(fold.branches())
+    if tokens_in or tokens_out:
+        parts.append(f"tokens {tokens_in} in, {tokens_out} out")
+    parts.append(counted(calls, "call"))
     timed = [step for step in (fold.root.own if fold.root else ()) if step.ms]
     if timed:
         slowest = max(timed, key=lambda step: step.ms or 0)
@@ -140,6 +141,8 @@ def skipped_because(run: RunView, step: StepView) -> str:
             if id in run.steps and run.steps[id].status not in ("done", "pending")
         ]
         return f"skipped, needs {culprits[0]}" if culprits else "skipped, needs a step that failed"
+    if step.reason == "degraded" and step.detail:
+        return f"skipped, {step.detail}"  # a gate, or whoever left out an effect in doubt
     words = {"condition": "skipped, its condition is false", "degraded": "skipped, a gate degraded it"}
     return words.get(step.reason, f"skipped, {step.reason}" if step.reason else "skipped")
 

@@ -314,6 +314,19 @@ def test_an_approval_of_something_nobody_asked_for_is_refused(stopped: Any) -> N
     assert result["error"]["code"] == "episode.unknown-approval"
 
 
+def test_who_approves_and_rejects_the_same_request_has_said_nothing(stopped: Any) -> None:
+    _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    asked = next(e for e in _events(stopped) if e["event_type"] == "approval.requested")["payload"]
+    names = asked["capability"], asked["approval_id"]
+    both = stopped.run("resume", "@last", "--approve", names[0], "--reject", names[1]).assert_exit(2)
+    assert "both approved and rejected" in both.err
+    assert _ledger(stopped) == ["first\n"]
+    stopped.run("resume", "@last", "--approve", names[0], "--approve", names[1], "-q").assert_ok()
+    assert sum(e["event_type"] == "approval.granted" for e in _events(stopped)) == 1
+    _clean(stopped)
+
+
 def test_an_approval_does_not_hold_for_another_input(stopped: Any) -> None:
     _declare(stopped, "side_effects: true, idempotent: false", "safety: {requires_confirmation: true}\n")
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)

@@ -7,7 +7,7 @@ from typing import Any
 from fakes.risk_review import Log, risk_review
 
 from cogcli.events.envelope import Event
-from cogcli.report.compare import as_object, compare, lines, side_of
+from cogcli.report.compare import Side, as_object, compare, lines, side_of
 from cogcli.report.glyphs import UNICODE
 from cogcli.report.spans import plain, width
 
@@ -124,3 +124,24 @@ def test_programs_get_what_differs_by_area() -> None:
     ]  # fmt: skip
     assert [change["change"] for change in body["outputs"]] == ["removed", "removed"]
     assert body["inputs"] == []
+
+
+def test_results_taken_over_are_no_difference_in_inputs_or_bindings() -> None:
+    def side(*, reused: bool) -> Side:
+        log = Log()
+        log.add(0, "run.started", "start", {"skill": {"id": "a.b"}})
+        if not reused:
+            begun = {
+                "step_id": "s",
+                "step_status": "running",
+                "uses": "c.d",
+                "binding": "x",
+                "input": {"a": 1},
+            }
+            log.add(1, "step.started", "act", begun)
+        done = {"step_id": "s", "step_status": "done", "uses": "c.d", "output": {"b": 2}}
+        log.add(2, "step.completed", "act", done | ({"reused_from": {"episode": "ep_a"}} if reused else {}))
+        return side_of("ep_a", "ok", log.events)
+
+    assert compare(side(reused=False), side(reused=True)).same
+    assert compare(side(reused=True), side(reused=False)).same

@@ -119,6 +119,24 @@ def test_sums_count_nested_calls_once() -> None:
     )
 
 
+def test_sums_count_the_calls_of_items_and_gates_once() -> None:
+    def ended(id: str, calls: int) -> Event:
+        usage = {"tool_calls": calls, "tokens_in": calls, "tokens_out": 0}
+        return event(1, "step.completed", "act", {"step_id": id, "step_status": "done", "usage": usage})
+
+    each = [ended("each@pre0", 1), ended("each#0", 1), ended("each#1", 1)]
+    for whole in ([*each], [*each, ended("each", 3)]):
+        begun = event(0, "step.started", "act", {"step_id": "each", "step_status": "running"})
+        sums = footer(fold([log()[0], begun, *whole]), UNICODE)
+        assert plain(sums) == "tokens 3 in, 0 out · 3 calls"
+
+
+def test_a_step_left_out_says_by_whom() -> None:
+    left = {"step_id": "b", "step_status": "skipped", "reason": "degraded", "detail": "left out by eve"}
+    shown = tree(fold([log()[0], event(1, "step.degraded", "act", left)]), UNICODE, status="ok", width=100)
+    assert plain(shown[1]).endswith("skipped, left out by eve")
+
+
 def test_table_rows_follow_the_tree() -> None:
     table = rows(fold(log()))
     assert [row["step_id"] for row in table] == ["risks", "risks/rank", "entities", "report"]
