@@ -61,6 +61,9 @@ def test_a_request_that_cannot_be_filled_is_placed_at_its_template(demo: Any) ->
     rebound(
         demo, "request: {text: input.text}", "request:\n  text: ${input.text}\n  more: 'in ${input.style}'"
     )
+    demo.write(
+        "demo_services.py", "def upper(text, more=''):\n    return {}\n\n\ndef fail(text):\n    return {}\n"
+    )
     file = demo.root / "capabilities/demo.text.upper.yaml"
     file.write_text(file.read_text().replace("inputs: {text", "inputs: {style: {type: string}, text", 1))
     error = demo.run(*RUN, "--json").assert_exit(1).json["error"]
