@@ -34,6 +34,8 @@ class Portal:
 
         Raises what it raises, or CallTimeoutError where it was given up.
         """
+        if context.cancel.is_set:
+            raise CallTimeoutError("call.timeout", "given up", left=None)
         future: Future[_T] = self._portal.start_task_soon(action, *arguments)
 
         def give_up() -> None:

@@ -140,21 +140,26 @@ class Stdio:
             await self._end()
 
     async def _started(self) -> asyncio.subprocess.Process:
+        import anyio
+
         program, pipe = self._program, asyncio.subprocess.PIPE
         try:
-            return await asyncio.create_subprocess_exec(
-                *program.argv,
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
-                cwd=program.cwd or None,
-                env=dict(program.env),
-                start_new_session=True,
-            )
+            # A start that is cut off halfway leaves its pipes open, and who knows whether a process: it is ended after.
+            with anyio.CancelScope(shield=True):
+                process = await asyncio.create_subprocess_exec(
+                    *program.argv,
+                    stdin=pipe,
+                    stdout=pipe,
+                    stderr=pipe,
+                    cwd=program.cwd or None,
+                    env=dict(program.env),
+                    start_new_session=True,
+                )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             text = f"`{program.command}` cannot be started in `{program.cwd}`: {reason}"
             raise TransportError("call.transport", text, left=False) from error
+        return process
 
     def _pipe(self) -> asyncio.StreamWriter:
         return cast("asyncio.StreamWriter", self._process.stdin)

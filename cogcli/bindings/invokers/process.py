@@ -112,7 +112,7 @@ class Worker:
                 self._channel.cut()
 
     def end(self) -> str:
-        """Kill it, wait until nothing of it is left, and tell how it ended. May be called again."""
+        """Kill it, wait until nothing of it is left, and tell how it ended. For its caller alone; repeatable."""
         self.kill()
         try:
             status = self._process.wait(ENDING_SECONDS)

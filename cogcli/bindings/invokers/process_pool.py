@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from cogcli.bindings.invokers.base import CallContext
 from cogcli.bindings.invokers.modules import Code
-from cogcli.bindings.invokers.process import Worker
+from cogcli.bindings.invokers.process import ENDING_SECONDS, Worker
 from cogcli.core.errors import CallTimeoutError, TransportError
 
 
@@ -46,15 +46,20 @@ class Workers:
             self._given_back(worker)
 
     def close(self, grace: float) -> None:
-        """End every worker, those that are called too."""
+        """End every worker, those that are called too, and wait until nothing is left of them.
+
+        Whoever calls one sees its end, and clears away what belongs to it: nobody else may close what is read from.
+        """
         with self._changed:
             self._closed = True
-            left, self._idle = list(self._all), []
+            idle, self._idle = self._idle, []
             self._changed.notify_all()
-        for worker in left:
-            worker.kill()
-        for worker in left:
+            for worker in self._all:
+                worker.kill()
+        for worker in idle:
             self._gone(worker)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._all, grace + ENDING_SECONDS)
 
     def _claimed(self, code: Code, context: CallContext) -> tuple[Worker | None, list[Worker]]:
         """A place among the busy ones, with an idle worker of the service if any; and those to be ended for it."""
@@ -99,6 +104,7 @@ class Workers:
         worker.end()
         with self._changed:
             self._all.discard(worker)
+            self._changed.notify_all()
 
     def _wake(self) -> None:
         with self._changed:

@@ -27,8 +27,8 @@ from cogcli.bindings.invokers.base import (
 from cogcli.bindings.invokers.capture import captured
 from cogcli.bindings.invokers.functions import Operation
 from cogcli.bindings.invokers.modules import Code
+from cogcli.bindings.usage import counted
 from cogcli.core.errors import RequestMappingError, ResponseMappingError
-from cogcli.core.jsonvalue import MAX_INTEGER
 from cogcli.specs.eligibility import isolation_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class PythonCall:
             body = self._in_a_worker(code, request, context)
         else:
             body = self._here(code, request, context)
-        usage = _usage(body)
+        usage = counted(body.get("usage"))
         return InvocationResponse(body, CallMeta(usage=usage) if usage else _NOTHING)
 
     def close(self, grace: float) -> None:
@@ -109,14 +109,3 @@ def _require_size(name: str, request: InvocationRequest, payload: bytes) -> None
 def _cap(request: InvocationRequest, key: str) -> int:
     cap: int = request.binding.metadata.get(key) or DEFAULT_BYTES
     return cap
-
-
-def _usage(body: dict[str, Any]) -> dict[str, int] | None:
-    """Whole token counts that a body reports at its top; anything else is not counted."""
-    usage = body.get("usage")
-    if not isinstance(usage, dict):
-        return None
-    counts = {
-        k: v for k, v in usage.items() if k.endswith("_tokens") and type(v) is int and 0 <= v <= MAX_INTEGER
-    }
-    return counts or None
