@@ -21,9 +21,20 @@ def main() -> int:
         from cogcli import __version__
 
         return _print_version(__version__)
+    if "PYTHONPATH" in os.environ:
+        _leave_out_the_working_directory()
     from cogcli.cli.main import run
 
     return run(argv)
+
+
+def _leave_out_the_working_directory() -> None:
+    """Nothing is imported from it, not even where the search path names it; an empty entry there means it, too."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        return
+    sys.path[:] = [place for place in sys.path if place not in ("", here)]
 
 
 def _leave(number: int, frame: object) -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
-from attack import attack, hold_all_episodes
+from attack import COGCLI, attack, hold_all_episodes
 from fakes.processes import is_gone
 
 MODULE = """
@@ -248,12 +248,16 @@ def test_C06_modules_in_the_working_directory_shadow_nothing(project: Any, name:
     assert not (project.root / "mark").exists()
 
 
-def test_C06_python_m_imports_nothing_from_the_working_directory(project: Any) -> None:
+@pytest.mark.parametrize("search_path", [None, ":", ".", ":/nowhere"])
+@pytest.mark.parametrize("start", [(sys.executable, "-m", "cogcli"), (COGCLI,)], ids=["python-m", "script"])
+def test_C06_nothing_is_imported_from_the_working_directory(
+    project: Any, start: tuple[str, ...], search_path: str | None
+) -> None:
     project.write("json.py", f"open({str(project.root / 'mark')!r}, 'w')\n")
+    env = project.env if search_path is None else {**project.env, "PYTHONPATH": search_path}
     done = subprocess.run(
-        [sys.executable, "-m", "cogcli", "skills", "ls", "--json"],
-        cwd=project.root, env=project.env, capture_output=True, check=True,
-    )  # fmt: skip
+        [*start, "skills", "ls", "--json"], cwd=project.root, env=env, capture_output=True, check=True
+    )
     assert json.loads(done.stdout)["exit_code"] == 0
     assert not (project.root / "mark").exists()
 
