@@ -6,6 +6,7 @@ that a client sends reaches trust, confirmations or bindings.
 
 from __future__ import annotations
 
+import fnmatch
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.caller import checked_inputs
@@ -45,24 +46,32 @@ class Offer(NamedTuple):
 
 
 def offered(settings: Settings, request: RunRequest, only: Sequence[str], names: str) -> Offer:
-    """What can run with the options of `request`; with `only` exactly these skills.
+    """What can run with the options of `request`; with `only` these skills, and what can run of those its globs match.
 
-    Raises SkillNotFoundError or ProblemsFound where one of `only` does not exist or cannot run.
+    Raises SkillNotFoundError where one of `only` leads to no skill, ProblemsFound where one that it names cannot run.
     """
     registry = opened(settings)
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
     tools: dict[str, Served] = {}
     left_out = []
-    for id in sorted(set(only)) if only else registry.ids("skill"):
+    for id in _asked(only, registry.ids("skill")) if only else registry.ids("skill"):
         try:
             served = _served(registry, id, options, names)
         except CogcliError:
-            if only:
+            if id in only:
                 raise
             left_out.append(id)
         else:
             tools[served.tool.name] = served
     return Offer(tools, left_out)
+
+
+def _asked(only: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The ids that these ids and globs stand for; what matches nothing stays, to be told as unknown."""
+    found: set[str] = set()
+    for word in only:
+        found.update([word] if word in known else fnmatch.filter(known, word) or [word])
+    return sorted(found)
 
 
 def _served(registry: Registry, id: str, options: SelectionOptions, names: str) -> Served:

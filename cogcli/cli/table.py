@@ -650,7 +650,7 @@ COMMANDS: tuple[Command, ...] = (
                  metavar="[HOST:]PORT"),
             Flag("--token-file", "with --http: every request must bear the token in this file", kind=TEXT,
                  metavar="FILE", group="Safety"),
-            _many("--skill", "ID", "only this skill (repeatable)"),
+            _many("--skill", "GLOB", "only this skill, or those that match `text.*` (repeatable)"),
             _choice("--tool-names", "WORD", ("dots", "underscore"), "dots as they are, or as `__`", default="dots"),
             *(flag for flag in RUN_FLAGS if flag.name in RERUN_FLAGS and flag.name != "--progress"),
         ),

@@ -177,6 +177,14 @@ def test_options_are_fixed_at_the_start(served: Project) -> None:
     over_stdio(served, refused, *names)
 
 
+def test_a_glob_offers_what_can_run_of_the_skills_it_matches(served: Project) -> None:
+    async def talk(client: Any) -> None:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == ["demo.send", "demo.slow", "demo.upper"]
+
+    over_stdio(served, talk, "--skill", "demo.s*", "--skill", "demo.a*", "--skill", "demo.upper")
+
+
 def test_ten_calls_at_once_run_eight_at_a_time(served: Project) -> None:
     async def talk(client: Any) -> None:
         results: list[Any] = []
@@ -328,7 +336,8 @@ def test_what_cannot_be_served_is_refused_before_the_first_frame(served: Project
         (("--http", "0.0.0.0:0"), 2), (("--http", "::1:0"), 2), (("--http", "99999"), 2),
         (("--token-file", "short"), 2),
         (("--http", "0", "--token-file", "short"), 2), (("--http", "0", "--token-file", "open"), 3), (("--json",), 2),
-        (("--skill", "demo.nothing"), 2), (("--skill", "demo.absent"), 3), (("--confirm", "demo.text.sent"), 2),
+        (("--skill", "demo.nothing"), 2), (("--skill", "demo.absent"), 3), (("--skill", "demo.n*"), 2),
+        (("--confirm", "demo.text.sent"), 2),
     ):  # fmt: skip
         result = served.run("serve", "mcp", *arguments).assert_exit(code)
         assert arguments == ("--json",) or not result.out
