@@ -64,11 +64,13 @@ def _path_of(service: Service, named: str) -> str:
     """Beside the service's file, else below its layer's root; links out of the layer are not followed."""
     root = os.path.realpath(service.root)
     beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
-    for folder in (beside, root):
-        path = os.path.realpath(os.path.join(folder, named))
-        if _is_inside(folder, root) and _is_inside(path, root) and os.path.exists(path):
+    folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
+    paths = [os.path.realpath(os.path.join(folder, named)) for folder in folders]
+    for path in paths:
+        if _is_inside(path, root) and os.path.exists(path):
             return path
-    if not _is_inside(os.path.realpath(os.path.join(root, named)), root):
+    outside = [path for path in paths if not _is_inside(path, root)]
+    if len(outside) == len(paths) or any(map(os.path.exists, outside)):
         hint = "copy it into the project, and name it relative to the service file"
         raise DocumentFault("wire.document", f"document {named} is outside the layer of the service", hint)
     hint = "name a file relative to the service file, or to the directory that holds services/"

@@ -340,6 +340,24 @@ def test_a_document_is_inside_the_layer_of_its_service(tmp_path: Path, named: st
     assert named in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("../../none.yaml", "does not exist"),
+        ("../../../none.yaml", "is outside the layer"),
+        ("link.yaml", "is outside the layer"),
+    ],
+)
+def test_a_missing_document_is_told_from_one_outside_the_layer(tmp_path: Path, named: str, said: str) -> None:
+    root = tmp_path / "deep" / "root"
+    (root / "services" / "local").mkdir(parents=True)
+    (tmp_path / "outside.yaml").write_text("openapi: 3.1.0\npaths: {}\n")
+    os.symlink(tmp_path / "outside.yaml", root / "link.yaml")
+    file = str(root / "services" / "local" / "s.yaml")
+    with pytest.raises(DocumentFault, match=f"document {named} {said}"):
+        openapi_of(Service("s", "openapi", file=file, settings={"spec_ref": named}, root=str(root)))
+
+
 def test_a_document_beside_the_service_file_is_preferred(tmp_path: Path) -> None:
     for folder, id in (("", "far"), ("services/local", "near")):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
