@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from cogcli.core.canonical import digest
+from cogcli.core.files import FileRefused
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.journal import first_link
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, MANIFEST, kind_of
@@ -45,8 +46,12 @@ def files_of(folder: Folder) -> list[dict[str, Any]]:
     names = [(folder, name, name) for name in _regular(folder) if name != MANIFEST]
     try:
         kept = folder.sub(BLOBS)
-    except OSError:
+    except FileNotFoundError:
         return [_entry(*name) for name in names]
+    except OSError as error:
+        # A manifest without what could not be looked at would seal an episode that never verifies.
+        why = f"cannot be read: {error.strerror}"
+        raise FileRefused(str(folder.path / BLOBS), "unreadable", why) from error
     with kept:
         names += [(kept, name, f"{BLOBS}/{name}") for name in _regular(kept)]
         return sorted((_entry(*name) for name in names), key=_name)

@@ -215,10 +215,13 @@ def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
 
 
 def _event(folder: Folder, kept: blobs.BlobFolder, number: int, raw: bytes, value: dict[str, Any]) -> Event:
+    found: dict[str, bytes] = {}
     for digest in blobs.references(value["payload"]) if blobs.MARK in raw else ():
-        if kept.get(digest) is None:
+        data = kept.get(digest)
+        if data is None:
             raise _bad_line(folder, number, f"names {digest}, which is not there")
-    return event_of(value, raw, kept.get)
+        found[digest] = data
+    return event_of(value, raw, found.get)
 
 
 def _refuse_first(folder: Folder, findings: Iterator[Finding]) -> None:

@@ -83,7 +83,7 @@ class Reader:
         file = self.shown(found.path)
         data = self._bytes(found.path)
         if data is None:
-            return self._parsed(found, file, b"", "")
+            return self._read_again(found, file)
         name = digest(data)
         self.places.note(file, found.path, name)
         compiled = self._cache.get(found.kind, name) if self._cache else None
@@ -91,6 +91,18 @@ class Reader:
             return self._parsed(found, file, data, name)
         problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
         return self._placed(found, file, name, compiled.raw, problems)
+
+    def _read_again(self, found: Found, file: str) -> Loaded:
+        """A file that was refused, with why. Should it be readable by now, then under the digest of these bytes."""
+        from cogcli.specs import yaml_io
+
+        data, parsed = yaml_io.read(found.path, file=file)
+        if data:
+            name = digest(data)
+            self.places.note(file, found.path, name)
+            return self._parsed(found, file, data, name)
+        self.places[file] = parsed.places
+        return Loaded(found, file, found.id or _stem(found.path), "", None, parsed.problems)
 
     def _bytes(self, path: str) -> bytes | None:
         """The bytes of a file, None if it is refused: the parser's reader then says why."""
@@ -104,8 +116,7 @@ class Reader:
     def _parsed(self, found: Found, file: str, data: bytes, name: str) -> Loaded:
         from cogcli.specs import json_io, yaml_io
 
-        parse = json_io.parse if found.kind == "active" else yaml_io.parse
-        parsed = parse(data, file=file) if name else self.parsed(found.path)
+        parsed = (json_io.parse if found.kind == "active" else yaml_io.parse)(data, file=file)
         self.places[file] = parsed.places
         if parsed.value is None:
             return Loaded(found, file, found.id or _stem(found.path), name, None, parsed.problems)

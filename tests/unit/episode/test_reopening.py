@@ -18,6 +18,7 @@ from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode import reopen as reopen_module
+from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.reading import read_events
 from cogcli.episode.reopen import Reopened
 from cogcli.episode.seal import seal
@@ -347,3 +348,21 @@ def test_a_disk_too_full_for_the_end_of_the_run_is_refused_before_anything_is_cu
     assert not (killed / "events.torn").exists()
     monkeypatch.undo()
     reopened(killed).journal.close()
+
+
+def test_a_blob_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read again, it could be refused just then, and its reference taken for its value."""
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal, inputs={"text": "x" * 70_000})
+    journal.close()
+    real, read = BlobFolder.get, []
+
+    def get(self: BlobFolder, digest: str) -> bytes | None:
+        read.append(digest)
+        return real(self, digest) if read.count(digest) == 1 else None
+
+    monkeypatch.setattr(BlobFolder, "get", get)
+    again, events, _ = reopened(journal.directory)
+    again.close()
+    assert len(read) == 1
+    assert events[0].payload["inputs"] == {"text": "x" * 70_000}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import sample_episode as sample
 
 from cogcli.core.errors import EnvironmentRefusal, InternalError
+from cogcli.episode import manifest as manifest_files
 from cogcli.episode.journal import Journal
 from cogcli.episode.reading import read_events
 from cogcli.episode.seal import persist_pending, seal
@@ -206,3 +209,31 @@ def test_nothing_is_derived_from_a_log_that_cannot_be_read_whole(tmp_path: Path,
         assert refused.value.code == "episode.unreadable"
     journal.close()
     assert not (journal.directory / "manifest.json").exists()
+
+
+def test_no_manifest_leaves_out_what_could_not_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process out of descriptors just then: the next try seals all of it."""
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal, inputs={"text": "x" * 70_000})
+    sample.terminated(journal)
+    seal(journal)
+    manifest = journal.directory / "manifest.json"
+    whole = manifest.read_bytes()
+    manifest.unlink()
+    real = manifest_files.Folder.sub
+
+    def sub(self: Any, name: str) -> Any:
+        if sys._getframe(1).f_code.co_name == "files_of":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(self, name)
+
+    monkeypatch.setattr(manifest_files.Folder, "sub", sub)
+    with pytest.raises(EnvironmentRefusal) as refused:
+        seal(journal)
+    assert (refused.value.code, manifest.exists()) == ("episode.unreadable", False)
+    monkeypatch.undo()
+    seal(journal)
+    journal.close()
+    assert manifest.read_bytes() == whole

@@ -9,6 +9,8 @@ import pytest
 from small_registry import BINDING, CAPABILITY, SKILL, Write
 
 from cogcli.core.errors import SkillNotFoundError
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.specs import reading
 from cogcli.specs.builtin import builtin_root
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog, Shadow
@@ -284,3 +286,22 @@ def test_thousands_of_steps_are_checked(root: Write) -> None:
     last = "  - {id: last, uses: text.echo, input: {text: vars.v1999}, output: {text: outputs.out}}\n"
     skill = SKILL[: SKILL.index("  - id: a")] + steps + last
     assert check(registry(root(files={"skills/local/t/s/skill.yaml": skill})).reach("t.s")) == []
+
+
+def test_a_file_that_can_be_read_only_at_the_second_try_is_pinned_by_what_was_read(
+    root: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = root()
+    whole = registry(place).reach("t.s").pins
+    refused: set[str] = set()
+
+    def once(path: str, *, limit: int) -> bytes:
+        if path not in refused:
+            refused.add(path)
+            raise FileRefused(path, "unreadable", "cannot be read: Too many open files")
+        return read_regular(path, limit=limit)
+
+    monkeypatch.setattr(reading, "read_regular", once)
+    catalog = registry(place).reach("t.s")
+    assert refused
+    assert (catalog.pins, codes(catalog)) == (whole, [])
