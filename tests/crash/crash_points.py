@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crash_flows import Done, Flow, Sandbox, outputs_of, warmed
-from crash_invariants import broken
+from crash_invariants import Scene, broken
 from crash_launcher import concerns
 
 ALLOWED = (0, 1, 3, 4, 5, 6)
@@ -223,8 +223,7 @@ def _going_on(sandbox: Sandbox, flow: Flow) -> list[str]:
 
 
 def _events(sandbox: Sandbox) -> list[dict[str, Any]]:
-    logs = [episode / "events.jsonl" for episode in sandbox.episodes]
-    return [json.loads(line) for log in logs for line in log.read_bytes().split(b"\n")[:-1]]
+    return [event for path in sandbox.episodes for event in Scene(path, [], finished=False).events]
 
 
 def _in_doubt(sandbox: Sandbox) -> bool:

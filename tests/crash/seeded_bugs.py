@@ -12,7 +12,7 @@ PACKAGE = Path(cogcli.__file__).resolve().parent
 
 
 class Bug(NamedTuple):
-    """A bug: what is replaced in which file. Caught by unit tests (`file -k words`), or else by kills of a flow."""
+    """A bug: what is replaced in which file. Caught by tests (`file -k words`), or else by kills of a flow."""
 
     name: str
     file: str
@@ -38,7 +38,7 @@ BUGS = (
         "episode/journal.py",
         "if self._each or (durable and self._syncs):",
         "if self._each:",
-        test="test_journal.py -k each_durability",
+        test="unit/episode/test_journal.py -k each_durability",
     ),
     Bug(
         "a failed sync tried again as if it had worked",
@@ -48,35 +48,35 @@ BUGS = (
         "                fdatasync(self._fd)\n"
         "            except OSError:\n"
         "                fdatasync(self._fd)\n",
-        test="test_journal.py -k failed_sync",
+        test="unit/episode/test_journal.py -k failed_sync",
     ),
     Bug(
         "an unterminated line accepted",
         "episode/reading.py",
         "        self.torn = rest\n",
         "        if rest:\n            yield number + 1, rest\n",
-        test="test_reopening.py -k without_its_newline",
+        test="unit/episode/test_reopening.py -k without_its_newline",
     ),
     Bug(
         "a torn tail appended to",
         "episode/reopen.py",
         "        journal.cut(log.end.size)\n",
         "",
-        test="test_reopening.py -k cut_at_any_byte",
+        test="unit/episode/test_reopening.py -k cut_at_any_byte",
     ),
     Bug(
         "a short write ignored",
         "episode/folder.py",
         "    if written == len(data):\n        return\n",
         "    return\n",
-        test="test_journal.py -k short_write",
+        test="unit/episode/test_journal.py -k short_write",
     ),
     Bug(
         "what was written in part left in the log",
         "episode/journal.py",
         "            os.ftruncate(self._fd, self._size)\n        except OSError:\n            self._final = True\n\n",
         "            pass\n        except OSError:\n            self._final = True\n\n",
-        test="test_journal.py -k cuts_off",
+        test="unit/episode/test_journal.py -k cuts_off",
     ),
     Bug(
         "state before its event",
@@ -115,21 +115,21 @@ BUGS = (
         "episode/reopen.py",
         "            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "            pass\n",
-        test="test_reopening.py -k comes_second",
+        test="unit/episode/test_reopening.py -k comes_second",
     ),
     Bug(
         "the clock believed",
         "episode/journal.py",
         "if timestamp < self._timestamp:",
         "if False:",
-        test="test_journal.py -k steps_back",
+        test="unit/episode/test_journal.py -k steps_back",
     ),
     Bug(
         "going on after a failed write",
         "episode/journal.py",
         "        if self._failed is not None and not (last and self._made_room()):",
         "        if False:",
-        test="test_journal.py -k cuts_off",
+        test="unit/episode/test_journal.py -k cuts_off",
     ),
     Bug(
         "a blind repetition of what is in doubt",
@@ -139,11 +139,40 @@ BUGS = (
         kills=range(24, 30),
     ),
     Bug(
+        "what a person decided in doubt kept to itself",
+        "app/going_on.py",
+        "            decision = self._journal.append(draft, durable=True)\n",
+        "            decision = Event(None, '', '', '', run_id, None, draft.phase, draft.event_type, draft.payload)\n",
+        test="cli/test_resume.py -k decided",
+    ),
+    Bug(
+        "what was closed without an answer called again",
+        "app/going_on.py",
+        "        end = recording.ended.over(attempt.run_id, attempt.step_id)\n",
+        "        end = None\n",
+        test="crash/test_cut_logs.py -k race",
+    ),
+    Bug(
+        "the verdict of a gate lost",
+        "app/going_on.py",
+        '            step_id = step_id.rpartition("@")[0]\n',
+        "            pass\n",
+        flow="gate",
+        kills=range(30, 35),
+    ),
+    Bug(
+        "a manifest without what could not be opened",
+        "episode/manifest.py",
+        "    except FileNotFoundError:\n        return",
+        "    except OSError:\n        return",
+        test="unit/episode/test_seal.py -k looked_at",
+    ),
+    Bug(
         "the ballast left behind",
         "episode/ballast.py",
         "                os.unlink(BALLAST, dir_fd=self._folder.fd)\n            self.held = False",
         "                pass\n            self.held = False",
-        test="test_ballast.py -k holds_no_ballast",
+        test="unit/episode/test_ballast.py -k holds_no_ballast",
     ),
 )
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LONG  # type: ignore[import-not-found]
+from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS
 from crash_points import Point, Range
 from seeded_bugs import BUGS, Bug, planted
@@ -20,7 +20,7 @@ FEW = ("effect before its intent", "an unterminated line accepted", "state befor
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
-def test_a_planted_bug_is_caught(shooting_range: Range, tmp_path: Path, bug: Bug) -> None:
+def test_a_planted_bug_is_caught(shooting_range: Range, tmp_path: Path, bug: Bug, tell: Tell) -> None:
     package = planted(bug, tmp_path)
     if not LONG and bug.name not in FEW:
         pytest.skip("planted in a long run only: COGCLI_LONG_TESTS=1")
@@ -28,13 +28,14 @@ def test_a_planted_bug_is_caught(shooting_range: Range, tmp_path: Path, bug: Bug
         assert _failing_tests(package, bug.test), f"no test of `{bug.test}` notices it"
     else:
         assert _violations(shooting_range, package, bug), f"no kill of {bug.flow} at {bug.kills} notices it"
+    tell("a planted bug is caught", "", 1, 0)
 
 
 def _failing_tests(package: Path, test: str) -> bool:
     file, *words = shlex.split(test)
     pytest_itself = str(Path(sys.executable).parent / "pytest")
     done = subprocess.run(
-        [pytest_itself, "-q", "-p", "no:cacheprovider", str(TESTS / "unit/episode" / file), *words],
+        [pytest_itself, "-q", "-p", "no:cacheprovider", str(TESTS / file), *words],
         env={**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=package,
         capture_output=True,

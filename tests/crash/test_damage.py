@@ -1,0 +1,170 @@
+"""What a crash of the machine or a bad disk leaves: torn tails are recovered, changed bits are found, every one.
+
+`COGCLI_LONG_TESTS=1` tries every byte and every bit; else a sample spread over every file.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import LONG, Tell  # type: ignore[import-not-found]
+from crash_flows import FLOWS, Flow, Sandbox
+from crash_invariants import broken
+from crash_points import Range, finished
+
+from cogcli.core.errors import CogcliError
+from cogcli.core.redact import Redactor
+from cogcli.core.system import SystemClock, SystemIds
+from cogcli.episode.document import to_bytes
+from cogcli.episode.project import project
+from cogcli.episode.reading import read_events
+from cogcli.episode.store import Store
+from cogcli.episode.verify import is_clean, verify
+
+LARGE = 20_000
+"""From how many bytes on a long run, too, flips one bit of some bytes only, outside the log."""
+
+
+@pytest.fixture(params=FLOWS, ids=lambda flow: flow.name)
+def flow(request: pytest.FixtureRequest) -> Flow:
+    found: Flow = request.param
+    return found
+
+
+@pytest.fixture
+def whole(shooting_range: Range, flow: Flow, request: pytest.FixtureRequest) -> Sandbox:
+    """A run of a flow, finished and sealed."""
+    sandbox = shooting_range.sandbox(request.node.name.replace("[", "-").replace("]", ""))
+    finished(sandbox, flow, sandbox.command(*sandbox.asked(flow)))
+    assert broken(sandbox, finished=True) == []
+    return sandbox
+
+
+def spread(count: int, few: int) -> Iterable[int]:
+    """All positions in a long run, else a few, the first and the last among them."""
+    return (
+        range(count) if LONG or count <= few else sorted({n * (count - 1) // (few - 1) for n in range(few)})
+    )
+
+
+def test_a_tail_torn_at_any_byte_is_cut_kept_and_told(whole: Sandbox, flow: Flow, tell: Tell) -> None:
+    """Torn behind the middle of the log and at its last line, with and without NULs where a file system left them."""
+    episode = whole.episodes[0]
+    log = (episode / "events.jsonl").read_bytes()
+    for name in ("summary.json", "manifest.json"):
+        (episode / name).unlink()
+    lines = log.splitlines(keepends=True)
+    tried = 0
+    for last in sorted({len(lines) // 2, len(lines) - 1}):
+        kept, line = b"".join(lines[:last]), lines[last]
+        _persist(episode, kept)
+        for cut in spread(len(line), 8):
+            for tail in (line[:cut], line[:cut] + b"\0" * 512, line[:cut] + b"\0\0\n"):
+                _recovered(episode, kept, tail)
+                tried += 1
+    tell("a torn tail", flow.name, tried, 0)
+
+
+def _persist(episode: Path, kept: bytes) -> None:
+    """The state document that the log tells of, if it does."""
+    (episode / "events.jsonl").write_bytes(kept)
+    (episode / "state.json").unlink(missing_ok=True)
+    events = [event for _, event in read_events(episode)]
+    told = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
+    if told:
+        (episode / "state.json").write_bytes(to_bytes(project(events[: told[-1] + 1])))
+
+
+def _recovered(episode: Path, kept: bytes, tail: bytes) -> None:
+    (episode / "events.torn").unlink(missing_ok=True)
+    (episode / "learn.jsonl").write_bytes(b"")
+    (episode / "events.jsonl").write_bytes(kept + tail)
+    assert [event.seq for _, event in read_events(episode)] == list(range(kept.count(b"\n")))
+    clock, ids = SystemClock(), SystemIds()
+    reopened = Store(episode.parent).reopen(episode, clock=clock, ids=ids, redactor=Redactor())
+    reopened.journal.close()
+    assert (episode / "events.jsonl").read_bytes().startswith(kept)
+    assert reopened.dropped_bytes == len(tail)
+    if tail:
+        assert (episode / "events.torn").read_bytes() == tail
+        assert reopened.events[-1].event_type == "run.recovered"
+        assert reopened.events[-1].payload["dropped_bytes"] == len(tail)
+    assert is_clean(verify(episode)), (tail, verify(episode))
+
+
+@pytest.mark.parametrize("tail", [b"", b'{"seq":', b"\0" * 4096, b'{"seq":9}\0\0\n'])
+def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
+    shooting_range: Range, tail: bytes, request: pytest.FixtureRequest
+) -> None:
+    sandbox = shooting_range.sandbox(f"torn {len(tail)}")
+    sandbox.launch(*sandbox.asked(FLOWS[0]), at=40)
+    with open(sandbox.episodes[0] / "events.jsonl", "ab") as log:
+        log.write(tail)
+    last = finished(sandbox, FLOWS[0], sandbox.command("ls", *sandbox.flags()))
+    assert broken(sandbox, finished=True) == []
+    assert last.code in (0, 1)
+    assert len(sandbox.ledger) == len(set(sandbox.ledger))
+
+
+def test_any_flipped_bit_of_a_finished_episode_is_found(whole: Sandbox, flow: Flow, tell: Tell) -> None:
+    episode = whole.episodes[0]
+    missed = []
+    tried = 0
+    for path in sorted(path for path in episode.rglob("*") if path.is_file()):
+        with open(path, "r+b") as file:
+            for byte, bit in _bits(path, flow):
+                tried += 1
+                if not _is_found(episode, file.fileno(), byte, 1 << bit):
+                    missed.append(f"{path.name}: bit {bit} of byte {byte}")
+    tell("a flipped bit", flow.name, tried, len(missed))
+    assert is_clean(verify(episode))
+    assert missed == []
+
+
+def _bits(path: Path, flow: Flow) -> Iterator[tuple[int, int]]:
+    """Every bit of the first flow's files, one bit of every byte of the others', some of large files."""
+    size = path.stat().st_size
+    if LONG and flow is FLOWS[0] and size < LARGE:
+        yield from ((byte, bit) for byte in range(size) for bit in range(8))
+        return
+    step = 997 if size >= LARGE and path.suffix != ".jsonl" else 1
+    places = range(0, size, step) if LONG else spread(size, 6)
+    yield from ((byte, (byte * 5 + 3) % 8) for byte in places)
+
+
+def _is_found(episode: Path, file: int, byte: int, mask: int) -> bool:
+    old = os.pread(file, 1, byte)
+    os.pwrite(file, bytes([old[0] ^ mask]), byte)
+    try:
+        return not is_clean(verify(episode))
+    except CogcliError:
+        return True  # refused to open it
+    finally:
+        os.pwrite(file, old, byte)
+
+
+def test_a_missing_or_another_file_is_found(whole: Sandbox, tell: Tell, flow: Flow) -> None:
+    episode = whole.episodes[0]
+    files = sorted(path for path in episode.rglob("*") if path.is_file())
+    away = episode.parent.parent / "away"
+    for path in files:
+        shutil.move(path, away)
+        try:
+            # Without its manifest an episode is one that was not sealed yet, and says so by its state.
+            assert path.name == "manifest.json" or not _clean(episode), path.name
+        finally:
+            shutil.move(away, path)
+    (episode / "more.txt").write_text("more")
+    assert not _clean(episode)
+    tell("a missing file", flow.name, len(files), 0)
+
+
+def _clean(episode: Path) -> bool:
+    try:
+        return is_clean(verify(episode))
+    except CogcliError:
+        return False
