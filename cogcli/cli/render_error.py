@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cogcli.specs.problems import Problem
 
+_SECRETIVE = ("secret.literal", "service.url")
+"""Problems about what must not stand in a file: only their place is shown."""
 _WORDS = {"E": ("error", "error"), "R": ("error", "error"), "W": ("warning", "warning")}
 
 
@@ -53,7 +55,8 @@ def problem_lines(
     lines: list[Line] = [[(f"{word}[{problem.code}]", style), (f": {visible(problem.message)}", "bold")]]
     if problem.file:
         place = (problem.file, problem.line, problem.column)
-        lines += frame(*place, base=base, width=width, sources=sources)
+        framed = frame(*place, base=base, width=width, sources=sources)
+        lines += framed[:1] if problem.code in _SECRETIVE else framed
     if problem.hint:
         lines.append([("   = ", "dim"), (f"help: {visible(problem.hint)}", "")])
     return lines

@@ -34,7 +34,7 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     told = result.error or {}
     step = told.get("step")
     episode = "@last" if here else short_episode(result.episode_id)
-    if told.get("code") == "safety.confirmation":
+    if told.get("code") in ("safety.confirmation", "policy.approval"):
         return [f"cogcli resume {episode} --approve {told.get('capability')}{again}"]
     if told.get("code") == "effect.in-doubt":
         return [f"cogcli resume {episode} --in-doubt skip{again}"]

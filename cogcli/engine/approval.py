@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.engine.context import Run
 from cogcli.engine.record import StepRecord
 from cogcli.events import build
@@ -19,10 +19,15 @@ TIME_TO_LIVE: Final = timedelta(hours=24)
 def given(
     run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], evidence: dict[str, Any]
 ) -> bool:
-    """Whether a person approved this call; using the approval up. Raises what says that it does not hold."""
+    """Whether a person approved this call; using the approval up.
+
+    Raises what says that it does not hold, having asked anew: nobody is left with a question that is no longer open.
+    """
     engine = run.engine
     action, proof = _hashes(run, record, capability, values, evidence)
     answer = engine.approvals.use(record.path, action, proof, engine.clock.now())
+    if isinstance(answer, PolicyApprovalError):
+        ask(run, record, capability, values, evidence, answer)
     if isinstance(answer, RuntimeErrorBase):
         raise answer
     return answer is not None

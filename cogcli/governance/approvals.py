@@ -61,20 +61,27 @@ class Approvals:
 
     def use(self, step_id: str, action: str, evidence: str, now: str) -> Answered | RuntimeErrorBase | None:
         """The approval of this action, which is used up by that; an error where it does not hold; None where nobody
-        answered."""
-        waiting = self._answers.get(step_id)
-        if not waiting:
-            return None
-        answer = waiting.pop(0)
-        if not answer.granted:
-            why = f": {answer.reason}" if answer.reason else ""
-            return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
-        if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
-            return PolicyApprovalError(
-                "policy.approval", "what is about to be done is not what was approved", hint="ask again"
-            )
-        if not answer.used and (now >= answer.asked.expires_at or now < answer.at):
-            return PolicyApprovalError(
-                "policy.approval", f"the approval expired at {answer.asked.expires_at}"
-            )
-        return answer
+        answered. One that does not hold is passed over for a later one."""
+        waiting = self._answers.get(step_id) or []
+        error: RuntimeErrorBase | None = None
+        while waiting:
+            answer = waiting.pop(0)
+            if not answer.granted:
+                why = f": {answer.reason}" if answer.reason else ""
+                return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
+            error = _stale(answer, action, evidence, now)
+            if error is None:
+                return answer
+        return error
+
+
+def _stale(answer: Answered, action: str, evidence: str, now: str) -> PolicyApprovalError | None:
+    """Why an approval does not hold for this action now; None if it does."""
+    hint = "look at what is asked now, and approve that"
+    if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
+        said = "what is about to be done is not what was approved"
+        return PolicyApprovalError("policy.approval", said, hint=hint)
+    if not answer.used and (now >= answer.asked.expires_at or now < answer.at):
+        said = f"the approval expired at {answer.asked.expires_at}"
+        return PolicyApprovalError("policy.approval", said, hint=hint)
+    return None

@@ -73,7 +73,10 @@ class _Walk:
             or (not shape.empty and not value.strip())
             or (shape.longest and len(value) > shape.longest)
         ):
-            self.report.error(shape.code, path, f"{said}: found {shown(value)}, expected {expected(shape)}")
+            found = (
+                "one that is none" if shape.code == "service.url" else shown(value)
+            )  # it may hold a password
+            self.report.error(shape.code, path, f"{said}: found {found}, expected {expected(shape)}")
 
     def _number(self, shape: Number, value: float, path: Path, said: str) -> None:
         low = shape.least is not None and value < shape.least

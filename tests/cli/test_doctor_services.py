@@ -57,3 +57,20 @@ def test_an_untrusted_project_is_not_asked(project: Any) -> None:
     remote(project, "there", GONE)
     project.env["COGCLI_TRUST_PROJECT"] = "0"
     assert checks(project, "--net")["there"]["status"] == "skipped"
+
+
+def test_a_literal_secret_in_a_file_is_not_shown_by_the_check_that_finds_it(project: Any) -> None:
+    project.write(
+        "services/local/open.yaml",
+        "id: open\nkind: openapi\nbase_url: https://somebody:sentinel-one@example.org\n",
+    )
+    project.write(
+        "services/local/told.yaml",
+        "id: told\nkind: openapi\nbase_url: https://example.org\n"
+        'metadata: {headers: {Authorization: "Bearer sentinel-two"}}\n',
+    )
+    for flags in ((), ("--json",), ("--format", "github")):
+        result = project.run("validate", *flags).assert_exit(1)
+        assert "service.url" in result.out + result.err
+        assert "secret.literal" in result.out + result.err
+        assert "sentinel" not in result.out + result.err

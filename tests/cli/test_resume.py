@@ -344,7 +344,13 @@ def test_an_approval_does_not_hold_for_another_input(stopped: Any) -> None:
         .json
     )
     assert result["error"]["code"] == "policy.approval"
+    assert "--approve demo.text.second" in result["error"]["next"][0]
     assert "second\n" not in _ledger(stopped)
+    # It was asked anew, about what is to be done now: an answer to that holds.
+    again = ("resume", "@last", "--approve", "demo.text.second", "--allow-changed-specs", "-q")
+    stopped.run(*again).assert_ok()
+    assert _ledger(stopped).count("second\n") == 1
+    stopped.run("verify", "@last").assert_ok()
 
 
 def test_an_output_withheld_by_a_post_gate_is_used_without_a_second_call(stopped: Any) -> None:
