@@ -187,7 +187,7 @@ class Project:
             env={**self.env, **(env or {})},
             input=data,
             capture_output=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         return Result(arguments, done.returncode, done.stdout, done.stderr)

@@ -9,7 +9,7 @@ from cogcli.verification.bench import Bench, Ran, Wire
 from cogcli.verification.lines import Line, Lines, Wrong, require, require_error, require_ok
 from cogcli.verification.loopback import Answering, Loopback, Reply, Seen, json_reply
 
-_SHORT: Final = 0.15
+_SHORT: Final = 0.6
 _PATIENT: Final = 10.0
 """A call that is cut off at a fraction of a second must have ended long before this many."""
 _SECRET: Final = "s3cr3t-of-the-bench"  # noqa: S105

@@ -10,7 +10,7 @@ from cogcli.verification.bench import Bench, Ran, Wire
 from cogcli.verification.lines import Line, Lines, Wrong, require, require_error, require_ok
 from cogcli.verification.loopback import Answering, Loopback, Reply, Seen, json_reply
 
-_SHORT: Final = 0.15
+_SHORT: Final = 0.6
 _PATIENT: Final = 10.0
 _DOCUMENT: Final = {
     "openrpc": "1.3.2",

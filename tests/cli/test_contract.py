@@ -324,7 +324,7 @@ def test_a_full_disk_behind_stdout_is_told(demo: Any, json_too: tuple[str, ...])
 def test_closed_streams_hang_and_break_nothing(demo: Any, closed: str) -> None:
     line = f"{shlex.join([COGCLI, *GREET])} {closed}"
     done = subprocess.run(
-        ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, timeout=30, check=False
+        ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, timeout=120, check=False
     )
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
@@ -337,7 +337,7 @@ def test_every_command_ends_with_stdin_closed(demo: Any) -> None:
         words = command.name.split() + ["demo.greet"] * command.least
         line = f"{shlex.join([COGCLI, *words])} <&-"
         done = subprocess.run(
-            ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, timeout=30, check=False
+            ["bash", "-c", line], cwd=demo.root, env=demo.env, capture_output=True, timeout=120, check=False
         )
         assert done.returncode in command.exits, (command.name, done.stderr)
         assert b"Traceback" not in done.stderr

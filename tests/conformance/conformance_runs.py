@@ -59,7 +59,7 @@ def run_case(case: Case, home: Path, root: Path) -> Ran:
         cwd=root,
         env=environment,
         capture_output=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     return _read(root, done)

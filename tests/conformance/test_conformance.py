@@ -49,7 +49,7 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_case(case: Case, runs: Runs) -> None:
-    ran = runs(case).result(timeout=120)
+    ran = runs(case).result(timeout=200)
     found = differences(case.raw["expect"], ran)
     assert not found, "\n".join([case.raw["rule"], *found, str(ran.envelope["error"])])
     if ran.sealed and ran.episode is not None:
