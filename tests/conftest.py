@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import socket
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
+from support.project import Project
 
-COGCLI = str(Path(sys.executable).parent / "cogcli")
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -30,182 +24,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         real(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect)
-
-
-class Result:
-    """What one command gave."""
-
-    def __init__(self, arguments: tuple[str, ...], code: int, out: bytes, err: bytes) -> None:
-        self.arguments = arguments
-        self.code = code
-        self.out_bytes = out
-        self.out = out.decode("utf-8")
-        self.err = err.decode("utf-8")
-
-    @property
-    def json(self) -> Any:
-        """Standard output as the JSON value it must be."""
-        return json.loads(self.out)
-
-    def assert_exit(self, code: int) -> Result:
-        """Fail, showing both streams, unless the command ended with this code."""
-        assert self.code == code, (
-            f"{' '.join(self.arguments)}: exit {self.code}, expected {code}\n{self.out}\n{self.err}"
-        )
-        assert "Traceback" not in self.err or "--debug" in self.arguments, self.err
-        return self
-
-    def assert_ok(self) -> Result:
-        """Fail unless the command succeeded."""
-        return self.assert_exit(0)
-
-
-class Project:
-    """A project in a temporary directory; commands run in it with a home of their own."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root / "project"
-        self.home = root / "home"
-        self.root.mkdir()
-        self.home.mkdir()
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "TZ": "UTC",
-            "LANG": "C.UTF-8",
-            "TERM": "xterm",
-            "COGCLI_TRUST_PROJECT": "1",
-            **{
-                name: os.environ[name] for name in ("SYSTEMROOT", "PYTHONPYCACHEPREFIX") if name in os.environ
-            },
-        }
-
-    def write(self, path: str, text: str | bytes) -> Path:
-        """A file of the project; text is dedented."""
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text if isinstance(text, bytes) else dedent(text).lstrip("\n").encode())
-        return file
-
-    def skill(
-        self, id: str, steps: str, *, inputs: str = "{}", outputs: str = "{}", channel: str = "local"
-    ) -> Path:
-        """A skill with the YAML of its steps."""
-        domain, slug = id.split(".")
-        text = (
-            f'id: {id}\nversion: "1.0.0"\nname: {slug}\ndescription: The skill {id}.\n'
-            f"inputs: {inputs}\noutputs: {outputs}\nsteps:\n"
-        )
-        body = dedent(steps).strip("\n")
-        text += "".join(f"  {line}\n" if line else "\n" for line in body.split("\n"))
-        return self.write(f"skills/{channel}/{domain}/{slug}/skill.yaml", text.encode())
-
-    def capability(
-        self, id: str, function: str, *, inputs: str = "{text: {type: string, required: true}}",
-        outputs: str = "{text: {type: string, required: true}}", extra: str = "",
-        request: str = "{text: input.text}", response: str = "{text: response.text}",
-    ) -> None:  # fmt: skip
-        """A capability with a binding to a function of `demo_services`."""
-        self.write(
-            f"capabilities/{id}.yaml",
-            f'id: {id}\nversion: "1.0.0"\ndescription: Calls {function}.\ninputs: {inputs}\noutputs: {outputs}\n'
-            f"properties: {{side_effects: false}}\n{extra}",
-        )
-        name = id.replace(".", "_")
-        self.write(
-            f"bindings/local/{id}/{name}.yaml",
-            f"id: {name}\ncapability: {id}\nservice: demo\nprotocol: pythoncall\noperation: {function}\n"
-            f"request: {request}\nresponse: {response}\n",
-        )
-
-    def services(self, source: str) -> None:
-        """The module behind the service `demo`."""
-        self.write(
-            "services/local/demo.yaml",
-            "id: demo\nkind: pythoncall\nmodule: demo_services\nisolation: thread\n",
-        )
-        self.write("demo_services.py", source)
-
-    def demo(self) -> Project:
-        """Two small skills: `demo.greet` works, `demo.review` nests it and then fails."""
-        self.services(
-            """
-            def upper(text: str) -> dict[str, object]:
-                return {"text": text.upper()}
-
-            def fail(text: str) -> dict[str, object]:
-                raise ValueError("no luck with " + text)
-            """
-        )
-        self.capability("demo.text.upper", "upper")
-        self.capability("demo.text.score", "fail")
-        text = "{text: {type: string, required: true}}"
-        self.skill(
-            "demo.greet",
-            """
-            - id: first
-              uses: demo.text.upper
-              input: {text: inputs.text}
-              output: {text: vars.text}
-            - id: second
-              uses: demo.text.upper
-              input: {text: vars.text}
-              output: {text: outputs.text}
-            """,
-            inputs="{text: {type: string, required: true}, times: {type: integer, default: 2}}",
-            outputs=text,
-        )
-        self.skill(
-            "demo.review",
-            """
-            - id: inner
-              uses: skill:demo.greet
-              input: {text: inputs.text}
-              output: {text: vars.text}
-            - id: score
-              uses: demo.text.score
-              input: {text: vars.text}
-              output: {text: vars.score}
-            - id: report
-              uses: demo.text.upper
-              input: {text: vars.score}
-              output: {text: outputs.text}
-            """,
-            inputs=text,
-            outputs=text,
-        )
-        return self
-
-    def run(
-        self, *arguments: str, input: str | bytes | None = None, env: Mapping[str, str] | None = None
-    ) -> Result:
-        """Run `cogcli` with these arguments; stdin is empty unless given."""
-        data = input.encode() if isinstance(input, str) else input or b""
-        done = subprocess.run(
-            [COGCLI, *arguments],
-            cwd=self.root,
-            env={**self.env, **(env or {})},
-            input=data,
-            capture_output=True,
-            timeout=180,
-            check=False,
-        )
-        return Result(arguments, done.returncode, done.stdout, done.stderr)
-
-    @property
-    def episodes(self) -> list[Path]:
-        """The directories of all episodes, newest first."""
-        folder = self.root / ".cogcli" / "episodes"
-        return (
-            sorted((path for path in folder.glob("ep_*") if path.is_dir()), reverse=True)
-            if folder.is_dir()
-            else []
-        )
-
-    @property
-    def episode(self) -> Path:
-        """The directory of the newest episode."""
-        return self.episodes[0]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Project
+from support.project import Project
 
 EPISODES = Path(__file__).resolve().parents[1] / "episodes"
 GOLDENS = sorted(folder.name for folder in EPISODES.iterdir() if (folder / "events.jsonl").exists())

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Project
 from fakes.serving import Server, calling, serving
+from support.project import Project
 
 anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from support.project import Project
 
 from cogcli.app.skill_export import document, folder_name
 

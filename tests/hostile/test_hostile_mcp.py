@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from attack import Outcome, attack, hold_all_episodes
-from conftest import Project
 from support.mcp_calls import SERVER, is_alive, pids
+from support.project import Project
 
 SECONDS = 45.0
 """Importing the SDK, starting a server and ending it, on a busy machine."""
