@@ -334,6 +334,9 @@ class Loop:
         self._waiting.append((task, call))
 
     def _on_park(self, task: Task, effect: Park) -> None:
+        if task.parent is not None and task.parent.cancelling:
+            self._wake(task, error=Cancelled())
+            return
         task.deadline = None
         self._timed.pop(task, None)
         task.wait = effect
@@ -349,7 +352,7 @@ class Loop:
 
     def _cancel(self, task: Task, *, force: bool) -> None:
         """Throw Cancelled into a task and, before it, everything below it; one with a shielded child waits for it."""
-        if task.done or (task.shielded and not force):
+        if task.done or (task.shielded and not force and not _forsaken(task)):
             return
         if task.children:
             task.cancelling = True
@@ -494,6 +497,11 @@ class Loop:
             self._epoch += 1
             self._inline_until = None
         self._start_coordinator()
+
+
+def _forsaken(task: Task) -> bool:
+    """Whether a task is parked below one that is told to end: nobody would wake it any more."""
+    return type(task.wait) is Park and task.parent is not None and task.parent.cancelling
 
 
 class _BatonLost(Exception):

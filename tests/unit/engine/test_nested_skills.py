@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from fakes.runner import Gate, ScriptedRunner, echo, gives, raises
-from fakes.runs import run
+from fakes.runs import Running, run
 from fakes.sink import payload_of
 from fakes.specs import capability, skill, step
 
@@ -180,8 +182,6 @@ def test_fail_fast_in_the_parent_starts_nothing_new_in_a_child() -> None:
     main = skill(step("n", "skill:test.child", depends_on=[]), step("bad", "c.bad", depends_on=[]))
     caps = [capability(name, effect="effect") for name in ("c.short", "c.long")]
     caps += [A, capability("c.bad"), capability("c.wait")]
-    from fakes.runs import Running
-
     running = Running(main, runner, *caps, nested=[inner], max_workers=4)
     for gate in (short, long, waits):
         gate.entered.wait(5)
@@ -215,3 +215,51 @@ def test_skills_nest_ten_deep_and_no_deeper() -> None:
     assert run(main, ScriptedRunner({"c.a": gives()}), A, nested=tower(10)).outcome.status == "ok"
     result = run(main, ScriptedRunner({"c.a": gives()}), A, nested=tower(11))
     assert result.code == "skill.depth"
+
+
+@pytest.mark.parametrize("answered", ["before the failure", "after it"])
+def test_an_effect_that_waits_for_plan_order_in_a_cut_off_child_holds_nobody_up(answered: str) -> None:
+    """It waits for an earlier writer; once the parent failed nobody in the child would tell it that that is over."""
+    slow, effect, fail = Gate(x=[1]), Gate(x=[2]), threading.Event()
+
+    def failing(given: Any) -> Any:
+        fail.wait(10)
+        raise boom()
+
+    runner = ScriptedRunner({"c.slow": slow, "c.effect": effect, "c.bad": failing})
+    inner = child(
+        *(
+            step(id, uses, depends_on=[], output={"x": "vars.list"}, merge_strategy="append")
+            for id, uses in (("a", "c.slow"), ("b", "c.effect"))
+        )
+    )
+    main = skill(step("n", "skill:test.child", depends_on=[]), step("bad", "c.bad", depends_on=[]))
+    running = Running(
+        main,
+        runner,
+        capability("c.slow", "", "x"),
+        capability("c.effect", "", "x", effect="effect"),
+        capability("c.bad"),
+        nested=[inner],
+    )
+    for gate in (slow, effect):
+        assert gate.entered.wait(5)
+    if answered == "before the failure":
+        effect.open.set()
+        _until(lambda: "step.answered" in running.engine.sink.types("n/b"))
+        fail.set()
+    else:
+        fail.set()
+        _until(lambda: "step.failed" in running.engine.sink.types("bad"))
+        effect.open.set()
+    result = running.result()
+    slow.open.set()
+    assert result.steps == {"n": "skipped", "bad": "failed"}
+    assert result.sink.types("n/b") == ["step.started", "step.answered", "step.skipped"]
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    late = time.monotonic() + 10
+    while not holds() and time.monotonic() < late:
+        time.sleep(0.005)
+    assert holds()
