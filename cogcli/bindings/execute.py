@@ -19,6 +19,8 @@ from cogcli.specs.selection import Link, Selection
 from cogcli.specs.service import Service
 
 DEFAULT_TIMEOUT: Final = 30.0
+GATHERING: Final = frozenset(("openrpc",))
+"""Protocols whose invoker says itself when a call no longer awaits its siblings."""
 
 Choose = Callable[[str], Selection]
 """Selects the binding chain of a capability id. Raises BindingResolutionError."""
@@ -82,7 +84,9 @@ class LiveRunner:
             attempt=attempt.number,
             traceparent=attempt.traceparent,
         )
-        context = CallContext(attempt.deadline, attempt.cancel)
+        if attempt.place is not None and binding.protocol not in GATHERING:
+            attempt.place.settle()
+        context = CallContext(attempt.deadline, attempt.cancel, attempt.place)
         passage = self._circuits.passage(service)
         with attempt.cancel.told(lambda: _give_up(passage, attempt.deadline)):
             try:

@@ -26,6 +26,7 @@ from cogcli.core.refs import MISSING
 from cogcli.core.spans import span_of, trace_of
 from cogcli.engine import approval
 from cogcli.engine.context import Run
+from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.record import StepRecord
 from cogcli.engine.tasks import Call, Cancelled, Sleep, Slot, Steps
 from cogcli.events import build
@@ -208,6 +209,7 @@ def _call_of(
     limit = member.timeout_seconds
     deadline = time.monotonic() + limit
     cancel = Cancellation()
+    place = record.siblings.announce() if record.siblings else None
     attempt = Attempt(
         capability_id=capability.id,
         member=member,
@@ -220,9 +222,19 @@ def _call_of(
         deadline=deadline,
         cancel=cancel,
         traceparent=_traceparent(run, record, number),
+        place=place,
     )
     runner = run.engine.runner
-    return Call(lambda: runner.attempt(attempt), deadline, _late(limit), cancel.set)
+    return Call(lambda: _made(runner, attempt), deadline, _late(limit), cancel.set)
+
+
+def _made(runner: CapabilityRunner, attempt: Attempt) -> Answer:
+    """Make an attempt. However it ends, its siblings wait for it no longer."""
+    try:
+        return runner.attempt(attempt)
+    finally:
+        if attempt.place is not None:
+            attempt.place.settle()
 
 
 def _traceparent(run: Run, record: StepRecord, number: int) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from cogcli.core.calls import Siblings
 from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
 from cogcli.core.jsonvalue import copied, kind_of
 from cogcli.engine import call
@@ -62,12 +63,15 @@ def performed(run: Run, planned: PlannedStep, record: StepRecord, run_step: RunS
 def _each(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep) -> Steps:
     items = _items(run, planned, record, foreach)
     record.began({"items": len(items)})
+    at_once = min(foreach.max_parallel, run.engine.options.max_workers)
+    siblings = Siblings(at_once) if at_once > 1 else None
 
     def job(index: int) -> Steps:
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
         inner = _inner(run, planned, record, str(index))
+        inner.siblings = siblings
         return _one(record, inner, invoked(run, planned, inner, Scope(run.state, loop), run_step))
 
     results = yield from _together(run, planned, len(items), job, foreach.max_parallel)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.calls import Answer, Chain, Member
+from cogcli.core.calls import Answer, Chain, Member, Siblings
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.engine.context import Run
 from cogcli.events import build
@@ -41,6 +41,8 @@ class StepRecord:
         """The episode and event whose result was taken over, if one was."""
         self.round: int | None = None
         """Which round of a `while` step this is, from 0."""
+        self.siblings: Siblings | None = None
+        """The invocations of the same foreach that this one's calls may go out with."""
         self.effect_left = False
         """Whether something that must not happen twice may have happened."""
         self.in_doubt: EffectInDoubtError | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,16 @@ def sums_server() -> Any:
     return rpc
 
 
-def mounted(rpc: Any) -> Any:
+def mounted(rpc: Any, seen: Callable[[Any], None] = lambda asked: None) -> Any:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
     async def call(request: Request) -> Response:
-        answer = await rpc.process_request_async(await request.body())
+        asked = await request.body()
+        seen(json.loads(asked))
+        answer = await rpc.process_request_async(asked)
         return (
             Response(answer, media_type="application/json")
             if answer is not None
@@ -90,3 +92,38 @@ def test_a_notification_is_answered_by_nothing(sums: Any, tmp_path: Path) -> Non
         method.pop("result")
     with calling("openrpc", url, document=json.dumps(document), folder=tmp_path) as call:
         assert call("sum.add", {"a": 1}).body == {}
+
+
+def test_the_items_of_a_foreach_go_out_as_one_array_each_with_its_own_events(project: Any) -> None:
+    rpc = sums_server()
+    posted: list[Any] = []
+    intents: list[int] = []
+
+    def seen(asked: Any) -> None:
+        posted.append(asked)
+        log = (project.episode / "events.jsonl").read_text()
+        intents.append(sum("add_all#" in line and '"step.started"' in line for line in log.splitlines()))
+
+    with serving_app(mounted(rpc, seen)) as url:
+        project.write("docs/sums.json", json.dumps({**rpc.discover(), "x-batch": True}))
+        command = remote(
+            project, "openrpc", f"{url}/rpc", "sum.add", service="spec_ref: docs/sums.json\n",
+            inputs="{a: {type: integer, required: true}}", outputs="{total: {type: integer, required: true}}",
+            request="{a: input.a, b: 10}", response="{total: response}",
+        )  # fmt: skip
+        project.skill(
+            "remote.asking",
+            "- {id: add_all, uses: remote.thing.ask, input: {a: item}, output: {total: outputs.totals},"
+            ' config: {foreach: {items: "inputs.numbers", max_parallel: 4}}}',
+            inputs="{numbers: {type: array, required: true}}",
+            outputs="{totals: {type: array}}",
+        )
+        done = project.run(*command, "-p", "numbers:=[1,2,3,4,5,6]").assert_ok()
+        assert done.json["outputs"] == {"totals": [11, 12, 13, 14, 15, 16]}
+        assert sorted(call["params"]["a"] for call in posted[0]) == [1, 2, 3, 4]
+        assert intents[0] == 4
+        assert len(posted) < 6
+        told = attempts(project)
+        assert [each["status"] for each in told] == ["success"] * 6
+        assert [each["batch"]["calls"] for each in told[:4]] == [4] * 4
+        project.run("verify", "--all").assert_ok()

@@ -12,7 +12,7 @@ from fakes.surroundings import surroundings
 
 from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse, Invoker
 from cogcli.bindings.invokers.registry import INVOKERS
-from cogcli.core.calls import Cancellation
+from cogcli.core.calls import Cancellation, Place
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
@@ -42,6 +42,8 @@ class Caller:
         response: dict[str, Any] | None = None,
         trusted: bool = True,
         cancel: Cancellation | None = None,
+        place: Place | None = None,
+        key: str = "run_1:s",
         **metadata: Any,
     ) -> InvocationResponse:
         """Make one attempt; the keywords left over are the binding's metadata."""
@@ -54,14 +56,15 @@ class Caller:
             operation,
             payload or {},
             effect,
-            "run_1:s",
+            key,
             "c.one",
             "run_1",
             "s",
             1,
             "00-a-b-01",
         )
-        return self.invoker.invoke(request, CallContext(time.monotonic() + seconds, cancel or Cancellation()))
+        context = CallContext(time.monotonic() + seconds, cancel or Cancellation(), place)
+        return self.invoker.invoke(request, context)
 
     def failure(self, operation: str, payload: dict[str, Any] | None = None, **rest: Any) -> RuntimeErrorBase:
         """The error that an attempt ends with."""

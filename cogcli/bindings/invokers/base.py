@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from cogcli.core.calls import Cancellation
+from cogcli.core.calls import Cancellation, Place
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -47,10 +47,11 @@ class InvocationRequest(NamedTuple):
 
 
 class CallContext(NamedTuple):
-    """What bounds an attempt: a monotonic deadline, and whether anybody still waits."""
+    """What bounds an attempt: a monotonic deadline, and whether anybody still waits; and what may go out with it."""
 
     deadline: float
     cancel: Cancellation
+    place: Place | None = None
 
 
 class CallMeta(NamedTuple):
@@ -72,6 +73,8 @@ class CallMeta(NamedTuple):
     finish_reason: str | None = None
     request: Mapping[str, Any] | None = None
     reply: Mapping[str, Any] | None = None
+    batch: Mapping[str, int] | None = None
+    """Where the call went out in one array with others: how many those were, and bytes of both arrays."""
     notices: list[str] | None = None
     """What the other side did besides answering: noise, demands that were refused."""
 

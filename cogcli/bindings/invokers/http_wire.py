@@ -91,8 +91,14 @@ def reply_cap(request: InvocationRequest) -> int:
     return cap or DEFAULT_BYTES
 
 
+def request_cap(request: InvocationRequest) -> int:
+    """Bytes that a request's body may have."""
+    cap: int | None = request.binding.metadata.get("max_request_bytes")
+    return cap or DEFAULT_BYTES
+
+
 def _require_size(request: InvocationRequest, size: int) -> None:
-    cap = request.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
+    cap = request_cap(request)
     if size > cap:
         text = (
             f"the request of binding `{request.binding.id}` has {size:,} bytes, at most {cap:,} are allowed"

@@ -2,7 +2,8 @@
 
 1. Ids count up from 1 within a run. Parameters go by name, or by position where the document says so.
 2. A method without a result is a notification: it has no id, any 2xx is success, what comes back is ignored.
-3. A well-formed error counts as such whatever the HTTP status is; other failures are told by the status.
+3. Calls of one foreach go out as one array where the document says so: `rpc_batch` and `gather`.
+4. A well-formed error counts as such whatever the HTTP status is; other failures are told by the status.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.bindings import headers
-from cogcli.bindings.invokers import http_body
-from cogcli.bindings.invokers.base import InvocationResponse
+from cogcli.bindings.invokers import http_body, rpc_batch
+from cogcli.bindings.invokers.base import CallContext, CallMeta, InvocationResponse
+from cogcli.bindings.invokers.gather import Gathering
 from cogcli.bindings.invokers.http_failures import failure, quoted
 from cogcli.bindings.invokers.http_url import json_bytes
-from cogcli.bindings.invokers.http_wire import Sent, Wire, reply_cap
+from cogcli.bindings.invokers.http_wire import Sent, Wire, reply_cap, request_cap
 from cogcli.bindings.invokers.rpc_reply import is_error, result_of
 from cogcli.bindings.usage import told_by
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase, ServiceResolutionError
@@ -25,7 +27,8 @@ from cogcli.specs.documents import DocumentFault
 from cogcli.specs.openrpc_document import openrpc_of
 
 if TYPE_CHECKING:
-    from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Surroundings
+    from cogcli.bindings.invokers.base import InvocationRequest, Surroundings
+    from cogcli.core.calls import Cancellation, Place
     from cogcli.core.http import HttpReply
     from cogcli.specs.openrpc_document import RpcMethod
 
@@ -41,24 +44,86 @@ class OpenRpc:
         self._secrets = surroundings.secrets
         self._wire = Wire(surroundings)
         self._ids = itertools.count(1)
+        self._gathering = Gathering()
+        self._singly: set[str] = set()
+        """Services that did not answer an array with an array."""
 
     def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
-        method = _described(request)
-        id = None if method is not None and method.is_notification else next(self._ids)
+        method, batches = _described(request)
+        if method is not None and method.is_notification:
+            return self._single(request, context, method, None)
+        if context.place is not None and self._may_batch(request, batches):
+            outcome = self._in_array(request, context, context.place, method)
+            if outcome.error is not None or outcome.meta is not None:
+                return _told(outcome)
+        elif context.place is not None:
+            context.place.settle()
+        return self._single(request, context, method, next(self._ids))
+
+    def close(self, grace: float) -> None:
+        self._wire.close()
+
+    def _single(
+        self, request: InvocationRequest, context: CallContext, method: RpcMethod | None, id: int | None
+    ) -> InvocationResponse:
         reply, meta = self._wire.exchange(request, context, self._sent(request, method, id))
         value, refused = _read(reply, reply_cap(request))
         meta = meta._replace(reply=http_body.recorded(reply, value, is_value=refused is None))
+        if request.service.id in self._singly:
+            meta = meta._replace(notices=[rpc_batch.BROKEN])
         try:
             body = self._body(request, reply, id, value, refused)
         except RuntimeErrorBase as error:
             error.record = meta.as_record()
             raise
-        told = told_by(body)
-        meta = meta._replace(usage=told.usage, model=told.model, finish_reason=told.finish_reason)
-        return InvocationResponse(body, meta)
+        return _response(body, meta)
 
-    def close(self, grace: float) -> None:
-        self._wire.close()
+    # -- several in one array -----------------------------------------------------------------------------------------
+
+    def _may_batch(self, request: InvocationRequest, batches: bool) -> bool:
+        return batches and request.effect in rpc_batch.REPEATABLE and request.service.id not in self._singly
+
+    def _in_array(
+        self, request: InvocationRequest, context: CallContext, place: Place, method: RpcMethod | None
+    ) -> rpc_batch.Outcome:
+        """What this call got in an array with its siblings; nothing where it has to be made singly."""
+        id = next(self._ids)
+        call = rpc_batch.Call(request, id, self._sent(request, method, id))
+        return (
+            self._gathering.outcome(
+                call,
+                size=len(call.sent.body) + 1,
+                cap=request_cap(request) - 1,
+                kind=request.binding.id,
+                place=place,
+                context=context,
+                send=self._exchanged,
+            )
+            or rpc_batch.SINGLY
+        )
+
+    def _exchanged(
+        self, calls: list[rpc_batch.Call], deadline: float, cancel: Cancellation
+    ) -> list[rpc_batch.Outcome]:
+        """One exchange for several calls; one that is alone is none of an array."""
+        if len(calls) == 1:
+            return [rpc_batch.SINGLY]
+        request = calls[0].request
+        array = rpc_batch.array_of(calls)
+        context = CallContext(deadline, cancel)
+        try:
+            reply, meta = self._wire.exchange(request, context, array)
+        except RuntimeErrorBase as error:
+            outcomes = rpc_batch.lost(calls, error)
+        else:
+            outcomes = rpc_batch.answered(
+                calls, reply, meta, self._secrets, self._wire.now, reply_cap(request)
+            )
+        if rpc_batch.SINGLY in outcomes:
+            self._singly.add(request.service.id)
+        return outcomes
+
+    # -- one call -----------------------------------------------------------------------------------------------------
 
     def _sent(self, request: InvocationRequest, method: RpcMethod | None, id: int | None) -> Sent:
         call: dict[str, Any] = {"jsonrpc": "2.0", "method": request.operation}
@@ -90,13 +155,28 @@ class OpenRpc:
         return result_of(value, id, said, self._secrets, service=request.service.id)
 
 
-def _described(request: InvocationRequest) -> RpcMethod | None:
-    """The method as the document tells it, None without a document."""
+def _response(body: Any, meta: CallMeta) -> InvocationResponse:
+    told = told_by(body)
+    meta = meta._replace(usage=told.usage, model=told.model, finish_reason=told.finish_reason)
+    return InvocationResponse(body, meta)
+
+
+def _told(outcome: rpc_batch.Outcome) -> InvocationResponse:
+    """What a call got in an array, as it would have got it alone."""
+    if outcome.error is not None:
+        if outcome.meta is not None:
+            outcome.error.record = outcome.meta.as_record()
+        raise outcome.error
+    return _response(outcome.body, outcome.meta or CallMeta())
+
+
+def _described(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
+    """The method as the document tells it, None without one; and whether calls may go out as one array."""
     if not _METHOD.fullmatch(request.operation):
         raise RequestMappingError("request.value", "the operation is no method name", left=False)
     try:
         document = openrpc_of(request.service)
-        return None if document is None else document.method(request.operation)
+        return (None, False) if document is None else (document.method(request.operation), document.batches)
     except DocumentFault as fault:
         text = f"service `{request.service.id}`: {fault.message}"
         raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
