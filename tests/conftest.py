@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from support.project import Project
+
+# How long an example takes depends on who else uses the machine, and says nothing of the code.
+settings.register_profile("cogcli", deadline=None)
+settings.load_profile("cogcli")
 
 _LOOPBACK = ("127.", "::1", "localhost")
 

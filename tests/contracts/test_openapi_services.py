@@ -144,7 +144,7 @@ def test_generated_inputs_find_no_crash(notes: Any, tmp_path: Path, operation: s
     described = {"document": json.dumps(document), "folder": tmp_path}
     with calling("openapi", url, **described, auth_ref="KEY", environ={"KEY": SECRET}) as call:
 
-        @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @settings(max_examples=25, suppress_health_check=list(HealthCheck), database=None)
         @given(case=generated)
         def send(case: Any) -> None:
             try:

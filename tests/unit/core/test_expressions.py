@@ -27,7 +27,7 @@ STATE: dict[str, Any] = {
     "vars": {"x": [10, 20]},
     "frame": {"goal": "win"},
 }  # fmt: skip
-QUICK = settings(max_examples=300, deadline=None)
+QUICK = settings(max_examples=300)
 
 
 def look(reference: Reference) -> Any:
@@ -258,7 +258,7 @@ ALLOWED = (
 )  # fmt: skip
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(
     st.one_of(
         st.text(max_size=40),

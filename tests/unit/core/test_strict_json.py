@@ -325,27 +325,27 @@ def reference(data: bytes) -> Any:
     return _Parser(_decoded(data), 100, 50_000).document()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(values, shapes, st.booleans())
 def test_written_json_is_read_back(value: Any, shape: Any, ascii_only: bool) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only, **shape).encode()
     assert repr(loads(data)) == repr(reference(data)) == repr(json.loads(data))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(bits, max_size=14).map("".join))
 def test_both_ways_through_the_parser_agree(text: str) -> None:
     assert outcome(loads, text.encode()) == outcome(reference, text.encode())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=40) | st.lists(bits, max_size=10).map("".join).map(str.encode))
 def test_any_bytes_give_the_value_of_the_standard_parser_or_a_refusal(data: bytes) -> None:
     found = outcome(loads, data)
     assert found.startswith("json.") or found == repr(json.loads(data))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(st.characters(), max_size=30))
 def test_any_text_gives_a_value_or_a_refusal(text: str) -> None:
     with contextlib.suppress(JsonRefused):

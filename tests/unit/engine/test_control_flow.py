@@ -583,13 +583,13 @@ def comparable(result: Ran) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(skills(), st.integers(0, 2**16), st.integers(2, 8))
 def test_neither_timing_nor_workers_change_the_result(main: Skill, seed: int, workers: int) -> None:
     assert comparable(ran(main, seed, max_workers=workers)) == comparable(ran(main, seed + 1, max_workers=1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(skills(), st.integers(0, 2**16))
 def test_the_log_folds_to_the_live_state_of_every_run(main: Skill, seed: int) -> None:
     result = ran(main, seed)
@@ -600,7 +600,7 @@ def test_the_log_folds_to_the_live_state_of_every_run(main: Skill, seed: int) ->
         assert (state.parent_run_id is None) == (run_id == result.state.run_id)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(skills(), st.integers(0, 2**16))
 def test_every_intent_has_one_closing_event(main: Skill, seed: int) -> None:
     begun: list[str] = []

@@ -15,7 +15,7 @@ from cogcli.core.errors import ServerFaultError
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import snapshot
 
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=60)
 TARGETS = ["vars.l", "working.risks", "working.artifacts.x", "working.artifacts", "extensions.e", "outputs.o"]
 NAMES = [f"s{n}" for n in range(8)]
 

@@ -122,7 +122,7 @@ _TYPES = [None, "run.started", "plan.created", "step.started", "step.completed",
         max_size=8,
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> None:
     from cogcli.episode.account import account_of
     from cogcli.episode.document import to_bytes

@@ -90,7 +90,7 @@ def test_every_altered_bit_is_found_in_its_file_and_line(sealed: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_altered_bit_is_found_with_blobs_too(with_blobs: Path, data: st.DataObject) -> None:
     files = sorted(file for file in with_blobs.rglob("*") if file.is_file())
     file = data.draw(st.sampled_from(files))

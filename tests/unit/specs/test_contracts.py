@@ -253,7 +253,7 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(st.booleans() | keywords(st.booleans()), keywords, max_leaves=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(schema=SCHEMAS, value=VALUES)
 def test_engines_agree_on_any_schema_and_value(schema: Any, value: Any) -> None:
     assert on(PYTHON, schema, value) == on(RUST, schema, value)
@@ -266,7 +266,7 @@ def verdict(name: str, wide: Any, narrow: Any) -> tuple[Cover, bool]:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(wide=SCHEMAS, narrow=SCHEMAS, values=st.lists(VALUES, max_size=8))
 def test_verdicts_are_never_contradicted(name: str, wide: Any, narrow: Any, values: list[Any]) -> None:
     found, apart = verdict(name, wide, narrow)

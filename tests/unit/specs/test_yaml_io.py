@@ -695,7 +695,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return data
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.binary(max_size=60) | texts.map(str.encode) | mutated())
 def test_any_bytes_give_a_value_or_problems_with_places(data: bytes) -> None:
     found = parsed(data)
@@ -713,7 +713,7 @@ def outcome(found: Parsed) -> object:
 
 
 # Aside from tabs (yaml_io, rule 4) and from files that are refused either way, at another place.
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts.filter(lambda text: not {"\t", "*", "%"} & set(text) and "..." not in text))
 def test_both_parsers_give_the_same_answer(text: str) -> None:
     first = parsed("first: 1\n" + text)
@@ -738,7 +738,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(plain_text, json_values, max_size=4), st.sampled_from([None, 1]), st.booleans())
 def test_json_that_is_accepted_has_the_values_of_a_json_parser(
     root: dict[str, Any], indent: int | None, ascii_only: bool

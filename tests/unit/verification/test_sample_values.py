@@ -118,7 +118,7 @@ schemas = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(schemas)
 def test_every_made_value_fits_its_schema(schema: Any) -> None:
     assert not errors(schema, sample(schema))
