@@ -75,15 +75,19 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
     for all that is wrong with it, its fallbacks and their services."""
     from cogcli.specs.checks import check
     from cogcli.specs.problems import ProblemsFound
-    from cogcli.specs.selection import select
+    from cogcli.specs.refusals import ineligible
+    from cogcli.specs.selection import named
 
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
     if unreadable:
         raise ProblemsFound([p for p in catalog.problems if p.file in unreadable], ENVIRONMENT)
     active_then = {**catalog.host.active, capability: active}
     then = replace(catalog, host=replace(catalog.host, active=active_then))
+    selection = named(then, capability, given)
+    if not selection.chain[0].eligible:
+        raise ineligible(then, selection, asked=True)
     called = set()
-    for link in select(then, capability, given).chain:
+    for link in selection.chain:
         binding, service = catalog.bindings.get(link.binding_id), catalog.services.get(link.service_id or "")
         called |= {spec.file for spec in (binding, service) if spec}
     found = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.registry import Layers, opened, options
-from cogcli.core.errors import ENVIRONMENT, BindingResolutionError, CogcliError
+from cogcli.core.errors import ENVIRONMENT, CogcliError
 from cogcli.specs.eligibility import reasons, required_conformance
 from cogcli.specs.selection import CANDIDATE, Explanation, Link, explained
 
@@ -161,7 +161,7 @@ def _standing(
     if binding.channel == CANDIDATE:
         return "not named", "a candidate, used only when it is named itself"
     if selection is None:
-        return "not named", error.message if isinstance(error, BindingResolutionError) else ""
+        return "not named", "no rule names it"
     return "not named", f"{selection.selection_source} names `{selection.primary_binding_id}`"
 
 

@@ -103,6 +103,11 @@ def load_skill_inputs(settings: Settings, skill_id: str) -> Fields:
     return _skill(catalog, skill_id).inputs
 
 
+def reached(settings: Settings, skill_id: str) -> Catalog:
+    """All that a skill can reach, in order or not. Raises SkillNotFoundError."""
+    return _registry(settings).reach(skill_id)
+
+
 def load(settings: Settings, request: RunRequest) -> Loaded:
     """What a run needs, all checks passed. Nothing is started or written.
 

@@ -37,13 +37,17 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     meant, typed = _MEANT.match(error.hint), _TYPED.findall(error.message)
     if meant is None or not typed:
         return ""
-    places = [n for n, word in enumerate(argv) if word.partition("=")[0] == typed[-1]]
+    places = [n for n, word in enumerate(argv) if typed[-1] in _parts(word)]
     if len(places) != 1 or _holds_secret(argv):
         return ""
     (place,) = places
-    _, equals, value = argv[place].partition("=")
-    fixed = [*argv[:place], f"{meant[1]}{equals}{value}", *argv[place + 1 :]]
-    return _pasteable(fixed)
+    parts = [meant[1] if part == typed[-1] else part for part in _parts(argv[place])]
+    return _pasteable([*argv[:place], "=".join(parts), *argv[place + 1 :]])
+
+
+def _parts(word: str) -> list[str]:
+    """A word, or the two sides of its equals sign."""
+    return word.split("=", 1)
 
 
 def _pasteable(argv: list[str]) -> str:

@@ -18,15 +18,15 @@ _WORDS = {"E": ("error", "error"), "R": ("error", "error"), "W": ("warning", "wa
 
 def error_lines(error: CogcliError, *, base: str = "", width: int | None = None) -> list[Line]:
     """The five parts of an error, as lines for stderr."""
-    message, hint = visible(error.message), visible(error.hint)
+    message, hint = visible(error.message), error.hint
     rows = [*_places(error), ("expected", visible(error.expected)), ("found", visible(error.found))]
     rows = [(name, text) for name, text in rows if text]
     if hint.startswith("did you mean") and not rows and not error.file:
-        message, hint = f"{message}; {hint}", ""
+        message, hint = f"{message}; {visible(hint)}", ""
     lines: list[Line] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
     if error.file:
         lines += frame(error.file, error.line, error.column, base=base, width=width)
-    rows += [("help", hint)] if hint else []
+    rows += [(name, visible(text)) for name, text in help_rows(hint)]
     size = max((len(name) for name, _ in rows), default=0)
     lines += [[(f"  {name:<{size}}  ", "dim"), (text, "")] for name, text in rows]
     return lines + next_lines(error.next)
@@ -57,14 +57,20 @@ def problem_lines(
         place = (problem.file, problem.line, problem.column)
         framed = frame(*place, base=base, width=width, sources=sources)
         lines += framed[:1] if problem.code in _SECRETIVE else framed
-    if problem.hint:
-        lines.append([("   = ", "dim"), (f"help: {visible(problem.hint)}", "")])
+    for number, text in enumerate(problem.hint.splitlines()):
+        sign, name = ("     ", "      ") if number else ("   = ", "help: ")
+        lines.append([(sign, "dim"), (f"{name}{visible(text)}", "")])
     return lines
+
+
+def help_rows(hint: str) -> list[tuple[str, str]]:
+    """The lines of a hint, the first one named."""
+    return [("" if number else "help", text) for number, text in enumerate(hint.splitlines())]
 
 
 def concise(problem: Problem, *, as_error: bool = True) -> str:
     """`FILE:23:13: error[ref.unwritten] message`, for editors and `grep`."""
     word = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity][0]
     place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
-    hint = f" ({problem.hint})" if problem.hint else ""
+    hint = f" ({'; '.join(problem.hint.splitlines())})" if problem.hint else ""
     return visible(f"{place}{word}[{problem.code}] {problem.message}{hint}")

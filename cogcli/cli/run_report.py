@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.frame import frame
-from cogcli.cli.render_error import next_lines
+from cogcli.cli.render_error import help_rows, next_lines
 from cogcli.core.display import visible
 from cogcli.report.glyphs import style_of
 from cogcli.report.spans import Line
@@ -90,7 +90,7 @@ def _error_lines(error: dict[str, Any], context: Context) -> list[Line]:
     chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
     rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
     rows += [(name, _text(error.get(name))) for name in ("expected", "found")]
-    rows += [("help", str(error.get("hint") or ""))]
+    rows += help_rows(str(error.get("hint") or ""))
     if context.arguments.on("--verbose"):
         rows += [("cause", str(cause)) for cause in error.get("causes") or ()]
     rows = [(name, visible(text)) for name, text in rows if text]

@@ -27,7 +27,7 @@ def workflow_commands(problems: Iterable[tuple[Problem, int]]) -> list[str]:
 
 def _annotation(word: str, problem: Problem, end: int) -> str:
     properties = ",".join(f"{name}={_property(value)}" for name, value in _properties(problem, end))
-    text = f"{problem.message}; {problem.hint}" if problem.hint else problem.message
+    text = problem.told
     return f"::{word} {properties}::{_data(text)}"
 
 

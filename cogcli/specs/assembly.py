@@ -56,7 +56,13 @@ class Assembly:
         self._own: dict[str, Loaded | None] = {}
         self._scanned: dict[str, str] | None = None
 
-    def catalog(self, *, partial: bool, known: Callable[[str], list[str]] | None) -> Catalog:
+    def catalog(
+        self,
+        *,
+        partial: bool,
+        known: Callable[[str], list[str]] | None,
+        bound: Callable[[str], str | None] | None,
+    ) -> Catalog:
         """What was added so far, frozen."""
         host = self._host.frozen()
         by_capability: dict[str, list[str]] = {}
@@ -84,6 +90,7 @@ class Assembly:
             replaced=self._replaced,
             partial=partial,
             known=known,
+            bound=bound,
         )
 
     def exists(self, kind: str, id: str) -> bool:

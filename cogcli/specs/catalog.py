@@ -64,6 +64,8 @@ class Catalog:
     """The shown files whose problems were asked for; None means all."""
     known: Callable[[str], list[str]] | None = None
     """All ids of a kind in the registry, told by paths alone: for did-you-mean."""
+    bound: Callable[[str], str | None] | None = None
+    """The capability of a binding anywhere in the registry, told by reading files: for what is absent here."""
 
     def capability(self, id: str) -> Capability | None:
         """The capability of an id or alias."""

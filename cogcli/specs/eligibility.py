@@ -27,10 +27,11 @@ class SelectionOptions(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a binding is not eligible: a stable code and a few words."""
+    """Why a binding is not eligible: a stable code, a few words, and what helps, a line each."""
 
     code: str
     text: str
+    cure: str = ""
 
 
 def required_conformance(capability: Capability | None, options: SelectionOptions) -> str:
@@ -88,9 +89,17 @@ def secrets_of(service: Service) -> Iterator[str]:
 
 
 def _environment(binding: Binding, service: Service, environ: Mapping[str, str]) -> Iterator[Reason]:
-    for name in variables_of(binding, service):
-        if not environ.get(name):
-            yield Reason("env.missing", f"service `{service.id}`: environment variable `{name}` is not set")
+    unset = [name for name in variables_of(binding, service) if not environ.get(name)]
+    if unset:
+        cure = "\n".join(f"export {name}=..." for name in unset)
+        yield Reason("env.missing", f"service `{service.id}`: {_not_set(unset)}", cure)
+
+
+def _not_set(names: list[str]) -> str:
+    *others, last = (f"`{name}`" for name in names)
+    if not others:
+        return f"environment variable {last} is not set"
+    return f"environment variables {', '.join(others)} and {last} are not set"
 
 
 def _trust(binding: Binding, service: Service) -> Iterator[Reason]:
@@ -98,13 +107,17 @@ def _trust(binding: Binding, service: Service) -> Iterator[Reason]:
     said = f"service `{service.id}`: its layer is not trusted, "
     if not service.trusted:
         if service.module and not is_shipped(service.module):
-            yield Reason("service.untrusted", f"{said}so module `{service.module}` is not imported")
+            yield _untrusted(f"{said}so module `{service.module}` is not imported")
         if "command" in service.settings:
-            yield Reason("service.untrusted", f"{said}so `{service.settings['command']}` is not started")
+            yield _untrusted(f"{said}so `{service.settings['command']}` is not started")
         if _secretive(None, service):
-            yield Reason("service.untrusted", f"{said}so it gets no variable and no secret")
+            yield _untrusted(f"{said}so it gets no variable and no secret")
     if not binding.trusted and any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
-        yield Reason("service.untrusted", "its layer is not trusted, so its headers get no variable")
+        yield _untrusted("its layer is not trusted, so its headers get no variable")
+
+
+def _untrusted(text: str) -> Reason:
+    return Reason("service.untrusted", text, "trust the project: cogcli config trust")
 
 
 def isolation_of(service: Service) -> str:
@@ -117,7 +130,7 @@ def _targets(service: Service, allowed: tuple[str, ...]) -> Iterator[Reason]:
     missing = [target for target in allowed if target not in listed]
     if missing and service.kind != "pythoncall":
         said = f"service `{service.id}`: not listed as {' and '.join(missing)}"
-        yield Reason("safety.scope", f"{said}, which the capability demands")
+        yield _outside(f"{said}, which the capability demands")
 
 
 def _scope(binding: Binding, service: Service, constraints: tuple[str, ...]) -> Iterator[Reason]:
@@ -131,7 +144,11 @@ def _scope(binding: Binding, service: Service, constraints: tuple[str, ...]) -> 
     for constraint in constraints:
         said = broken.get(constraint)
         if said:
-            yield Reason("safety.scope", f"service `{service.id}`: {said}, {constraint} forbids it")
+            yield _outside(f"service `{service.id}`: {said}, {constraint} forbids it")
+
+
+def _outside(text: str) -> Reason:
+    return Reason("safety.scope", text, "choose a binding that meets the capability's safety block")
 
 
 def _secretive(binding: Binding | None, service: Service) -> bool:

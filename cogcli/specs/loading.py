@@ -117,6 +117,14 @@ class Registry:
             ids.update(Assembly(layouts, self._reader()).entries())
         return sorted(ids)
 
+    def bound(self, binding_id: str) -> str | None:
+        """The capability that a binding of any layer binds, None if no file that can be read has its id."""
+        layouts = self._layouts()
+        assembly = Assembly(layouts, self._reader())
+        assembly.add_bindings(place for layout in layouts for place in layout.all("binding"))
+        binding = assembly.bindings.get(binding_id)
+        return binding.capability if binding else None
+
     def _all(self, layouts: list[Layout], reader: Reader, given: list[Found]) -> Assembly:
         assembly = Assembly(layouts, reader, given=given)
         found = {
@@ -144,7 +152,7 @@ class Registry:
     def _frozen(self, assembly: Assembly, *, partial: bool) -> Catalog:
         if self._cache:
             self._cache.flush()
-        return assembly.catalog(partial=partial, known=self.ids)
+        return assembly.catalog(partial=partial, known=self.ids, bound=self.bound)
 
     def _layouts(self) -> list[Layout]:
         return [layout_of(layer) for layer in self.layers]

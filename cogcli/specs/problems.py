@@ -19,6 +19,7 @@ class Problem:
     """One defect: a stable code, its 1-based place, what was found, what to do.
 
     `line` and `column` are 0 when the problem concerns a whole file or no file; `path` is a JSON pointer.
+    Each line of a hint is something to do.
     """
 
     code: str
@@ -29,6 +30,11 @@ class Problem:
     path: str
     message: str
     hint: str = ""
+
+    @property
+    def told(self) -> str:
+        """Message and hint as one line."""
+        return "; ".join([self.message, *self.hint.splitlines()])
 
     def as_dict(self) -> dict[str, str | int]:
         """The problem as the JSON object that `--json` and `--format jsonl` print."""

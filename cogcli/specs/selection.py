@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.eligibility import Reason, SelectionOptions, reasons, required_conformance
-from cogcli.specs.problems import suggestion
+from cogcli.specs.refusals import (
+    ambiguous,
+    ineligible,
+    no_binding,
+    nothing_named,
+    of_another,
+    unknown_binding,
+)
 
 if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
@@ -60,6 +67,11 @@ class Selection(NamedTuple):
     chain: tuple[Link, ...]
 
     @property
+    def tried(self) -> tuple[Link, ...]:
+        """The members that may be the first to be called."""
+        return self.chain[:1] if self.selection_source in BY_NAME else self.chain
+
+    @property
     def usable(self) -> tuple[str, ...]:
         """The eligible bindings in the order of their turn; what `select` gave has at least one."""
         return tuple(link.binding_id for link in self.chain if link.eligible)
@@ -95,9 +107,8 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
     the one reason there is; its hint tells every reason.
     """
     selection = named(catalog, capability_id, options)
-    source, chain = selection.selection_source, selection.chain
-    if not any(link.eligible for link in _tried(source, chain)):
-        raise _ineligible(catalog, selection)
+    if not any(link.eligible for link in selection.tried):
+        raise ineligible(catalog, selection)
     return selection
 
 
@@ -173,16 +184,14 @@ def _named(
         considered.append(Considered("policy", policy, True, f"named in {file}"))
         return "policy", policy
     considered.append(Considered("policy", None, False, "names none"))
-    return "only", _only(catalog, id, considered)
+    return "only", _only(catalog, id, options, considered)
 
 
 def _require_readable(catalog: Catalog, id: str) -> None:
     """Raise where a file that could name a binding cannot be read: nobody knows what it would say."""
     for key, file in catalog.broken.items():
         if key.startswith(("active:", "overrides:")):
-            raise _error(
-                "binding.none", id, f"capability `{id}`: {file} has errors, so nothing is chosen", ""
-            )
+            raise nothing_named(id, f"{file} has errors, so nothing is chosen", "")
 
 
 def _overridden(catalog: Catalog, id: str, override: Override, options: SelectionOptions) -> Considered:
@@ -194,7 +203,7 @@ def _overridden(catalog: Catalog, id: str, override: Override, options: Selectio
         if override.prefers:
             return Considered("override", None, False, said)
         hint = f"add a binding on `{override.service}`, or write mode: prefer"
-        raise _error("binding.none", id, f"capability `{id}`: {said}", hint)
+        raise nothing_named(id, said, hint)
     if override.prefers:
         link = _link(catalog, id, name, options, named=True)
         if not link.eligible:
@@ -217,23 +226,16 @@ def binding_on(catalog: Catalog, id: str, service: str) -> str | None:
     return fitting[0].id if fitting else None
 
 
-def _only(catalog: Catalog, id: str, considered: list[Considered]) -> str:
+def _only(catalog: Catalog, id: str, options: SelectionOptions, considered: list[Considered]) -> str:
     """The only binding that is no candidate. Raises BindingResolutionError `binding.none`, `binding.ambiguous`."""
     all_ids = catalog.bindings_of.get(id, ())
     ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
     if not ids:
         considered.append(Considered("only", None, False, "there is none"))
-        hint = "add one in bindings/CHANNEL/" + id
-        if all_ids:
-            hint = (
-                f"candidates are used only when named: --bind {id}={all_ids[0]}, or cogcli bindings activate"
-            )
-        raise _error("binding.none", id, f"capability `{id}`: no binding", hint)
+        raise no_binding(id, all_ids)
     if len(ids) > 1:
         considered.append(Considered("only", None, False, f"there are {len(ids)}: {', '.join(ids)}"))
-        message = f"capability `{id}`: {len(ids)} bindings and no rule names one: {', '.join(ids)}"
-        hint = f"name one: --bind {id}={ids[0]}, or cogcli bindings activate {id} {ids[0]}"
-        raise _error("binding.ambiguous", id, message, hint)
+        raise ambiguous(catalog, id, ids, options)
     considered.append(Considered("only", ids[0], True, "the only one"))
     return ids[0]
 
@@ -255,13 +257,10 @@ def _chain(
 def _link(catalog: Catalog, id: str, name: str, options: SelectionOptions, *, named: bool) -> Link:
     binding = catalog.bindings.get(name)
     if binding is None:
-        file = catalog.broken.get(f"binding:{name}")
-        said = f"its file {file} has errors" if file else "there is no such binding"
-        near = "" if file else suggestion(name, catalog.bindings_of.get(id, ()))
-        return Link(name, None, None, (Reason("binding.ineligible", f"{said}; {near}" if near else said),))
+        return Link(name, None, None, (unknown_binding(catalog, id, name),))
     found = []
     if binding.capability != id:
-        found.append(Reason("binding.ineligible", f"it binds `{binding.capability}`"))
+        found.append(of_another(catalog, id, binding.capability))
     if binding.channel == CANDIDATE and not named:
         found.append(Reason("binding.ineligible", "it is a candidate, used only when named itself"))
     found += reasons(catalog, binding, options)
@@ -271,42 +270,3 @@ def _link(catalog: Catalog, id: str, name: str, options: SelectionOptions, *, na
 def _tried(source: str, chain: tuple[Link, ...]) -> tuple[Link, ...]:
     """The members that may be the first to be called."""
     return chain[:1] if source in BY_NAME else chain
-
-
-def _ineligible(catalog: Catalog, selection: Selection) -> BindingResolutionError:
-    id, source = selection.capability_id, selection.selection_source
-    told = [(link.binding_id, reason) for link in _tried(source, selection.chain) for reason in link.reasons]
-    codes = {reason.code for _, reason in told}
-    code = codes.pop() if len(told) == 1 else "binding.ineligible"
-    said = "; ".join(f"`{name}`: {reason.text}" for name, reason in told)
-    named = f"{source} names `{selection.primary_binding_id}`{_where(catalog, id, source)}"
-    return _error(code, id, f"capability `{id}`: no usable binding, {named}: {said}", _cure(told))
-
-
-def _where(catalog: Catalog, id: str, source: str) -> str:
-    """The file that named a binding, as part of a sentence."""
-    files = {
-        "active": lambda: catalog.host.active[id].file,
-        "override": lambda: catalog.host.overrides[id].file,
-        "policy": lambda: catalog.defaults.files.get(id, ""),
-    }
-    file = files[source]() if source in files else ""
-    return f" in {file}" if file else ""
-
-
-_CURES: Final = {
-    "env.missing": "set the variable",
-    "service.untrusted": "trust the project: cogcli config trust",
-    "safety.scope": "choose a binding that meets the capability's safety block",
-}
-
-
-def _cure(told: list[tuple[str, Reason]]) -> str:
-    cures = dict.fromkeys(_CURES[reason.code] for _, reason in told if reason.code in _CURES)
-    return "; ".join(cures)
-
-
-def _error(code: str, id: str, message: str, hint: str) -> BindingResolutionError:
-    error = BindingResolutionError(code, message, hint=hint)
-    error.capability_id = id
-    return error

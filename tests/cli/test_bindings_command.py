@@ -163,24 +163,24 @@ def test_a_candidate_is_activated_by_name_and_said_to_be_one(shop: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words", "code"),
+    ("change", "words", "code", "said"),
     [
-        ({}, (CAP, "secnd"), "binding.ineligible"),
-        ({}, (CAP, "demo_text_score"), "binding.ineligible"),
-        ({}, (CAP, "needy"), "env.missing"),
-        ({}, ("demo.text.uper", "second"), "capability.not-found"),
-        ({SECOND: "id: second\n"}, (CAP, "second"), "binding.ineligible"),
-        ({SECOND: binding("second", operation="absent")}, (CAP, "second"), "service.module"),
+        ({}, (CAP, "secnd"), "binding.ineligible", "`secnd`: there is no such binding"),
+        ({}, (CAP, "demo_text_score"), "binding.ineligible", "it binds `demo.text.score`"),
+        ({}, (CAP, "needy"), "env.missing", "`needy`: service `needy`: environment variable `NO_TOKEN`"),
+        ({}, ("demo.text.uper", "second"), "capability.not-found", ""),
+        ({SECOND: "id: second\n"}, (CAP, "second"), "binding.ineligible", f"its file {SECOND} has errors"),
+        ({SECOND: binding("second", operation="absent")}, (CAP, "second"), "service.module", ""),
         ({SECOND: binding("second").replace("text: response.text", "x: response.text")},
-         (CAP, "second"), "response.unmapped"),
-        ({ACTIVE: '{"a.b": 1,}'}, (CAP, "second"), "json.syntax"),
-        ({ACTIVE: '{"a.b": 1}'}, (CAP, "second"), "value.type"),
-        ({".agent-skills/overrides.yaml": "overrides: 3\n"}, (CAP, "second"), "value.type"),
-        ({".agent-skills/services.yaml": "services: 3\n"}, (CAP, "second"), "value.type"),
+         (CAP, "second"), "response.unmapped", ""),
+        ({ACTIVE: '{"a.b": 1,}'}, (CAP, "second"), "json.syntax", ""),
+        ({ACTIVE: '{"a.b": 1}'}, (CAP, "second"), "value.type", ""),
+        ({".agent-skills/overrides.yaml": "overrides: 3\n"}, (CAP, "second"), "value.type", ""),
+        ({".agent-skills/services.yaml": "services: 3\n"}, (CAP, "second"), "value.type", ""),
     ],
 )  # fmt: skip
 def test_what_could_not_be_called_is_not_activated(
-    shop: Any, change: dict[str, str], words: Any, code: str
+    shop: Any, change: dict[str, str], words: Any, code: str, said: str
 ) -> None:
     for path, text in change.items():
         shop.write(path, text)
@@ -188,6 +188,8 @@ def test_what_could_not_be_called_is_not_activated(
     result = shop.run("bindings", "activate", *words, "--json").assert_exit(3).json
     codes = {result["error"]["code"], *(problem["code"] for problem in result.get("problems", ()))}
     assert code in codes
+    assert said in result["error"]["message"]
+    assert ACTIVE not in result["error"]["message"]  # it does not say so yet
     assert ((shop.root / ACTIVE).read_bytes() if (shop.root / ACTIVE).exists() else None) == before
 
 

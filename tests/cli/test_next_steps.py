@@ -54,6 +54,19 @@ def test_capabilities_that_flags_name_must_be_used(demo: Any) -> None:
     demo.run("run", "demo.review", "-p", "text=x", "--confirm", "demo.text.upper").assert_exit(1)
 
 
+def test_a_slip_in_a_flag_is_told_beside_what_it_left_undecided(demo: Any) -> None:
+    name = "bindings/local/demo.text.upper/demo_text_upper.yaml"
+    demo.write(
+        name.replace("_upper.y", "_second.y"), (demo.root / name).read_text().replace("_upper", "_second", 1)
+    )
+    run = ("run", "demo.greet", "-p", "text=x", "--bind")
+    both = demo.run(*run, "demo.text.uper=demo_text_upper").assert_exit(3).err
+    assert "error[binding.ambiguous]" in both
+    assert "uses no capability `demo.text.uper`" in both
+    slip = demo.run(*run, "demo.text.upper=demo_text_uper").assert_exit(3).err
+    assert "next: cogcli run demo.greet -p text=x --bind demo.text.upper=demo_text_upper\n" in slip
+
+
 def test_an_error_of_the_command_line_names_its_command(demo: Any) -> None:
     assert demo.run("run", "demo.greet", "--seed", "x", "--json").json["command"] == "run"
     assert demo.run("skills", "lss", "--json").json["command"] == "skills"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cogcli.cli.context import Context
     from cogcli.cli.progress import Display
     from cogcli.events.envelope import Event
+    from cogcli.specs.catalog import Catalog
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -89,18 +90,19 @@ def _checked(
     try:
         loaded = app.load(context.settings, request)
     except CogcliError as error:
+        problems = [*problems, *_unused(request, app.reached(context.settings, request.skill_id))]
         if not problems:
             raise
         raise_together(problems, error, doubtful=doubtful)
-    raise_together([*problems, *_unused(request, loaded)])
+    raise_together([*problems, *_unused(request, loaded.catalog)])
     return loaded
 
 
-def _unused(request: RunRequest, loaded: Loaded) -> Iterator[UsageError]:
+def _unused(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
     """Capabilities that flags name and the skill never calls: a slip there must not go unheard."""
     from cogcli.cli.parse import near
 
-    known = {*loaded.catalog.capabilities, *loaded.catalog.aliases}
+    known = {*catalog.capabilities, *catalog.aliases}
     for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
         for name in names:
             if name not in known:

@@ -59,6 +59,19 @@ class Context:
             return f"{kind} `{id}`: its file {file} has errors", ""
         return f"unknown {kind} `{id}`", self.near(kind, id)
 
+    def misnamed(self, capability: str, name: str) -> tuple[str, str] | None:
+        """What to say where a binding is named that is none of this capability, and a hint; None if it is one."""
+        from cogcli.specs.refusals import of_another, unknown_binding
+
+        binding = self.catalog.bindings.get(name)
+        if binding is not None and binding.capability == capability:
+            return None
+        if binding is None:
+            reason = unknown_binding(self.catalog, capability, name)
+        else:
+            reason = of_another(self.catalog, capability, binding.capability)
+        return f"`{capability}`: binding `{name}`: {reason.text}", reason.cure
+
     def near(self, kind: str, id: str) -> str:
         """A hint naming ids that look like a word."""
         return suggestion(id, self.catalog.known(kind) if self.catalog.known else ())

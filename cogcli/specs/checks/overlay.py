@@ -24,9 +24,8 @@ def check_host(context: Context) -> None:
             if not context.catalog.partial:
                 said, hint = context.absent("capability", capability)
                 report.need("active.capability", path, said, hint=hint, key=True)
-        elif wrong := _wrong_binding(context, capability, active.binding):
-            said, hint = wrong
-            report.need("active.binding", path, f"`{capability}`: {said}", hint=hint)
+        elif wrong := context.misnamed(capability, active.binding):
+            report.need("active.binding", path, wrong[0], hint=wrong[1])
     for capability, override in host.overrides.items():
         _check_override(context, capability, override)
     for capability, override in host.repeated:
@@ -45,9 +44,8 @@ def _check_override(context: Context, capability: str, override: Override) -> No
             absent, hint = context.absent("capability", capability)
             report.need("overrides.unresolved", _place(override), f"{said}: {absent}", hint=hint)
     elif override.binding is not None:
-        if wrong := _wrong_binding(context, capability, override.binding):
-            message = f"{said}: `{capability}`: {wrong[0]}"
-            report.need("overrides.unresolved", (*entry, "binding"), message, hint=wrong[1])
+        if wrong := context.misnamed(capability, override.binding):
+            report.need("overrides.unresolved", (*entry, "binding"), f"{said}: {wrong[0]}", hint=wrong[1])
     elif binding_on(context.catalog, capability, override.service or "") is None:
         known = {
             binding.service: None
@@ -65,16 +63,3 @@ def _check_override(context: Context, capability: str, override: Override) -> No
 
 def _place(override: Override) -> tuple[str | int, ...]:
     return ("overrides", override.entry, "capabilities", override.position)
-
-
-def _wrong_binding(context: Context, capability: str, name: str) -> tuple[str, str] | None:
-    """What is wrong with naming a binding for a capability, and a hint."""
-    catalog = context.catalog
-    binding = catalog.bindings.get(name)
-    if binding is None:
-        file = catalog.broken.get(f"binding:{name}")
-        said = f"binding `{name}`: its file {file} has errors" if file else f"unknown binding `{name}`"
-        return said, suggestion(name, catalog.bindings_of.get(capability, ()))
-    if binding.capability != capability:
-        return f"binding `{name}` binds `{binding.capability}`", ""
-    return None

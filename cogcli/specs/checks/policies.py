@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.problems import suggestion
 from cogcli.specs.selection import CANDIDATE
 
 if TYPE_CHECKING:
@@ -23,14 +22,9 @@ def check_defaults(context: Context) -> None:
                 report.error("policy.capability", path, said, hint=hint, key=True)
             continue
         binding = catalog.bindings.get(name)
-        if binding is None:
-            file = catalog.broken.get(f"binding:{name}")
-            said = f"binding `{name}`: its file {file} has errors" if file else f"unknown binding `{name}`"
-            hint = suggestion(name, catalog.bindings_of.get(capability, ()))
-            report.error("policy.binding", path, f"`{capability}`: {said}", hint=hint)
-        elif binding.capability != capability:
-            message = f"`{capability}`: binding `{name}` binds `{binding.capability}`"
-            report.error("policy.binding", path, message)
-        elif binding.channel == CANDIDATE:
+        wrong = context.misnamed(capability, name)
+        if wrong:
+            report.error("policy.binding", path, wrong[0], hint=wrong[1])
+        elif binding and binding.channel == CANDIDATE:
             message = f"`{capability}`: binding `{name}` is a candidate"
             report.error("policy.binding", path, message, hint="move it to channel official or local")

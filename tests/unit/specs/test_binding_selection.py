@@ -82,8 +82,59 @@ def test_no_binding_and_several_without_a_rule_are_errors() -> None:
     assert refused(catalog()).code == "binding.none"
     error = refused(catalog(binding("one"), binding("two")))
     assert error.code == "binding.ambiguous"
-    assert "one, two" in error.message
-    assert error.hint == "name one: --bind a.b=one, or cogcli bindings activate a.b one"
+    assert "`one`, `two`" in error.message
+    assert error.hint == "name one: cogcli bindings activate a.b one\nfor one run: --bind a.b=one"
+
+
+NEEDY = service(
+    "needy",
+    base_url="https://a.example",
+    auth_ref="TOKEN",
+    metadata={"headers": {"X-Key": "${KEY}", "X-Other": "a${KEY}"}},
+)
+
+
+def test_of_several_the_ones_that_can_be_called_are_offered() -> None:
+    first, second = binding("first", "needy", "openapi"), binding("second")
+    error = refused(catalog(NEEDY, first, second, binding("third")))
+    assert error.message.endswith("3 bindings and no rule names one: `second`, `third`, `first`")
+    assert error.hint.splitlines() == [
+        "name one: cogcli bindings activate a.b second",
+        "for one run: --bind a.b=second",
+        "why not `first`: cogcli bindings explain a.b",
+    ]
+    none = refused(catalog(NEEDY, first, replace(first, id="other")))
+    assert none.hint.startswith("none of them can be called here")
+    many = refused(catalog(*(binding(f"b{n}") for n in range(9))))
+    assert many.message.endswith("`b3`, `b4` and 4 more")
+
+
+def test_all_variables_that_are_not_set_are_one_reason_with_a_line_to_paste_for_each() -> None:
+    error = refused(catalog(NEEDY, binding("one", "needy", "openapi")))
+    assert (error.code, error.hint) == ("env.missing", "export KEY=...\nexport TOKEN=...")
+    assert error.message == (
+        "capability `a.b`: its only binding `one`: "
+        "service `needy`: environment variables `KEY` and `TOKEN` are not set"
+    )
+
+
+def test_reasons_of_two_kinds_have_no_code_of_their_own() -> None:
+    one = binding("one", "needy", "openapi", conformance_profile="experimental")
+    error = refused(catalog(NEEDY, one), SelectionOptions(conformance="strict"))
+    assert error.code == "binding.ineligible"
+    assert "are not set; conformance experimental, strict is required" in error.message
+
+
+def test_a_binding_that_is_named_wrongly_is_told_with_those_there_are() -> None:
+    found = catalog(binding("notes_read"), binding("files"))
+    typo = refused(found, SelectionOptions(binds={"a.b": "notes_raed"}))
+    assert typo.message == "capability `a.b`: `--bind` names `notes_raed`: there is no such binding"
+    assert typo.hint == "did you mean `notes_read`?"
+    assert refused(found, SelectionOptions(binds={"a.b": "x"})).hint == "`a.b` has `files`, `notes_read`"
+    elsewhere = replace(found, bound={"sends": "a.c"}.get)
+    other = refused(elsewhere, SelectionOptions(binds={"a.b": "sends"}))
+    assert other.message == "capability `a.b`: `--bind` names `sends`: it binds `a.c`"
+    assert other.hint == "`a.b` has `files`, `notes_read`"
 
 
 def test_candidates_are_used_only_when_they_are_named() -> None:
@@ -121,7 +172,7 @@ def test_the_binding_named_by_the_flag_must_itself_be_eligible() -> None:
         needy, binding("first", "needy", "openapi", fallback_binding_id="second"), binding("second")
     )
     error = refused(found, SelectionOptions(binds={"a.b": "first"}))
-    assert (error.code, error.hint) == ("env.missing", "set the variable")
+    assert (error.code, error.hint) == ("env.missing", "export TOKEN=...")
     assert refused(found, SelectionOptions(binds={"a.b": "nobody"})).code == "binding.ineligible"
 
 

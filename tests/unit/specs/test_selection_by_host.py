@@ -75,7 +75,8 @@ def test_a_binding_that_somebody_named_is_used_or_it_is_an_error(rule: str) -> N
     chosen, binds = options[rule]
     error = refused(chosen, SelectionOptions(binds=binds))
     assert error.code == "env.missing"
-    assert f"{rule} names `first`" in error.message
+    namer = {"flag": "`--bind`", "active": "active_bindings.json", "override": "overrides.yaml"}[rule]
+    assert f"{namer} names `first`: service `needy`" in error.message
     ready = select(chosen, "a.b", READY._replace(binds=binds))
     assert ready.usable == ("first", "second")
 
@@ -87,7 +88,7 @@ def test_an_unknown_name_is_an_error_and_similar_ones_are_told() -> None:
     ):
         error = refused(chosen)
         assert error.code == "binding.ineligible"
-        assert "did you mean `by-active`" in error.message
+        assert "did you mean `by-active`" in error.hint
 
 
 def test_an_override_that_prefers_leaves_the_choice_to_the_next_rule() -> None:
