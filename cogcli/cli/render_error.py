@@ -57,7 +57,7 @@ def problem_lines(
         place = (problem.file, problem.line, problem.column)
         framed = frame(*place, base=base, width=width, sources=sources)
         lines += framed[:1] if problem.code in _SECRETIVE else framed
-    for number, text in enumerate(problem.hint.splitlines()):
+    for number, text in enumerate(_lines_of(problem.hint)):
         sign, name = ("     ", "      ") if number else ("   = ", "help: ")
         lines.append([(sign, "dim"), (f"{name}{visible(text)}", "")])
     return lines
@@ -65,12 +65,16 @@ def problem_lines(
 
 def help_rows(hint: str) -> list[tuple[str, str]]:
     """The lines of a hint, the first one named."""
-    return [("" if number else "help", text) for number, text in enumerate(hint.splitlines())]
+    return [("" if number else "help", text) for number, text in enumerate(_lines_of(hint))]
+
+
+def _lines_of(hint: str) -> list[str]:
+    return hint.split("\n") if hint else []
 
 
 def concise(problem: Problem, *, as_error: bool = True) -> str:
     """`FILE:23:13: error[ref.unwritten] message`, for editors and `grep`."""
     word = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity][0]
     place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
-    hint = f" ({'; '.join(problem.hint.splitlines())})" if problem.hint else ""
+    hint = f" ({'; '.join(_lines_of(problem.hint))})" if problem.hint else ""
     return visible(f"{place}{word}[{problem.code}] {problem.message}{hint}")

@@ -34,7 +34,7 @@ class Problem:
     @property
     def told(self) -> str:
         """Message and hint as one line."""
-        return "; ".join([self.message, *self.hint.splitlines()])
+        return "; ".join([self.message, *filter(None, self.hint.split("\n"))])
 
     def as_dict(self) -> dict[str, str | int]:
         """The problem as the JSON object that `--json` and `--format jsonl` print."""
@@ -47,10 +47,10 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """At most `limit` of the known words that look like `word`, nearest first."""
+    """At most `limit` of the known words that look like `word`, nearest first; words of one line only."""
     from difflib import get_close_matches
 
-    return get_close_matches(word, list(known), n=limit, cutoff=0.6)
+    return get_close_matches(word, list(filter(str.isprintable, known)), n=limit, cutoff=0.6)
 
 
 def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:

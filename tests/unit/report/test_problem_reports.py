@@ -20,7 +20,7 @@ from cogcli.specs.problems import Problem
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/sarif-required.schema.json").read_text())
 BAD = Problem(
-    "ref.unwritten", "E", "skills/a b/ü.yaml", 23, 13, "/x", "step `a`: 50%, no: `vars.x`", "mend\nit"
+    "ref.unwritten", "E", "skills/a b/ü.yaml", 23, 13, "/x", "step `a`: 50%,\nno: `vars.x`", "mend it"
 )
 MILD = Problem("vars.unused", "W", "skills/s.yaml", 4, 2, "/y", "never read")
 NEEDED = Problem("env.missing", "R", "", 0, 0, "", "variable `K` is not set")
@@ -38,7 +38,7 @@ def test_annotations_escape_text_and_properties() -> None:
     (line,) = workflow_commands([(BAD, 23)])
     assert line == (
         "::error title=cogcli (ref.unwritten),file=skills/a b/ü.yaml,line=23,col=13,endColumn=23"
-        "::step `a`: 50%25, no: `vars.x`; mend%0Ait"
+        "::step `a`: 50%25,%0Ano: `vars.x`; mend it"
     )
 
 
