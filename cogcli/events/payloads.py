@@ -18,7 +18,7 @@ Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
 class Payload(BaseModel):
     """What all payloads share: strict types, no keys but the declared ones and `x-...`."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
 
     @model_validator(mode="after")
     def _only_free_keys(self) -> Payload:
