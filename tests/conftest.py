@@ -59,10 +59,16 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         )
 
 
+@pytest.fixture(scope="session")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of compiled specs for all projects of this test process."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path, warm_cache: Path) -> Project:
     """An empty project."""
-    return Project(tmp_path)
+    return Project(tmp_path, warm_cache)
 
 
 @pytest.fixture

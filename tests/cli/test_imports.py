@@ -99,5 +99,6 @@ def test_a_warm_run_judges_no_binding_anew(demo: Any) -> None:
 
 
 def test_a_warm_run_reads_compiled_specs(demo: Any) -> None:
+    del demo.env["XDG_CACHE_HOME"]
     demo.run(*GREET).assert_ok()
     assert (demo.home / ".cache" / "cogcli" / "specs.db").is_file()

@@ -191,6 +191,7 @@ def test_P15_a_runs_directory_behind_a_link_is_the_users_choice(demo: Any) -> No
 
 
 def test_P17_files_are_the_owners_alone_whatever_the_umask(demo: Any) -> None:
+    del demo.env["XDG_CACHE_HOME"]
     attack(demo, *GREET, "--json", before=lambda: os.umask(0))
     for path in (
         demo.episode.parent,

@@ -43,9 +43,11 @@ class Result:
 
 
 class Project:
-    """A project in a temporary directory; commands run in it with a home of their own."""
+    """A project in a temporary directory; commands run in it with a home of their own.
 
-    def __init__(self, root: Path) -> None:
+    With `cache` they keep compiled specs there: it goes by content, so projects may share it and most runs are warm."""
+
+    def __init__(self, root: Path, cache: Path | None = None) -> None:
         self.root = root / "project"
         self.home = root / "home"
         self.root.mkdir()
@@ -60,6 +62,7 @@ class Project:
             **{
                 name: os.environ[name] for name in ("SYSTEMROOT", "PYTHONPYCACHEPREFIX") if name in os.environ
             },
+            **({"XDG_CACHE_HOME": str(cache)} if cache else {}),
         }
 
     def write(self, path: str, text: str | bytes) -> Path:
