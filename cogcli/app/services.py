@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
 from cogcli.specs.problems import ProblemsFound, suggestion
@@ -15,30 +15,43 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 SECONDS = 60.0
-"""How long a server may take to start and to list its tools."""
+"""How long a server may take to start and to tell what it offers."""
 
 
 class Difference(NamedTuple):
-    """One tool that is not as it was: `added`, `removed` or `changed`, and then in which fields."""
+    """One tool, operation or method that is not as it was: `added`, `removed` or `changed`, and then in which fields.
 
-    tool: str
+    `breaking` tells whether calls that fitted may fit no longer; of tools any change does.
+    """
+
+    name: str
     change: str
     fields: tuple[str, ...] = ()
+    breaking: bool = True
 
 
 class Refreshed(NamedTuple):
-    """A service's tools now. `lock` is the file that was written, or would be; `locked` tells whether it was before."""
+    """What a service offers now. `file` is the one that was written, or would be: the lock, or the document behind
+    `spec_ref`; `known` tells whether it held this service before. `noun` is what the service offers."""
 
     service: str
-    locked: bool
-    tools: tuple[str, ...]
+    noun: str
+    known: bool
+    names: tuple[str, ...]
     differences: tuple[Difference, ...]
     accepted: bool
-    lock: str
+    file: str
+
+    @property
+    def verdict(self) -> str:
+        """`same`, `compatible` or `breaking`."""
+        if not self.differences:
+            return "same"
+        return "breaking" if any(each.breaking for each in self.differences) else "compatible"
 
 
 def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
-    """Compare a server's tools with its lock; with `accept` write them there.
+    """Compare a server's tools with its lock, a live document with the one in the project; with `accept` write it.
 
     Raises UsageError for a service that has nothing to compare, ServiceResolutionError, what the call raises, and
     EnvironmentRefusal where the lock cannot be written.
@@ -46,6 +59,8 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
     from cogcli.bindings.invokers import mcp_lock
 
     service = _service(settings, service_id)
+    if service.kind in _NOUNS:
+        return _document(settings, service, accept=accept)
     _require_server(service)
     before = mcp_lock.locked(service.root, service.id)
     now = _tools(settings, service)
@@ -53,7 +68,23 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
     if accept:
         _accept(settings, service, now)
     lock = settings.shown(mcp_lock.path_of(service.root))
-    return Refreshed(service.id, before is not None, tuple(t["name"] for t in now), found, accept, lock)
+    names = tuple(tool["name"] for tool in now)
+    return Refreshed(service.id, "tool", before is not None, names, found, accept, lock)
+
+
+_NOUNS: Final = {"openapi": "operation", "openrpc": "method"}
+"""By kinds that have a document: what it describes."""
+
+
+def _document(settings: Settings, service: Service, *, accept: bool) -> Refreshed:
+    from cogcli.app.services_documents import compared, replace
+
+    found = compared(service, _surroundings(settings), SECONDS)
+    if accept and (found.changes or not found.existed):
+        replace(settings, found)
+    differences = tuple(Difference(*change) for change in found.changes)
+    path = settings.shown(found.path)
+    return Refreshed(service.id, _NOUNS[service.kind], found.existed, found.names, differences, accept, path)
 
 
 def _service(settings: Settings, service_id: str) -> Service:
@@ -81,7 +112,7 @@ def _require_server(service: Service) -> None:
     raise UsageError(
         "usage.value",
         f"service `{service.id}` {what}",
-        expected="an mcp service with a command or a url",
+        expected="an mcp service with a command or a url, or one with spec_ref",
     )
 
 

@@ -590,11 +590,11 @@ COMMANDS: tuple[Command, ...] = (
              "official_text"),
     Command(
         "services refresh",
-        "a server's tools against those agreed to; 1 if they differ",
+        "what a service offers against what was agreed to; 1 if it differs",
         arguments="ID",
         least=1,
         most=1,
-        flags=(Flag("--accept", "agree to them as they are now, in cogcli.lock.json", group="Safety"),),
+        flags=(Flag("--accept", "agree: write cogcli.lock.json, or the document", group="Safety"),),
         examples=(
             ("cogcli services refresh clock", "what is different"),
             ("cogcli services refresh clock --accept", "agree to it"),

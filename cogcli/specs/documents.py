@@ -63,9 +63,7 @@ def identity_of(service: Service) -> Identity | None:
 def _path_of(service: Service, named: str) -> str:
     """Beside the service's file, else below its layer's root; links out of the layer are not followed."""
     root = os.path.realpath(service.root)
-    beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
-    folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
-    paths = [os.path.realpath(os.path.join(folder, named)) for folder in folders]
+    paths = _candidates(service, named, root)
     for path in paths:
         if _is_inside(path, root) and os.path.exists(path):
             return path
@@ -75,6 +73,31 @@ def _path_of(service: Service, named: str) -> str:
         raise DocumentFault("wire.document", f"document {named} is outside the layer of the service", hint)
     hint = "name a file relative to the service file, or to the directory that holds services/"
     raise DocumentFault("wire.document", f"document {named} does not exist", hint)
+
+
+def _candidates(service: Service, named: str, root: str) -> list[str]:
+    beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
+    folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
+    return [os.path.realpath(os.path.join(folder, named)) for folder in folders]
+
+
+def place_of(service: Service) -> str | None:
+    """Where the document of a service is, or would be if it were written: where the folder is there already, else
+    beside the service's file; None without `spec_ref`.
+
+    Raises DocumentFault `wire.document` for a name that leads out of the layer.
+    """
+    named = service.settings.get("spec_ref")
+    if named is None:
+        return None
+    try:
+        return _path_of(service, named)
+    except DocumentFault:
+        root = os.path.realpath(service.root)
+        paths = [path for path in _candidates(service, named, root) if _is_inside(path, root)]
+        if not paths or any(map(os.path.lexists, paths)):
+            raise
+        return next((path for path in paths if os.path.isdir(os.path.dirname(path))), paths[0])
 
 
 def _is_inside(path: str, root: str) -> bool:
@@ -88,6 +111,11 @@ def read_document(path: str) -> dict[str, Any]:
         data = read_regular(path, limit=MAX_BYTES)
     except FileRefused as refused:
         raise DocumentFault("wire.document", f"document {name} {refused.message}") from refused
+    return document_in(data, name)
+
+
+def document_in(data: bytes, name: str) -> dict[str, Any]:
+    """The same of bytes that a file of that name holds, or is to hold. Raises DocumentFault `wire.document`."""
     as_json = name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{")
     value = _json(data, name) if as_json else _yaml(data, name)
     if not isinstance(value, dict):

@@ -127,6 +127,10 @@ class OpenApiDocument:
         if entry.method not in METHODS:
             message = f"operation `{name}` is {entry.method}, which cannot be called"
             raise DocumentFault("wire.method", message, f"choose one of {', '.join(METHODS)}")
+        return self.described(entry)
+
+    def described(self, entry: Entry) -> Operation:
+        """The operation of an entry of this document. Raises DocumentFault `wire.document` for a malformed one."""
         key = (entry.path, entry.method)
         found = self._operations.get(key)
         if found is None:

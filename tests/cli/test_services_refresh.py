@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.mcp_calls import SERVER, is_alive, pids
+from support.raw_server import Conversation, serving
 
 
 class Served:
@@ -70,7 +71,7 @@ def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(se
     first = served.refresh("--json").assert_exit(1)
     told = first.json["services"][0]
     assert (told["locked"], told["accepted"]) == (False, False)
-    assert {"tool": "echo", "change": "added", "fields": []} in told["differences"]
+    assert {"tool": "echo", "change": "added", "fields": [], "breaking": True} in told["differences"]
     assert not served.lock.exists()
 
     served.refresh("--accept").assert_ok()
@@ -128,3 +129,92 @@ def test_what_cannot_be_refreshed_is_told(demo: Any) -> None:
     assert refused["code"] == "usage.value"
     unknown = demo.run("services", "refresh", "dmeo", "--json").assert_exit(3).json["error"]
     assert (unknown["code"], unknown["hint"]) == ("service.unknown", "did you mean `demo`?")
+
+
+class Described:
+    """A project with a service whose document a server on loopback gives, changed at will."""
+
+    def __init__(self, project: Any, kind: str, spec_ref: str = "docs/live.json") -> None:
+        self.project, self.kind = project, kind
+        self.file = project.root / spec_ref
+        self.value: Any = API if kind == "openapi" else RPC
+
+    def answer(self, conversation: Conversation) -> None:
+        if self.kind == "openrpc":
+            assert json.loads(conversation.body)["method"] == "rpc.discover"
+            told: Any = {"jsonrpc": "2.0", "id": 1, "result": self.value}
+        else:
+            told = self.value
+            if "GET /base/openapi.json" not in conversation.line:
+                return conversation.reply(b"", status="404 None")
+        return conversation.reply(json.dumps(told).encode())
+
+    def at(self, url: str, extra: str = "") -> None:
+        """Write the service."""
+        self.project.write(
+            "services/local/live.yaml",
+            f"id: live\nkind: {self.kind}\nbase_url: {url}/base\nnetwork: private\n"
+            f"spec_ref: {self.file.relative_to(self.project.root)}\n{extra}",
+        )
+
+    def refresh(self, *flags: str) -> Any:
+        return self.project.run("services", "refresh", "live", *flags)
+
+
+API: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "paths": {"/notes": {"get": {"operationId": "list", "responses": {"200": {"description": "ok"}}}}},
+}
+RPC: dict[str, Any] = {
+    "openrpc": "1.3.2",
+    "info": {"title": "t", "version": "1"},
+    "methods": [{"name": "add", "params": [], "result": {"name": "r", "schema": {"type": "integer"}}}],
+}
+
+
+def test_a_live_document_is_fetched_compared_and_replaces_the_file_when_accepted(
+    demo: Any,
+) -> None:
+    live = Described(demo, "openapi", "docs/live.yaml")
+    demo.write("docs/readme.md", "")
+    with serving(live.answer) as server:
+        live.at(server.url, 'metadata: {headers: {X-Key: "${LIVE_KEY}"}}\n')
+        demo.env["LIVE_KEY"] = "sesame-open"
+        told = live.refresh("--json").assert_exit(1).json["services"][0]
+        assert (told["locked"], told["verdict"], told["operations"]) == (False, "compatible", ["list"])
+        assert not live.file.exists()
+        live.refresh("--accept").assert_ok()
+        assert server.requests[0].headers["x-key"] == "sesame-open"
+        same = live.refresh("--json").assert_ok().json["services"][0]
+        assert (same["locked"], same["verdict"]) == (True, "same")
+
+        before = live.file.read_bytes()
+        live.value = {**API, "paths": {"/notes": {"post": {"operationId": "list", "responses": {}}}}}
+        changed = live.refresh().assert_exit(1)
+        assert "~ list  GET /notes -> POST /notes  200: removed  (breaking)\n" in changed.out
+        assert live.file.read_bytes() == before
+        live.refresh("--accept").assert_ok()
+        live.refresh().assert_ok()
+
+
+def test_a_json_rpc_service_is_asked_by_discovery(demo: Any) -> None:
+    live = Described(demo, "openrpc")
+    demo.write("docs/live.json", json.dumps(RPC))
+    with serving(live.answer) as server:
+        live.at(server.url)
+        live.refresh().assert_ok()
+        live.value = {**RPC, "methods": [{**RPC["methods"][0], "name": "plus"}]}
+        told = live.refresh("--json").assert_exit(1).json["services"][0]
+        assert told["verdict"] == "breaking"
+        assert [(d["method"], d["change"]) for d in told["differences"]] == [
+            ("add", "removed"),
+            ("plus", "added"),
+        ]
+        live.refresh("--accept").assert_ok()
+        assert json.loads(live.file.read_text()) == live.value
+
+
+def test_a_service_without_a_document_says_how_to_get_one(demo: Any) -> None:
+    demo.write("services/local/bare.yaml", "id: bare\nkind: openrpc\nurl: https://a.example/rpc\n")
+    error = demo.run("services", "refresh", "bare", "--json").assert_exit(2).json["error"]
+    assert "spec_ref" in error["hint"]

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.surroundings import surroundings
 from support.asgi import serving_app
 from support.invoking import calling
 from support.remote_project import SECRET, attempts, hits, remote
 
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.specs.service import Service
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """What these servers are built of has deprecations of its own."""
@@ -73,6 +75,14 @@ def test_text_and_nothing_are_replies_too(notes: Any, tmp_path: Path) -> None:
         assert call("dropNote", {"id": 3}).body == {}
         assert call.failure("dropNote", {"id": "x"}).code == "call.rejected"
         assert "no such note" in call.failure("getNote", {"id": "none"}).message
+
+
+def test_the_service_gives_the_document_it_goes_by(notes: Any) -> None:
+    from cogcli.bindings.invokers.live_document import live_document
+
+    url, document = notes
+    service = Service("notes", "openapi", network="private", trusted=True, settings={"base_url": f"{url}/v1"})
+    assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
 
 
 CONNEXION = """

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.surroundings import surroundings
 from support.asgi import serving_app
 from support.invoking import calling
 from support.remote_project import attempts, remote
+
+from cogcli.specs.service import Service
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """What these servers are built of has deprecations of its own."""
@@ -92,6 +95,14 @@ def test_a_notification_is_answered_by_nothing(sums: Any, tmp_path: Path) -> Non
         method.pop("result")
     with calling("openrpc", url, document=json.dumps(document), folder=tmp_path) as call:
         assert call("sum.add", {"a": 1}).body == {}
+
+
+def test_the_service_gives_the_document_it_goes_by(sums: Any) -> None:
+    from cogcli.bindings.invokers.live_document import live_document
+
+    url, document = sums
+    service = Service("sums", "openrpc", network="private", trusted=True, settings={"url": url})
+    assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
 
 
 def test_the_items_of_a_foreach_go_out_as_one_array_each_with_its_own_events(project: Any) -> None:

@@ -1,37 +1,26 @@
-"""`services refresh ID`: a server's tools against those agreed to; 1 if they differ and are not accepted."""
+"""`services refresh ID`: what a service offers against what was agreed to; 1 if it differs and is not accepted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogcli.core.display import visible
 from cogcli.core.errors import NO, OK
 from cogcli.report.words import counted
 
 if TYPE_CHECKING:
-    from cogcli.app.services import Refreshed
+    from cogcli.app.services import Difference, Refreshed
     from cogcli.cli.context import Context
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def execute(context: Context) -> int:
-    """Show the differences; with `--accept` write the lock."""
+    """Show the differences; with `--accept` write the lock, or the document."""
     from cogcli.app.services import refresh
 
     found = refresh(context.settings, context.arguments.words[0], accept=context.arguments.on("--accept"))
-    context.own["services"] = [
-        {
-            "id": found.service,
-            "locked": found.locked,
-            "accepted": found.accepted,
-            "lock": found.lock,
-            "tools": list(found.tools),
-            "differences": [
-                {"tool": d.tool, "change": d.change, "fields": list(d.fields)} for d in found.differences
-            ],
-        }
-    ]
+    context.own["services"] = [_told(found)]
     if not context.json:
         context.screen.answer_lines(_lines(found))
         if not context.screen.quiet:
@@ -39,20 +28,59 @@ def execute(context: Context) -> int:
     return NO if found.differences and not found.accepted else OK
 
 
+def _told(found: Refreshed) -> dict[str, Any]:
+    """The service in the envelope; an MCP service's file is its lock, that of others their document."""
+    file = {"lock": found.file} if found.noun == "tool" else {"document": found.file}
+    return {
+        "id": found.service,
+        "locked": found.known,
+        "accepted": found.accepted,
+        **file,
+        "verdict": found.verdict,
+        f"{found.noun}s": list(found.names),
+        "differences": [
+            {found.noun: d.name, "change": d.change, "fields": list(d.fields), "breaking": d.breaking}
+            for d in found.differences
+        ],
+    }
+
+
 def _lines(found: Refreshed) -> list[list[tuple[str, str]]]:
-    """One line per difference: a mark, the tool, and the fields of a changed one."""
+    """One line per difference: a mark, the name, and what changed; where it says something, whether that breaks."""
     return [
-        [("  ".join([f"{_MARKS[d.change]} {visible(d.tool)}", *d.fields]), "")] for d in found.differences
+        [
+            (
+                "  ".join(
+                    [f"{_MARKS[d.change]} {visible(d.name)}", *map(visible, d.fields), *_word(found, d)]
+                ),
+                "",
+            )
+        ]
+        for d in found.differences
     ]
 
 
+def _word(found: Refreshed, difference: Difference) -> list[str]:
+    if found.noun == "tool" or difference.change == "added":
+        return []
+    return ["(breaking)" if difference.breaking else "(compatible)"]
+
+
 def _summary(found: Refreshed) -> str:
-    tools = counted(len(found.tools), "tool")
-    if found.accepted:
-        return f"{found.service}: {tools} locked in {found.lock}"
-    if not found.locked:
-        return f"{found.service}: {tools}, not locked; accept them: cogcli services refresh {found.service} --accept"
-    if not found.differences:
-        return f"{found.service}: {tools}, as locked in {found.lock}"
+    offered = counted(len(found.names), found.noun)
+    accept = f"accept: cogcli services refresh {found.service} --accept"
+    if found.noun == "tool":
+        accept = accept.replace("accept:", "accept them:")
+        if found.accepted:
+            return f"{found.service}: {offered} locked in {found.file}"
+        if not found.known:
+            return f"{found.service}: {offered}, not locked; {accept}"
+        if not found.differences:
+            return f"{found.service}: {offered}, as locked in {found.file}"
+    elif not found.differences:
+        return f"{found.service}: {offered}, as in {found.file}"
+    elif found.accepted:
+        return f"{found.service}: {offered} written to {found.file}"
     changes = counted(len(found.differences), "difference")
-    return f"{found.service}: {changes}; accept them: cogcli services refresh {found.service} --accept"
+    verdict = "" if found.noun == "tool" else f", {found.verdict}"
+    return f"{found.service}: {changes}{verdict}; {accept}"

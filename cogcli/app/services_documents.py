@@ -1,0 +1,114 @@
+"""`services refresh` of a described service: its live document against the one behind `spec_ref` (protocols.md 6)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
+from cogcli.specs.documents import DocumentFault, document_in, place_of, read_document
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.bindings.invokers.base import Surroundings
+    from cogcli.specs.document_changes import Change
+    from cogcli.specs.service import Service
+
+
+class Compared(NamedTuple):
+    """A document as its service gives it now, against the file: what it holds, and what differs."""
+
+    value: dict[str, Any]
+    names: tuple[str, ...]
+    changes: tuple[Change, ...]
+    existed: bool
+    path: str
+
+
+def compared(service: Service, surroundings: Surroundings, seconds: float) -> Compared:
+    """Ask the service, and compare. Raises UsageError without `spec_ref`, ServiceResolutionError for a file that is
+    no document, and what the call raises."""
+    from cogcli.bindings.invokers.live_document import live_document
+
+    path = _path(service)
+    before = _stored(service, path)
+    now = live_document(service, surroundings, seconds)
+    names, changes = _judged(service, before, now)
+    return Compared(now, names, changes, before is not None, path)
+
+
+def replace(settings: Settings, found: Compared) -> None:
+    """Write the document where `spec_ref` leads, whole or not at all. Raises EnvironmentRefusal."""
+    from cogcli.core.files import write_atomic
+
+    data = orjson.dumps(found.value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    try:
+        # JSON is YAML, too: whatever the file is called, it is read again as what it says.
+        document_in(data, os.path.basename(found.path))
+        os.makedirs(os.path.dirname(found.path), exist_ok=True)
+        write_atomic(found.path, data, mode=0o644)
+    except DocumentFault as fault:
+        raise ServiceResolutionError(fault.code, fault.message, hint="name it *.json in spec_ref") from fault
+    except OSError as error:
+        path = settings.shown(found.path)
+        raise EnvironmentRefusal(
+            "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
+        ) from error
+
+
+def _path(service: Service) -> str:
+    try:
+        path = place_of(service)
+    except DocumentFault as fault:
+        raise _refusal(service, fault) from fault
+    if path is None:
+        raise UsageError(
+            "usage.value",
+            f"service `{service.id}` names no document",
+            expected="a service with spec_ref",
+            hint="write spec_ref: NAME.json in its file; then --accept fetches it",
+        )
+    return path
+
+
+def _stored(service: Service, path: str) -> dict[str, Any] | None:
+    """The document in the file, None where there is no file yet."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read_document(path)
+    except DocumentFault as fault:
+        raise _refusal(service, fault) from fault
+
+
+def _judged(
+    service: Service, before: dict[str, Any] | None, now: dict[str, Any]
+) -> tuple[tuple[str, ...], tuple[Change, ...]]:
+    from cogcli.core.errors import ServerFaultError
+    from cogcli.specs import document_changes
+    from cogcli.specs.openapi_document import OpenApiDocument
+    from cogcli.specs.openrpc_document import OpenRpcDocument
+
+    make = OpenRpcDocument if service.kind == "openrpc" else OpenApiDocument
+    try:
+        old = make(before) if before is not None else None
+    except DocumentFault as fault:
+        raise _refusal(service, fault) from fault
+    try:
+        new = make(now)
+    except DocumentFault as fault:
+        text = f"service `{service.id}`: its live document: {fault.message}"
+        raise ServerFaultError("call.server-error", text, hint=fault.hint, left=True) from fault
+    if isinstance(new, OpenRpcDocument):
+        rpc = old if isinstance(old, OpenRpcDocument) else None
+        return new.names, document_changes.openrpc_changes(rpc, new)
+    api = old if isinstance(old, OpenApiDocument) else None
+    names = tuple(entry.id or f"{entry.method} {entry.path}" for entry in new.entries)
+    return names, document_changes.openapi_changes(api, new)
+
+
+def _refusal(service: Service, fault: DocumentFault) -> ServiceResolutionError:
+    text = f"service `{service.id}`: {fault.message}"
+    return ServiceResolutionError(fault.code, text, hint=fault.hint)
