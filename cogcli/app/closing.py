@@ -13,6 +13,7 @@ from cogcli.engine.tasks import Cancelled
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import Control
+    from cogcli.app.turns import Turns
     from cogcli.core.calls import Answer, Attempt, Chain
     from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.episode.recording import Recording
@@ -27,16 +28,23 @@ class Closing:
     """Sink and runner of a run that is closed."""
 
     def __init__(
-        self, sink: EventSink, runner: CapabilityRunner, recording: Recording, control: Control
+        self,
+        sink: EventSink,
+        runner: CapabilityRunner,
+        recording: Recording,
+        turns: Turns,
+        control: Control,
     ) -> None:
         self._sink = sink
         self._runner = runner
         self._recording = recording
+        self._turns = turns
         self._control = control
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         recorded = self._recording.told(draft)
         if recorded is not None:
+            self._turns.told(recorded)
             return recorded
         if draft.event_type in BEGINNINGS:
             self._end()
@@ -46,6 +54,7 @@ class Closing:
         return self._runner.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
+        self._turns.wait(attempt)
         return recorded(self._recording, attempt) or self._end()
 
     def close(self, grace: float) -> None:

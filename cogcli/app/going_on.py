@@ -56,11 +56,12 @@ class Resuming:
         answer = recorded(recording, attempt)
         if answer is not None:
             return answer
-        self._turns.wait_for_all()
         end = recording.ended.over(attempt.run_id, attempt.step_id)
         if end is not None:
+            self._turns.wait_before(end)
             _cut_off(recording, self._control, end)
             raise Cancelled
+        self._turns.wait_for_all()
         if recording.in_doubt(attempt.run_id, attempt.step_id):
             _require_repeatable(attempt, recording.decisions.get((attempt.run_id, attempt.step_id)))
         require_whole(attempt)

@@ -12,7 +12,12 @@ from cogcli.app.closing import ABORT, BEGINNINGS
 from cogcli.app.recorded import recorded
 from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
-from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal
+from cogcli.core.errors import (
+    BindingResolutionError,
+    CogcliError,
+    EffectInDoubtError,
+    EnvironmentRefusal,
+)
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
 
@@ -98,6 +103,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         ids=FakeIds(0),
         approvals=Approvals(recording.approvals),
         taken_over=recording.reused,
+        order=turns,
     )
     cut.loop = engine.loop
     plan = engine.plan_of(started.payload["skill"]["id"])
@@ -246,6 +252,9 @@ class _Recorded:
             end = self._recording.ended.over(attempt.run_id, attempt.step_id)
             if end is None or self._recording.ended.by_signal(end):
                 self._cut_off()
+            elif (attempt.run_id, attempt.step_id) not in self._recording.closings:
+                self._turns.wait_before(end)
+                raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
             self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
             raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
         return result

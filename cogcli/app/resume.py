@@ -130,7 +130,7 @@ def _gone_on(
     sink: EventSink = GoingOn(journal, recording, turns, control, doubt)
     runner: CapabilityRunner = Resuming(live, recording, turns, control)
     if request.abort:
-        sink = runner = Closing(sink, live, recording, control)
+        sink = runner = Closing(sink, live, recording, turns, control)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
@@ -140,6 +140,7 @@ def _gone_on(
         ids=settings.ids,
         listener=_only_new(listener, recording),
         approvals=Approvals((*recording.approvals, *new)),
+        order=turns,
     )
     control.attach(engine)
     with diverted():

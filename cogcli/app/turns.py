@@ -1,9 +1,16 @@
-"""Whose turn it is: answers out of a log come at once, and have to come in the order in which they came then."""
+"""Whose turn it is: what a log tells of is told again in its order, though everything of it is there at once.
+
+1. A call begins, and an answer comes, after all that was answered or closed before it in the log. What the log does
+   not tell of comes after all of it.
+2. Among the steps that write to one target, those that wrote then write in the order of then.
+3. Should the run take another way, the order is lost: nobody waits for long.
+"""
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,37 +18,64 @@ if TYPE_CHECKING:
     from cogcli.episode.recording import Recording
     from cogcli.events.envelope import Event
 
-_PATIENCE_SECONDS: Final = 1.0
+_PATIENCE_SECONDS: Final = 5.0
 
 
 class Turns:
-    """Lets the answers of calls that were in flight together come in the order in which they came then."""
+    """The order of a log, for a run that is told again from it. An Order."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._answers = sorted(recording.answered_at.values())
+        closed = (event.seq or 0 for event in recording.closings.values())
+        self._places = sorted({*recording.answered_at.values(), *closed})
+        """Where the log tells of an answer or an end."""
         self._told: set[int] = set()
+        self._passed = 0
+        """How many of the places are told again, from the first one on."""
+        self._lost = False
         self._changed = threading.Condition()
 
     def told(self, event: Event) -> None:
         """An event of the log was told again."""
+        key = (event.run_id, event.step_id)
         with self._changed:
             self._told.add(event.seq or 0)
+            if self._recording.closings.get(key) is event:
+                self._told.add(self._recording.answered_at[key])  # a step need not wait this time
+            while self._passed < len(self._places) and self._places[self._passed] in self._told:
+                self._passed += 1
             self._changed.notify_all()
 
     def wait(self, attempt: Attempt) -> None:
-        """Until what was answered between this call's intent and its answer is told; not for long, should the run
-        have taken another way."""
-        key = (attempt.run_id, attempt.step_id)
-        intent, answer = self._recording.intents.get(key), self._recording.answered_at.get(key)
-        if intent is not None and answer is not None:
-            self._wait(bisect_right(self._answers, intent.seq or 0), bisect_left(self._answers, answer))
+        """Until it is the turn of this call's answer."""
+        at = self._recording.answer_at(attempt.run_id, attempt.step_id, attempt.number)
+        if at is not None:
+            self._wait(self._count(at))
+
+    def wait_before(self, event: Event) -> None:
+        """Until all is told that came before this event."""
+        self._wait(self._count(event.seq or 0))
 
     def wait_for_all(self) -> None:
-        """Until everything that the log answers is told: what is answered now comes after that."""
-        self._wait(0, len(self._answers))
+        """Until everything that the log tells of is told: what is answered now comes after that."""
+        self._wait(len(self._places))
 
-    def _wait(self, first: int, last: int) -> None:
-        before = self._answers[first:last]
+    def wrote_at(self, run_id: str, path: str) -> int | None:
+        """The position of what a step wrote; None where the log does not tell that it did."""
+        return self._recording.wrote_at(run_id, path)
+
+    def before(self, run_id: str, path: str) -> Callable[[], None] | None:
+        """What waits until a call of this step may begin; None where it may now."""
+        intent = self._recording.intents.get((run_id, path)) or self._recording.ended.over(run_id, path)
+        count = len(self._places) if intent is None else self._count(intent.seq or 0)
+        return None if self._passed >= count or self._lost else lambda: self._wait(count)
+
+    def _count(self, place: int) -> int:
+        return bisect_left(self._places, place)
+
+    def _wait(self, count: int) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._told.issuperset(before), timeout=_PATIENCE_SECONDS)
+            due = self._changed.wait_for(lambda: self._lost or self._passed >= count, _PATIENCE_SECONDS)
+            if not due:
+                self._lost = True
+                self._changed.notify_all()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cogcli.bindings.execute import LiveRunner
     from cogcli.core.ports import Clock, IdSource
     from cogcli.core.redact import Redactor
-    from cogcli.engine.ports import CapabilityRunner, EventSink
+    from cogcli.engine.ports import CapabilityRunner, EventSink, Order
     from cogcli.events.envelope import Event
     from cogcli.governance.approvals import Approvals
     from cogcli.mapping.apply import TakenOver
@@ -61,6 +61,7 @@ def engine_of(
     listener: Callable[[Event], None] | None = None,
     approvals: Approvals | None = None,
     taken_over: Mapping[str, TakenOver] | None = None,
+    order: Order | None = None,
 ) -> Engine:
     """The machinery of one run tree over a catalog; capabilities are found by id and by alias."""
     by_name = {
@@ -77,6 +78,7 @@ def engine_of(
         listener=listener,
         approvals=approvals,
         taken_over=taken_over,
+        order=order,
     )
 
 

@@ -3,12 +3,14 @@
 1. A step that is done with its call waits with its writes for every earlier step beside it that shares a target and
    may still write: which of them ran first must not show in any result.
 2. It watches the last of these only; when that one is over it looks again.
-3. Two concurrent deep merges must not set one leaf to different values.
+3. Where the log tells when it wrote, it wrote then: it waits for those only that wrote before it. A run that waits for
+   a person at an earlier step has the others write meanwhile, and told again it must not read otherwise.
+4. Two concurrent deep merges must not set one leaf to different values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cogcli.core.errors import OutputMappingError
@@ -20,8 +22,12 @@ from cogcli.mapping.merge import conflict
 class Blackboard:
     """Who may still write, who waits for whom, and what was merged. Sets of positions are bit sets."""
 
-    def __init__(self, writes_after: Mapping[int, int], size: int) -> None:
+    def __init__(
+        self, writes_after: Mapping[int, int], size: int, wrote_at: Callable[[int], int | None]
+    ) -> None:
+        """`wrote_at`: where the log tells of what the step at a position wrote, None where it does not."""
         self._after = writes_after
+        self._wrote_at = wrote_at
         self._open = (1 << size) - 1 if writes_after else 0
         self._watchers: dict[int, list[int]] = {}
         self._merged: dict[int, list[Write]] = {}
@@ -30,8 +36,19 @@ class Blackboard:
         """Whether an overlapping step earlier in plan order may still write; if so, `closed` will tell."""
         others = self._after.get(index, 0) & self._open
         if others:
+            others = self._wrote_before(index, others)
+        if others:
             self._watchers.setdefault(others.bit_length() - 1, []).append(index)
         return bool(others)
+
+    def _wrote_before(self, index: int, others: int) -> int:
+        """Those of the others that wrote before this step, as far as the log tells."""
+        then = self._wrote_at(index)
+        if then is None:
+            return others
+        places = [other for other in range(index) if others >> other & 1]
+        earlier = [other for other in places if (at := self._wrote_at(other)) is not None and at < then]
+        return sum(1 << other for other in earlier)
 
     def closed(self, indices: Sequence[int]) -> list[int]:
         """These steps write nothing any more: who no longer has to wait, in plan order."""

@@ -93,6 +93,7 @@ def _require(
 
 def _called(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
     chain = run.engine.runner.chain(capability.id)
+    yield from _turn(run, record)
     yield from _slot(run)
     record.chain, record.member = chain, chain.members[0]
     _tell_intent(record, capability, chain)
@@ -100,6 +101,13 @@ def _called(run: Run, record: StepRecord, capability: Capability, values: dict[s
     record.answered(answer)
     output: dict[str, Any] = answer.output
     return output
+
+
+def _turn(run: Run, record: StepRecord) -> Steps:
+    """Wait, without a slot, until a call may begin that a log tells of, or that follows what it tells of."""
+    wait = run.engine.order.before(run.state.run_id, record.path)
+    if wait is not None:
+        yield Call(wait, time.monotonic() + _MAX_WAIT, _late(_MAX_WAIT))
 
 
 def _slot(run: Run) -> Steps:

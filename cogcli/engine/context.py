@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.engine.plan import Plan, PlannedStep, planned
-from cogcli.engine.ports import CapabilityRunner, EventSink
+from cogcli.engine.ports import CapabilityRunner, EventSink, Order
 from cogcli.engine.tasks import Loop, Spawn, Steps
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.approvals import Approvals
@@ -40,6 +40,16 @@ class RunOptions(NamedTuple):
         }
 
 
+class Untold:
+    """The order of a run that begins: nothing of it is in a log yet."""
+
+    def wrote_at(self, run_id: str, path: str) -> None:
+        """Nowhere."""
+
+    def before(self, run_id: str, path: str) -> None:
+        """Nothing."""
+
+
 class Engine:
     """The machinery of one run tree."""
 
@@ -56,6 +66,7 @@ class Engine:
         listener: Callable[[Event], None] | None = None,
         approvals: Approvals | None = None,
         taken_over: Mapping[str, TakenOver] | None = None,
+        order: Order | None = None,
     ) -> None:
         self.sink = sink
         self.runner = runner
@@ -68,6 +79,7 @@ class Engine:
         self.approvals = approvals or Approvals()
         self.taken_over = taken_over or {}
         """By step path: what need not be done again."""
+        self.order = order or Untold()
         self.loop = Loop(options.max_workers)
         self._plans: dict[str, Plan] = {}
 
@@ -107,6 +119,10 @@ class Run:
     def path(self, step_id: str) -> str:
         """The step id as events bear it: `outer/inner` in a nested run."""
         return f"{self.prefix}/{step_id}" if self.prefix else step_id
+
+    def wrote_at(self, position: int) -> int | None:
+        """Where a log that is told again tells of what the step at a position in plan order wrote."""
+        return self.engine.order.wrote_at(self.state.run_id, self.path(self.plan.steps[position].step.id))
 
     def emit(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event, tell the listener, change the state by it."""

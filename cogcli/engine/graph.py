@@ -31,7 +31,7 @@ class Graph:
         self._run = run
         self._run_step = run_step
         self._ready = ReadySet(run.plan)
-        self._blackboard = Blackboard(run.plan.writes_after, len(run.plan.steps))
+        self._blackboard = Blackboard(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
         self._tasks: dict[int, Task] = {}
         self.endings: dict[int, Ending] = {}
         self.halted = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from cogcli.core.calls import Answer, Attempt, Chain
@@ -29,4 +30,16 @@ class CapabilityRunner(Protocol):
 
     def close(self, grace: float) -> None:
         """Leave no socket, thread or child behind; may be called twice."""
+        ...
+
+
+class Order(Protocol):
+    """When things happened, as far as a log tells that the run is told again from."""
+
+    def wrote_at(self, run_id: str, path: str) -> int | None:
+        """The position of what a step wrote; None where the log does not tell that it did."""
+        ...
+
+    def before(self, run_id: str, path: str) -> Callable[[], None] | None:
+        """What waits until a call of this step may begin; None where it may now. It blocks, though not for long."""
         ...

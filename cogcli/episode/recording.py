@@ -131,6 +131,19 @@ class Recording:
         }
         return {path: result for path, result in self.results.items() if path in marked}
 
+    def wrote_at(self, run_id: str, step_id: str) -> int | None:
+        """The position of what a step wrote; None where it did not end so that it could."""
+        closing = self.closings.get((run_id, step_id))
+        if closing is None or closing.event_type in ("step.failed", "step.vetoed"):
+            return None
+        return None if closing.payload.get("reason") in ("cancelled", "dependency") else closing.seq
+
+    def answer_at(self, run_id: str, step_id: str, number: int) -> int | None:
+        """The position at which the result of a step was there first, for the last of its attempts: it alone counts."""
+        key = (run_id, step_id)
+        again = any(event.payload["attempt"] > number for event in self.repeats.get(key, ()))
+        return None if again else self.answered_at.get(key)
+
     def told(self, draft: Draft) -> Event | None:
         """The recorded event that stands for this draft, each once."""
         queue = self._queues.get(_slot(draft.event_type, draft.run_id, draft.step_id))

@@ -29,6 +29,9 @@ class Flow(NamedTuple):
     name: str
     exit_code: int
     answers: tuple[str, ...] = ()
+    skill: str = ""
+    """Its skill, where that is not called like it."""
+    flags: tuple[str, ...] = ()
 
 
 FLOWS = (
@@ -73,7 +76,7 @@ class Sandbox:
 
     def asked(self, flow: Flow) -> list[str]:
         """The arguments of a run."""
-        return ["run", f"crash.{flow.name}", "-p", "text=hello", *self.flags()]
+        return ["run", f"crash.{flow.skill or flow.name}", "-p", "text=hello", *flow.flags, *self.flags()]
 
     def launch(self, *arguments: str, at: int = 0, mode: str = "kill", **environment: str) -> Done:
         """A command whose n-th call that changes something on disk is its last, or fails."""

@@ -26,6 +26,8 @@ from cogcli.episode.document import to_bytes
 from cogcli.episode.project import project
 from cogcli.episode.reading import read_events
 from cogcli.episode.verify import verify
+from cogcli.mapping.apply import apply, begun
+from cogcli.state.execution import ExecutionState
 
 Event = dict[str, Any]
 ONCE: Final = ("crash.effect", "crash.large", "crash.gated", "crash.approved", "crash.fails")
@@ -76,6 +78,11 @@ class Scene:
         return bool(self.events) and self.events[0]["run_id"] in self.ends
 
     @property
+    def ended_well(self) -> bool:
+        """Whether the last run to end, the root, did without an error."""
+        return any(event["payload"]["status"] == "ok" for event in self.of("run.terminated")[-1:])
+
+    @property
     def ended_by_disk(self) -> bool:
         """Whether the run ended where its log could not go on."""
         return any(event["payload"]["status_reason"] == "env.disk" for event in self.of("run.terminated"))
@@ -118,8 +125,8 @@ def _once(scene: Scene) -> Iterator[str]:
 
 
 def _result_or_doubt(scene: Scene) -> Iterator[str]:
-    """Once a run is finished a step has a closing event. One without an answer was cut off where a repeat is harmless,
-    or a person decided."""
+    """Once a run is finished well a step has a closing event; in one that failed beside it an effect may stay in doubt.
+    A closing event without an answer: cut off where a repeat is harmless, or a person decided."""
     if not scene.finished or scene.ended_by_disk:
         return
     closings = {(event["run_id"], event["step_id"]): event for event in scene.of(*CLOSINGS)}
@@ -127,9 +134,9 @@ def _result_or_doubt(scene: Scene) -> Iterator[str]:
     for event in scene.intents:
         place = (event["run_id"], event["step_id"])
         closing = closings.get(place)
-        if closing is None:
+        if closing is None and (scene.ended_well or event["payload"]["side_effects"] != "effect"):
             yield f"the intent of `{event['step_id']}` has no end"
-        elif closing["payload"].get("attempts") or place in decided:
+        elif closing is None or closing["payload"].get("attempts") or place in decided:
             continue
         elif event["payload"]["side_effects"] == "effect" or closing["payload"].get("reason") != "cancelled":
             yield f"`{event['step_id']}` has neither an answer nor anybody's decision"
@@ -223,6 +230,36 @@ def _verifies(scene: Scene) -> Iterator[str]:
             yield f"verify: {finding.file}:{finding.line}: {finding.code}: {finding.message}"
 
 
+def _given_as_written(scene: Scene) -> Iterator[str]:
+    """What a step of the root run was given is what the lines before its intent wrote, in their order."""
+    state: ExecutionState | None = None
+    mappings: dict[str, Any] = {}
+    for _, event in read_events(scene.episode):
+        if state is None:
+            state = begun(event)
+            continue
+        if event.run_id != state.run_id:
+            continue
+        if event.event_type == "plan.created":
+            mappings = {record["id"]: record["inputs"] for record in event.payload["step_records"]}
+        elif event.event_type == "step.started" and event.step_id in mappings:
+            given = event.payload["input"] or {}
+            for name, written in mappings[event.step_id].items():
+                if name in given and given[name] != (held := _held(written, state)):
+                    yield f"`{event.step_id}` was given {given[name]!r:.80}, the log holds {held!r:.80}"
+        apply(state, event)
+
+
+def _held(written: Any, state: ExecutionState) -> Any:
+    """What an input says, as written in these flows, after the lines so far."""
+    if isinstance(written, list):
+        return [_held(each, state) for each in written]
+    if isinstance(written, dict):
+        return written["$literal"]
+    namespace, _, name = written.partition(".")
+    return {"vars": state.vars, "inputs": state.inputs}[namespace].get(name) if name else written
+
+
 INVARIANTS: Final[dict[str, Callable[[Scene], Iterator[str]]]] = {
     "every line but possibly the last parses, sequence and chain hold": _chain,
     "no ledger entry without an intent": _intent_before_effect,
@@ -237,6 +274,7 @@ INVARIANTS: Final[dict[str, Callable[[Scene], Iterator[str]]]] = {
     "no temporary file left": _no_temporary,
     "no secret in any file": _no_secret,
     "lock free": _lock_free,
+    "what a step is given is what the log holds": _given_as_written,
     "our own verify agrees": _verifies,
 }
 

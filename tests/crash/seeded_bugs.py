@@ -153,6 +153,13 @@ BUGS = (
         test="crash/test_cut_logs.py -k race",
     ),
     Bug(
+        "plan order over the order of the log",
+        "engine/blackboard.py",
+        "        if then is None:\n            return others\n",
+        "        if True:\n            return others\n",
+        test="crash/test_cut_logs.py -k waiting",
+    ),
+    Bug(
         "the verdict of a gate lost",
         "app/going_on.py",
         '            step_id = step_id.rpartition("@")[0]\n',

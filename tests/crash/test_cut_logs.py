@@ -1,8 +1,9 @@
 """A log that ends after any of its events: what has ended in it stays ended, and is not called again.
 
 Each log of a whole run is cut after its first event, its second, ..., as a kill right there leaves it, every call that
-had begun having happened. Beside the six flows: writes that wait for plan order, a race, items of which one fails,
-repeats, a failure beside running calls and a nested run, and a run that a signal ended.
+had begun having happened. Beside the six flows: writes that wait for plan order, writes that do not because an earlier
+step waits for a person, a race, items of which one fails, repeats, a failure beside running calls and a nested run, and
+a run that a signal ended.
 
 `COGCLI_LONG_TESTS=1` cuts after every event; else a sample.
 """
@@ -25,11 +26,13 @@ from crash_points import COURSE, Course, Range, finished
 
 MORE = (
     Flow("order", 0),
+    Flow("waiting", 5, ("--approve", "crash.approved")),
+    Flow("waiting-one", 5, ("--approve", "crash.approved"), "waiting", ("--max-workers", "1")),
     Flow("race", 0),
     Flow("items", 1),
     Flow("repeats", 1),
     Flow("failing", 1),
-    Flow("stopped", 143),
+    Flow("stopped", 143, flags=("--max-workers", "1")),
 )
 DERIVED = ("state.json", "summary.json", "manifest.json")
 
@@ -59,7 +62,7 @@ def test_what_has_ended_stays_ended(shooting_range: Range, tell: Tell, flow: Flo
 
 def stopped(sandbox: Sandbox, flow: Flow) -> int:
     """End a run by two signals, while it waits for an answer. How it ended."""
-    words = [COGCLI, *sandbox.asked(flow), "--max-workers", "1"]
+    words = [COGCLI, *sandbox.asked(flow)]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(words, cwd=sandbox.project, env=sandbox.environment, **quiet)  # type: ignore[call-overload]
     late = time.monotonic() + 30
@@ -80,6 +83,7 @@ def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[
     _left_behind(whole.episodes[0], episode, lines)
     begun = {key_of(event) for event in events if _begins(event)}
     happened = [key for key in whole.ledger if key in begun]
+    sandbox.environment["CRASH_SOON"] = "1"
     sandbox.ledger_file.write_text("".join(f'{{"key": "{key}"}}\n' for key in happened))
     closed = {key_of(event) for event in events if event["event_type"] in CLOSINGS}
     last = finished(sandbox, flow, sandbox.command("ls", *sandbox.flags()))

@@ -21,9 +21,9 @@ def large(key: str, value: Any = None) -> dict[str, Any]:
 
 
 def read(key: str, value: Any = None, seconds: float | None = None) -> dict[str, Any]:
-    """Answer after a while."""
+    """Answer after a while; soon, where CRASH_SOON says so."""
     _note(key)
-    time.sleep(0.1 if seconds is None else seconds)
+    time.sleep(0.1 if seconds is None or "CRASH_SOON" in os.environ else seconds)
     return {"value": value}
 
 

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from fakes.runner import Gate, ScriptedRunner, gives
-from fakes.runs import Running, run
+from fakes.runs import RUN_ID, Running, engine_for, request, run
 from fakes.specs import capability, skill, step
+
+from cogcli.engine.run import execute
 
 
 def listed(
@@ -40,6 +42,39 @@ def test_concurrent_appends_stand_in_plan_order(order: str) -> None:
     caps = [capability(f"c.{n}") for n in "abc"]
     result = run(skill(*[listed(n, f"c.{n}", []) for n in "abc"]), runner, *caps)
     assert result.state.vars == {"l": [1, 2, 3]}
+
+
+class Told(NamedTuple):
+    """A log that tells where steps wrote."""
+
+    places: dict[str, int]
+
+    def wrote_at(self, run_id: str, path: str) -> int | None:
+        return self.places.get(path)
+
+    def before(self, run_id: str, path: str) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("order", "wrote_at", "expected"),
+    [
+        ("bca", {"a": 9, "b": 5}, [2, 1, 3]),
+        ("cba", {"a": 9, "b": 5, "c": 3}, [3, 2, 1]),
+        ("cba", {"a": 3, "b": 5, "c": 9}, [1, 2, 3]),
+        ("bca", {"b": 5}, [2, 1, 3]),
+    ],
+)
+def test_what_a_log_tells_of_is_written_in_its_order(
+    order: str, wrote_at: dict[str, int], expected: list[int]
+) -> None:
+    """Told again, a step that wrote while an earlier one waited for a person does not wait for that one."""
+    runner = in_turn(list(order), a=[1], b=[2], c=[3])
+    plan = skill(*[listed(n, f"c.{n}", []) for n in "abc"])
+    engine = engine_for(runner, [capability(f"c.{n}") for n in "abc"], [plan])
+    engine.order = Told(wrote_at)
+    finished = execute(engine, engine.plan_of(plan.id), request(), RUN_ID)
+    assert finished.state.vars == {"l": expected}
 
 
 @pytest.mark.parametrize("order", ["abc", "cba"])
