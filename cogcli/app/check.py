@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cogcli.core.errors import CogcliError
+    from cogcli.specs.problems import Problem
 
 
 class Check(NamedTuple):
-    """What was looked at: `status` is ok, warning, error or skipped; `fix` can be pasted."""
+    """What was looked at: `status` is ok, warning, error or skipped; `fix` can be pasted, a line each."""
 
     group: str
     name: str
@@ -14,3 +18,8 @@ class Check(NamedTuple):
     message: str
     details: tuple[str, ...] = ()
     fix: str = ""
+
+
+def place_of(problem: Problem | CogcliError) -> str:
+    """Where a problem is, as editors read it."""
+    return f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.check import Check
+from cogcli.app.check import Check, place_of
 from cogcli.app.checks import Checked, checked
 from cogcli.app.doctor_services import CODES, services
 from cogcli.app.registry import Usable, options
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from cogcli.app.settings import Settings
     from cogcli.specs.problems import Problem
+
+
+_SHOWN: Final = 5
+"""How many problems of a kind are told; `validate` tells all."""
 
 
 class Diagnosis(NamedTuple):
@@ -88,8 +92,7 @@ def _installed(module: str) -> bool:
 
 def _project(settings: Settings) -> Iterator[Check]:
     for problem in settings.problems:
-        place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
-        yield Check("project", "settings", "error", problem.message, (place,), problem.hint)
+        yield Check("project", "settings", "error", problem.message, (place_of(problem),), problem.hint)
     if not settings.problems:
         present = [file.shown for file in settings.files if os.path.exists(file.path)]
         yield Check("project", "settings", "ok", ", ".join(present) or "defaults")
@@ -166,10 +169,10 @@ def _registry(found: Checked) -> Iterator[Check]:
         warnings = len(own) - len(errors)
         if errors:
             said = f"{counted(len(errors), 'error')} in {count}"
-            yield Check("registry", kind, "error", said, _told(errors), "cogcli validate")
+            yield Check("registry", kind, "error", said, *_told(errors))
         elif warnings:
             said = f"{count}, {counted(warnings, 'warning')}"
-            yield Check("registry", kind, "warning", said, _told(own), "cogcli validate")
+            yield Check("registry", kind, "warning", said, *_told(own))
         elif count or kind != "policies":
             yield Check("registry", kind, "ok", str(count))
 
@@ -184,14 +187,15 @@ def _kind(problem: Problem) -> str:
     return "skills"
 
 
-def _told(problems: list[Problem]) -> tuple[str, ...]:
+def _told(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
+    """The first problems, each with its place and what helps; then where the others are told."""
     lines: list[str] = []
-    for problem in problems[:5]:
-        lines.append(problem.message + (f"; {problem.hint}" if problem.hint else ""))
-        lines.append(f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file)
-    if len(problems) > 5:
-        lines.append(f"and {len(problems) - 5} more")
-    return tuple(lines)
+    for problem in problems[:_SHOWN]:
+        hints = problem.hint.split("\n") if problem.hint else []
+        lines += [problem.message, place_of(problem), *(f"help: {hint}" for hint in hints)]
+    if len(problems) <= _SHOWN:
+        return tuple(lines), ""
+    return (*lines, f"and {len(problems) - _SHOWN} more"), "cogcli validate"
 
 
 def _summary(settings: Settings, found: Checked) -> str:

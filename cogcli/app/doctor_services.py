@@ -5,14 +5,13 @@ Nothing is started and no secret is sent: a server is asked for nothing but to a
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from cogcli.app.check import Check
+from cogcli.app.check import Check, place_of
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.specs.eligibility import not_set, untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,9 +19,17 @@ if TYPE_CHECKING:
     from cogcli.app.checks import Checked
     from cogcli.app.settings import Settings
     from cogcli.core.http import Http
+    from cogcli.specs.problems import Problem
     from cogcli.specs.service import Service
 
-CODES: Final = ("env.missing", "env.extra", "service.module", "service.untrusted", "service.server")
+CODES: Final = (
+    "env.missing",
+    "env.extra",
+    "service.module",
+    "service.program",
+    "service.server",
+    "service.untrusted",
+)
 """Problems of services, told here instead of under the file that they were found in."""
 _SECONDS: Final = 5.0
 _AT_ONCE: Final = 8
@@ -31,48 +38,52 @@ _LIBRARIES: Final = {"mcp": ("mcp", "mcp"), "openapi": ("httpx", ""), "openrpc":
 
 
 def services(settings: Settings, found: Checked, *, net: bool) -> Iterator[Check]:
-    """A line per service and reason, however many steps run into it; then what can be reached."""
-    told: set[tuple[str, str]] = set()
+    """A line per service and kind of trouble, however many places it has; then what can be reached."""
+    troubled: set[str] = set()
+    for service in found.catalog.services.values():
+        for check in (*_problems(found, service), *_untrusted(service), *_libraries(service)):
+            troubled.add(service.id)
+            yield check
+    yield from _reached(found.catalog.services.values(), troubled, net=net)
+
+
+def _problems(found: Checked, service: Service) -> Iterator[Check]:
+    """What the checks found in the file of a service and in those of its bindings, a line for each code."""
+    bindings = {b.file for b in found.catalog.bindings.values() if b.service == service.id}
+    by_code: dict[str, list[Problem]] = {}
     for problem in found.problems:
-        if problem.code not in CODES:
-            continue
-        _, named, rest = problem.message.rpartition("service `")
-        name, _, reason = rest.partition("`: ")
-        if not named or not reason:
-            name, reason = os.path.basename(problem.file).removesuffix(".yaml"), problem.message
-        if (name, problem.code) not in told:
-            told.add((name, problem.code))
-            place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
-            yield Check("services", name, "error", reason, (place,), problem.hint)
-    known = found.catalog.services.values()
-    yield from _installed(settings, known)
-    yield from _reached(known, {name for name, _ in told}, net=net)
+        of_service = problem.file == service.file and _is_below(problem.path, service.at)
+        if problem.code in CODES and (of_service or problem.file in bindings):
+            by_code.setdefault(problem.code, []).append(problem)
+    for code, problems in by_code.items():
+        texts = dict.fromkeys(problem.message.partition("`: ")[2] or problem.message for problem in problems)
+        fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
+        said = _unset(texts) if code == "env.missing" and len(texts) > 1 else "; ".join(texts)
+        yield Check("services", service.id, "error", said, tuple(map(place_of, problems)), "\n".join(fixes))
 
 
-def _installed(settings: Settings, known: Iterable[Service]) -> Iterator[Check]:
-    """Libraries and programs that calls would need and that are not here."""
-    for service in known:
-        module, extra = _LIBRARIES.get(service.kind, ("", ""))
-        if "server" in service.settings:
-            module = ""  # our own tables
-        if module and find_spec(module) is None:
-            fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
-            yield Check("services", service.id, "error", f"needs `{module}`, which is not installed", (), fix)
-        command = service.settings.get("command")
-        if command and _program(command, service, settings) is None:
-            place = (f"{service.file}",)
-            said = f"program `{command}` is not found"
-            yield Check(
-                "services", service.id, "error", said, place, f"install {command}, or put it on the PATH"
-            )
+def _is_below(pointer: str, at: tuple[str, ...]) -> bool:
+    return f"{pointer}/".startswith("".join(f"/{part}" for part in at) + "/")
 
 
-def _program(command: str, service: Service, settings: Settings) -> str | None:
-    """Where a program is, found as the call finds it: from the service's directory, else on the PATH."""
-    if os.sep in command:
-        path = os.path.join(service.root, service.settings.get("cwd") or "", command)
-        return path if os.access(path, os.X_OK) else None
-    return shutil.which(command, path=settings.environ.get("PATH", ""))
+def _unset(texts: Iterable[str]) -> str:
+    """Sentences of one variable each as one sentence."""
+    return not_set([text.split("`")[1] for text in texts])
+
+
+def _untrusted(service: Service) -> Iterator[Check]:
+    reasons = list(untrusted(service))
+    if reasons:
+        said = "; ".join(reason.text.partition("`: ")[2] for reason in reasons)
+        yield Check("services", service.id, "error", said, (), "cogcli config trust")
+
+
+def _libraries(service: Service) -> Iterator[Check]:
+    """Libraries that calls would need and that are not here."""
+    module, extra = _LIBRARIES.get(service.kind, ("", ""))
+    if module and "server" not in service.settings and find_spec(module) is None:
+        fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
+        yield Check("services", service.id, "error", f"needs `{module}`, which is not installed", (), fix)
 
 
 def _reached(known: Iterable[Service], broken: set[str], *, net: bool) -> Iterator[Check]:

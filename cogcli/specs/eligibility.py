@@ -52,7 +52,7 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     wanted = required_conformance(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
-    found += _trust(binding, service)
+    found += [*untrusted(service), *_untrusted_headers(binding)]
     if capability and capability.safety:
         found += _targets(service, capability.safety.allowed_targets)
         found += _scope(binding, service, capability.safety.scope_constraints)
@@ -92,18 +92,19 @@ def _environment(binding: Binding, service: Service, environ: Mapping[str, str])
     unset = [name for name in variables_of(binding, service) if not environ.get(name)]
     if unset:
         cure = "\n".join(f"export {name}=..." for name in unset)
-        yield Reason("env.missing", f"service `{service.id}`: {_not_set(unset)}", cure)
+        yield Reason("env.missing", f"service `{service.id}`: {not_set(unset)}", cure)
 
 
-def _not_set(names: list[str]) -> str:
+def not_set(names: list[str]) -> str:
+    """That these environment variables are not set, as a sentence without its end."""
     *others, last = (f"`{name}`" for name in names)
     if not others:
         return f"environment variable {last} is not set"
     return f"environment variables {', '.join(others)} and {last} are not set"
 
 
-def _trust(binding: Binding, service: Service) -> Iterator[Reason]:
-    """What an untrusted layer asks for and does not get: code of its own, programs, variables, secrets."""
+def untrusted(service: Service) -> Iterator[Reason]:
+    """What a service of an untrusted layer asks for and does not get: code of its own, programs, variables, secrets."""
     said = f"service `{service.id}`: its layer is not trusted, "
     if not service.trusted:
         if service.module and not is_shipped(service.module):
@@ -112,6 +113,9 @@ def _trust(binding: Binding, service: Service) -> Iterator[Reason]:
             yield _untrusted(f"{said}so `{service.settings['command']}` is not started")
         if _secretive(None, service):
             yield _untrusted(f"{said}so it gets no variable and no secret")
+
+
+def _untrusted_headers(binding: Binding) -> Iterator[Reason]:
     if not binding.trusted and any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
         yield _untrusted("its layer is not trusted, so its headers get no variable")
 

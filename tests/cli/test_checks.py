@@ -61,7 +61,7 @@ def test_the_doctor_expands_only_problems_and_names_a_cure(demo: Any) -> None:
     assert "can run" in result.out
     broken(demo)
     result = demo.run("doctor").assert_exit(1)
-    assert "fix: cogcli validate" in result.out
+    assert "help: did you mean" in result.out
     assert "skills/local/demo/greet/skill.yaml:14:19" in result.out
 
 

@@ -40,6 +40,7 @@ from cogcli.core.errors import (
     TransportError,
 )
 from cogcli.core.jsonvalue import NotJson, admitted
+from cogcli.specs.problems import suggestion
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
@@ -275,9 +276,9 @@ def _tool(link: Link, request: InvocationRequest) -> dict[str, Any]:
         text = f"service `{service}` lists tool `{name}` {len(found)} times"
         raise ServerFaultError("call.server-error", text, left=False)
     some = ", ".join(sorted(tool["name"] for tool in link.tools)[:20]) or "none"
-    raise RejectedError(
-        "call.rejected", f"service `{service}` has no tool `{name}`; it has {some}"[:500], left=False
-    )
+    text = f"service `{service}` has no tool `{name}`; it has {some}"
+    hint = suggestion(name, [tool["name"] for tool in link.tools])
+    raise RejectedError("call.rejected", text[:500], hint=hint, left=False)
 
 
 def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:

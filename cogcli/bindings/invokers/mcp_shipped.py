@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse, Invoker
 from cogcli.core.canonical import compact
 from cogcli.core.errors import RejectedError, ServiceResolutionError
+from cogcli.specs.problems import suggestion
 from cogcli.specs.service import Service
-
-_MODULES: Final = "cogcli.official."
-
-TABLES: Final[Mapping[str, Mapping[str, str]]] = {
-    "official_text_tools": {
-        "normalize": "text.normalize",
-        "split_sections": "text.split_sections",
-        "detect_language": "text.detect_language",
-        "summarize": "prose.summarize_by_frequency",
-        "summarize_by_lead": "prose.summarize_by_lead",
-        "extract_keywords": "prose.extract_keywords",
-        "score_readability": "prose.score_readability",
-        "find_entities": "extract.find_entities",
-    },
-    "official_data_tools": {
-        "parse_json": "data.parse_json",
-        "merge_objects": "data.merge_objects",
-        "profile_records": "data.profile_records",
-        "validate": "schema.validate",
-        "summarize_column": "table.summarize_column",
-        "total_groups": "table.total_groups",
-    },
-    "official_web_tools": {
-        "extract_content": "web.extract_content",
-    },
-}
-"""By server and tool: module and function of `cogcli.official`. Arguments are the function's own."""
+from cogcli.specs.shipped_tools import MODULES, TABLES
 
 
 def called(
@@ -48,9 +22,9 @@ def called(
         raise ServiceResolutionError("service.unknown", text, left=False)
     if request.operation not in table:
         text = f"`{server}` has no tool `{request.operation}`; it has {', '.join(sorted(table))}"
-        raise RejectedError("call.rejected", text, left=False)
-    module, _, function = table[request.operation].partition(".")
-    service = Service(id=request.service.id, kind="pythoncall", module=_MODULES + module, trusted=True)
+        raise RejectedError("call.rejected", text, hint=suggestion(request.operation, table), left=False)
+    module, function = table[request.operation]
+    service = Service(id=request.service.id, kind="pythoncall", module=MODULES + module, trusted=True)
     body, meta = functions.invoke(request._replace(service=service, operation=function), context)
     return InvocationResponse(_shaped(body, request.binding.metadata.get("response_mode") or "json"), meta)
 

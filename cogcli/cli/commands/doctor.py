@@ -74,7 +74,11 @@ def _check(context: Context, check: Check, names: int, sign: int) -> list[Line]:
     if check.status == "ok":
         return [line]
     indent = " " * (5 + sign + names)
-    details = [*check.details, *([f"fix: {check.fix}"] if check.fix else [])]
+    fixes = check.fix.split("\n") if check.fix else []
+    details = [
+        *check.details,
+        *(f"{'     ' if number else 'fix: '}{fix}" for number, fix in enumerate(fixes)),
+    ]
     return [line, *([(indent + _cut(visible(text), out.width, len(indent)), "dim")] for text in details)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cogcli.specs.names import PLACEHOLDER
 from cogcli.specs.operation_path import GRAMMAR, path_of
 from cogcli.specs.problems import suggestion
 from cogcli.specs.template import TemplateFault, parse_template, texts
@@ -31,6 +32,8 @@ def check_binding(context: Context, binding: Binding) -> None:
         _check_response(binding, capability, report, subject)
         _check_effect(binding, capability, report, subject)
     _check_service(context, binding, report, subject)
+    if not context.catalog.partial:
+        _check_variables(context, binding, report, subject)
     _check_fallback(context, binding, report, subject)
 
 
@@ -50,6 +53,14 @@ def _check_service(context: Context, binding: Binding, report: Report, subject: 
     if "authorization" in names and "auth_ref" in service.settings:
         message = f"{subject}: an `Authorization` header beside `auth_ref` of service `{service.id}`"
         report.error("service.auth", ("metadata", "headers", names["authorization"]), message, key=True)
+
+
+def _check_variables(context: Context, binding: Binding, report: Report, subject: str) -> None:
+    for key, text in (binding.metadata.get("headers") or {}).items():
+        for name in dict.fromkeys(PLACEHOLDER.findall(text)):
+            if not context.options.environ.get(name):
+                message = f"{subject}: environment variable `{name}` is not set"
+                report.need("env.missing", ("metadata", "headers", key), message, hint=f"export {name}=...")
 
 
 def _is_pathless(binding: Binding, service: Service) -> bool:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 from cogcli.specs.eligibility import secrets_of, variables_of
 from cogcli.specs.modules import has_function, module_file
 from cogcli.specs.problems import suggestion
+from cogcli.specs.programs import trouble_of
 from cogcli.specs.service import is_shipped, network_of
+from cogcli.specs.shipped_tools import TABLES
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 SHORTEST_SECRET: Final = 8
-SERVERS: Final = ("official_text_tools", "official_data_tools", "official_web_tools")
-"""The tool servers that come with the package (protocols.md 6)."""
 
 
 def check_service(context: Context, service: Service) -> None:
@@ -34,9 +34,12 @@ def check_service(context: Context, service: Service) -> None:
                 "service.module", ("module",), message, hint="install it, or put it below the registry root"
             )
     server = service.settings.get("server")
-    if server is not None and server not in SERVERS:
-        hint = suggestion(server, SERVERS)
+    if server is not None and server not in TABLES:
+        hint = suggestion(server, TABLES) or f"there is {', '.join(TABLES)}"
         report.need("service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint)
+    missing = trouble_of(service, context.options.environ) if service.trusted else None
+    if missing:
+        report.warn("service.program", (missing.key,), f"{subject}: {missing.text}", hint=missing.hint)
     for key in ("base_url", "url"):
         _check_address(service, key, report, subject)
     if not context.catalog.partial:

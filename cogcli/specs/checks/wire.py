@@ -148,7 +148,7 @@ def _line(text: str) -> str:
 
 
 def _matter(service: Service) -> bytes | None:
-    """The bytes that a verdict depends on besides specs: document, lock or source; None where nothing is said."""
+    """The bytes that a verdict depends on besides specs: document, lock or sources; None where nothing is said."""
     if service.kind in _DESCRIBED:
         if "spec_ref" not in service.settings:
             return None
@@ -161,7 +161,9 @@ def _matter(service: Service) -> bytes | None:
         return _bytes(identity.path, MAX_BYTES) if identity else None
     if service.kind == "mcp":
         if "server" in service.settings:
-            return None
+            from cogcli.specs.checks.wire_shipped import source_of
+
+            return source_of(service.settings["server"])
         from cogcli.specs.lock import MAX_BYTES, NAME
 
         return _bytes(os.path.join(service.root, NAME), MAX_BYTES)

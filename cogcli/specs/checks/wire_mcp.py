@@ -1,4 +1,4 @@
-"""mcp: a binding against the tools that its service is locked to (protocols.md 6 and 7)."""
+"""mcp: a binding against the tools that its service is locked to, or that come with us (protocols.md 6 and 7)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.specs.checks.wire_finding import SERVICE, Finding, Taken, Wire
 from cogcli.specs.checks.wire_openapi import object_findings
+from cogcli.specs.checks.wire_shipped import shipped_findings
 from cogcli.specs.documents import DocumentFault
 from cogcli.specs.lock import locked_tools
 from cogcli.specs.problems import suggestion
@@ -21,6 +22,8 @@ _LIST = {"type": "array"}
 
 def lock_findings(service: Service) -> Iterator[Finding]:
     """`wire.document`: a lock that is damaged."""
+    if "server" in service.settings:
+        return
     try:
         locked_tools(service.root, service.id)
     except DocumentFault as fault:
@@ -29,6 +32,12 @@ def lock_findings(service: Service) -> Iterator[Finding]:
 
 def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]:
     """What is wrong with tool and arguments; then what the tool takes and gives."""
+    mode = binding.metadata.get("response_mode") or "json"
+    if "server" in service.settings:
+        for found in shipped_findings(binding, service.settings["server"]):
+            reply = None if mode == "json" else (_reply(mode, None),)
+            yield found._replace(reply=reply) if isinstance(found, Wire) else found
+        return
     try:
         tools = locked_tools(service.root, service.id)
     except DocumentFault:  # told at the service
@@ -43,14 +52,14 @@ def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]
     tool = tools.get(binding.operation)
     if tool is None:
         message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
-        hint = suggestion(binding.operation, tools) or f"cogcli services refresh {service.id}"
+        known = f"it has {', '.join(sorted(tools)[:6])}; " if tools else ""
+        hint = suggestion(binding.operation, tools) or f"{known}cogcli services refresh {service.id}"
         yield Finding("wire.operation", "E", ("operation",), message, hint)
         return
     taken: dict[str, Taken] = {}
     title = f"tool `{binding.operation}`"
     parts = {key: key for key in binding.request}
     yield from object_findings(_schema(tool.get("inputSchema")), parts, taken, title, "wire.parameter")
-    mode = binding.metadata.get("response_mode") or "json"
     yield Wire(title, taken, (_reply(mode, tool.get("outputSchema")),))
 
 

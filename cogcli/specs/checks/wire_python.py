@@ -22,10 +22,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def python_findings(binding: Binding, source: bytes) -> Iterator[Finding | Wire]:
     """What is wrong with the arguments; then what the function takes."""
-    function = _function(source, binding.operation)
+    yield from function_findings(binding, source, binding.operation, f"function `{binding.operation}`")
+
+
+def function_findings(binding: Binding, source: bytes, name: str, title: str) -> Iterator[Finding | Wire]:
+    """The same for the function of a name, told as `title`; nothing where the source has no plain one."""
+    function = _function(source, name)
     if function is None:
         return
-    title = f"function `{binding.operation}`"
     known = dict(_parameters(function))
     for name in _positional(function):
         message = f"{title} takes `{name}` by position only, and arguments are given by name"

@@ -336,20 +336,18 @@ def test_a_shipped_server_is_called_without_any_process(own: Caller) -> None:
     assert own("normalize", {"text": "a  b"}, service=shipped).body["text"] == "a b"
     raw = own("normalize", {"text": "a  b"}, service=shipped, response_mode="raw").body
     assert raw["structured"]["text"] == "a b"
-    assert own.refused("nothing", service=shipped).code == "call.rejected"
+    refused = own.refused("normalise", service=shipped)
+    assert (refused.code, refused.hint) == ("call.rejected", "did you mean `normalize`?")
     assert own.refused("normalize", {"no": 1}, service=shipped).code == "request.value"
 
 
 def test_every_shipped_tool_is_a_function_that_exists() -> None:
     import importlib
 
-    from cogcli.bindings.invokers.mcp_shipped import TABLES
-    from cogcli.specs.checks.services import SERVERS
+    from cogcli.specs.shipped_tools import TABLES
 
-    assert set(TABLES) == set(SERVERS)
     for table in TABLES.values():
-        for place in table.values():
-            module, _, function = place.partition(".")
+        for module, function in table.values():
             assert callable(getattr(importlib.import_module(f"cogcli.official.{module}"), function))
 
 
