@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.app.closing import ABORT, BEGINNINGS
 from cogcli.app.recorded import recorded
 from cogcli.app.turns import Turns
-from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
+from cogcli.core.calls import Answer, Attempt, Chain, recorded_chain
 from cogcli.core.errors import (
     BindingResolutionError,
     CogcliError,
@@ -238,11 +238,7 @@ class _Recorded:
         pinned = (started.payload.get("selection") or {}).get(capability_id) if started else None
         if pinned is None:
             raise BindingResolutionError("binding.none", f"capability `{capability_id}`: none was pinned")
-        return Chain(
-            tuple(Member(**member) for member in pinned["members"]),
-            {},
-            tuple(PassedOver(**each) for each in pinned.get("passed_over") or ()),
-        )
+        return recorded_chain(pinned)
 
     def attempt(self, attempt: Attempt) -> Answer:
         self._turns.wait(attempt)

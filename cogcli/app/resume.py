@@ -13,6 +13,7 @@ from cogcli.events.envelope import Event
 if TYPE_CHECKING:
     from cogcli.app.run_skill import Control, RunResult
     from cogcli.app.settings import Settings
+    from cogcli.core.calls import Chain
     from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.episode.journal import Journal
     from cogcli.episode.recording import Recording
@@ -68,11 +69,13 @@ def resume(
         end = recording.ended.runs.get(_beginning(recording).run_id)
         if end is not None:
             return _only_sealed(journal, reopened.events, end, recording.signal)
-        catalog, selection = _specs(settings, recording, request)
+        catalog, selection, selected = _specs(settings, recording, request)
         answers = _answers(recording, request)
         _tell_resumption(journal, recording, answers, request)
         options = options_from(_beginning(recording).payload["options"])
-        live = live_runner(settings, catalog, selection, redactor, max_workers=options.max_workers)
+        live = live_runner(
+            settings, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
+        )
         return _gone_on(settings, journal, recording, catalog, live, answers, request, listener, control)
     finally:
         journal.close()
@@ -172,8 +175,9 @@ def _only_new(
 
 def _specs(
     settings: Settings, recording: Recording, request: ResumeRequest
-) -> tuple[Catalog, SelectionOptions]:
-    """The specs to go on with, read once: those that the run began with, unless a change is allowed; without errors."""
+) -> tuple[Catalog, SelectionOptions, dict[str, Chain]]:
+    """The specs to go on with, read once: those that the run began with, unless a change is allowed; without errors.
+    With them the bindings that were chosen then; where specs have changed, none: they are chosen anew."""
     from cogcli.app.registry import opened
     from cogcli.app.replay import differing_specs
     from cogcli.specs.checks import check
@@ -191,11 +195,27 @@ def _specs(
             hint="restore them, or go on with --allow-changed-specs",
         )
     options = started.payload["options"]
-    selection = SelectionOptions(options["binds"], options["required_conformance_profile"], settings.environ)
+    selected = {} if changed else _selected(started)
+    # What was chosen is named from now on, as if the caller did: it is called, or nothing is.
+    binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
+    selection = SelectionOptions(binds, options["required_conformance_profile"], settings.environ)
     blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
     if blocking:
         raise ProblemsFound(blocking, ENVIRONMENT)
-    return catalog, selection
+    return catalog, selection, selected
+
+
+def _selected(started: Event) -> dict[str, Chain]:
+    """The chain of each capability as it was chosen when the run began."""
+    from cogcli.core.calls import recorded_chain
+
+    told = started.payload.get("selection") or {}
+    try:
+        chains = {id: recorded_chain(each) for id, each in told.items()}
+    except (AttributeError, KeyError, TypeError) as error:
+        text = "this log does not say which bindings were chosen"
+        raise EnvironmentRefusal("episode.unreadable", text) from error
+    return {id: chain for id, chain in chains.items() if chain.members}
 
 
 def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, bool]]:

@@ -11,6 +11,7 @@ from cogcli.specs.selection import SelectionOptions, select
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.bindings.execute import LiveRunner
+    from cogcli.core.calls import Chain
     from cogcli.core.ports import Clock, IdSource
     from cogcli.core.redact import Redactor
     from cogcli.engine.ports import CapabilityRunner, EventSink, Order
@@ -27,8 +28,12 @@ def live_runner(
     redactor: Redactor,
     *,
     max_workers: int = 8,
+    selected: Mapping[str, Chain] | None = None,
 ) -> LiveRunner:
-    """Calls services through the bindings that are chosen for a catalog; `redactor` learns every secret used."""
+    """Calls services through the bindings that are chosen for a catalog; `redactor` learns every secret used.
+
+    `selected` is what was chosen when the run began, by capability: nothing else is called.
+    """
     from cogcli.app.places import state_home
     from cogcli.bindings.breaker import of_this_process
     from cogcli.bindings.execute import LiveRunner
@@ -47,6 +52,7 @@ def live_runner(
         lambda capability_id: select(catalog, capability_id, selection),
         surroundings,
         of_this_process(),
+        selected,
     )
 
 

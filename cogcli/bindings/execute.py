@@ -27,15 +27,25 @@ Choose = Callable[[str], Selection]
 
 
 class LiveRunner:
-    """Calls services. Chains are chosen once and stay for the run."""
+    """Calls services. Chains are chosen once and stay for the run.
+
+    `selected` holds what was chosen when a run began that is gone on with: nothing else is called, and of that only
+    what may still be.
+    """
 
     def __init__(
-        self, catalog: Catalog, choose: Choose, surroundings: Surroundings, circuits: Circuits | None = None
+        self,
+        catalog: Catalog,
+        choose: Choose,
+        surroundings: Surroundings,
+        circuits: Circuits | None = None,
+        selected: Mapping[str, Chain] | None = None,
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
         self._surroundings = surroundings
         self._choose = choose
+        self._selected = selected or {}
         self._chains: dict[str, Chain] = {}
         self._templates: dict[str, request_mapping.Template] = {}
         self._invokers: dict[str, Invoker] = {}
@@ -56,15 +66,7 @@ class LiveRunner:
                 chain = self.chain(capability_id)
             except RuntimeErrorBase:
                 continue  # not needed by any step, or told by the checks before the run
-            chains[capability_id] = {
-                **chain.explanation,
-                "members": [member._asdict() for member in chain.members],
-                **(
-                    {"passed_over": [each._asdict() for each in chain.passed_over]}
-                    if chain.passed_over
-                    else {}
-                ),
-            }
+            chains[capability_id] = chain.as_record()
         return chains
 
     def attempt(self, attempt: Attempt) -> Answer:
@@ -127,7 +129,9 @@ class LiveRunner:
                 members.append(_member(self._catalog.bindings[link.binding_id], self._catalog.services))
             else:
                 passed_over.append(_passed_over(link, len(members)))
-        return Chain(tuple(members), selection.as_dict(), tuple(passed_over))
+        chain = Chain(tuple(members), selection.as_dict(), tuple(passed_over))
+        before = self._selected.get(capability_id)
+        return chain if before is None else _as_before(chain, before)
 
     def _template(self, binding: Binding) -> request_mapping.Template:
         template = self._templates.get(binding.id)
@@ -143,6 +147,14 @@ class LiveRunner:
                 raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
             invoker = self._invokers.setdefault(protocol, make(self._surroundings))
         return invoker
+
+
+def _as_before(now: Chain, before: Chain) -> Chain:
+    """What was chosen before, as far as it may be called now."""
+    known = {member.binding_id for member in before.members}
+    members = tuple(member for member in now.members if member.binding_id in known)
+    lost = tuple(each for each in now.passed_over if each.binding_id in known)
+    return Chain(members, before.explanation, (*before.passed_over, *lost))
 
 
 def _passed_over(link: Link, before: int) -> PassedOver:

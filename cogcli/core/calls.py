@@ -48,6 +48,23 @@ class Chain(NamedTuple):
             ids.insert(each.before, each.binding_id)
         return ids
 
+    def as_record(self) -> dict[str, Any]:
+        """The chain as `run.started` tells it: the explanation, and beside it what is called."""
+        told = {**self.explanation, "members": [member._asdict() for member in self.members]}
+        if self.passed_over:
+            told["passed_over"] = [each._asdict() for each in self.passed_over]
+        return told
+
+
+def recorded_chain(told: Mapping[str, Any]) -> Chain:
+    """The chain that `run.started` tells."""
+    explanation = {name: value for name, value in told.items() if name not in ("members", "passed_over")}
+    return Chain(
+        tuple(Member(**member) for member in told["members"]),
+        explanation,
+        tuple(PassedOver(**each) for each in told.get("passed_over") or ()),
+    )
+
 
 class Cancellation:
     """Tells a call that nobody waits for it any more. Set once, from any thread."""

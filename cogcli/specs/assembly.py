@@ -123,7 +123,17 @@ class Assembly:
                 trusted=layer.trusted,
                 at=("services", id) if loaded.found.entry else (),
             )
+            if loaded.raw.get("spec_ref"):
+                self._pin_document(self.services[id])
         return self.services[id]
+
+    def _pin_document(self, service: Service) -> None:
+        """What a service says about itself decides what is sent. A document that cannot be read is told elsewhere."""
+        from cogcli.specs.documents import document_digest
+
+        digest = document_digest(service)
+        if digest is not None:
+            self._pins[f"document:{service.id}"] = digest
 
     def add_capability(self, name: str) -> Capability | None:
         """The capability of an id or alias, with its bases folded in, read now or before."""

@@ -11,6 +11,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cogcli.core.canonical import digest
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.jsonvalue import kind_of
 
@@ -79,6 +80,23 @@ def _candidates(service: Service, named: str, root: str) -> list[str]:
     beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
     folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
     return [os.path.realpath(os.path.join(folder, named)) for folder in folders]
+
+
+def document_digest(service: Service) -> str | None:
+    """The digest of the bytes of a service's document, None where there is none that can be read."""
+    try:
+        identity = identity_of(service)
+        return None if identity is None else _digest(identity)
+    except DocumentFault:
+        return None
+
+
+@lru_cache(maxsize=32)
+def _digest(identity: Identity) -> str | None:
+    try:
+        return digest(read_regular(identity.path, limit=MAX_BYTES))
+    except FileRefused:
+        return None
 
 
 def place_of(service: Service) -> str | None:

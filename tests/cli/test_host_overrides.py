@@ -118,6 +118,67 @@ def test_a_run_does_not_go_on_past_a_changed_choice(paused: Any, path: str, text
     assert named in refused.err
 
 
+@pytest.fixture
+def passed_over(demo: Any) -> Any:
+    """A run that waits for a person; its first choice could not be called, for want of a variable."""
+    file = demo.root / "capabilities/demo.text.upper.yaml"
+    file.write_text(file.read_text() + "safety: {requires_confirmation: true}\n")
+    demo.write("docs/web.json", WEB)
+    demo.write(
+        "services/local/web.yaml",
+        "id: web\nkind: openapi\nbase_url: https://a.example\nspec_ref: docs/web.json\n"
+        'metadata: {headers: {X-Key: "${WEB_KEY}"}}\n',
+    )
+    demo.write(
+        "bindings/local/demo.text.upper/web.yaml",
+        "id: web_upper\ncapability: demo.text.upper\nservice: web\nprotocol: openapi\noperation: upper\n"
+        "request: {text: input.text}\nresponse: {text: response.text}\n"
+        "metadata: {fallback_binding_id: demo_text_upper}\n",
+    )
+    demo.write("policies/official_default_selection.yaml", "defaults: {demo.text.upper: web_upper}\n")
+    demo.run(*GREET).assert_exit(5)
+    return demo
+
+
+WEB = json.dumps(
+    {
+        "openapi": "3.1.0",
+        "paths": {
+            "/upper": {
+                "post": {
+                    "operationId": "upper",
+                    "requestBody": {"content": {"application/json": {"schema": {
+                        "type": "object", "properties": {"text": {"type": "string"}}}}}},
+                    "responses": {"200": {"content": {"application/json": {"schema": {
+                        "type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}}}}},
+                }
+            }
+        },
+    }
+)  # fmt: skip
+
+
+def test_what_was_chosen_when_a_run_began_stays_chosen(passed_over: Any) -> None:
+    done = passed_over.run("resume", "@last", "--approve", "demo.text.upper", env={"WEB_KEY": "sesame-open"})
+    done.assert_exit(5)  # its second step asks, too
+    lines = (passed_over.episode / "events.jsonl").read_text().splitlines()
+    tried = [
+        (attempt["binding_id"], attempt["status"])
+        for line in lines
+        for attempt in json.loads(line)["payload"].get("attempts", [])
+    ]
+    assert ("web_upper", "skipped") in tried
+    assert ("demo_text_upper", "success") in tried
+    assert ("web_upper", "failed") not in tried
+
+
+def test_a_services_changed_document_is_a_changed_spec(passed_over: Any) -> None:
+    passed_over.write("docs/web.json", WEB + "\n")
+    refused = passed_over.run("resume", "@last", "--approve", "demo.text.upper").assert_exit(3)
+    assert "resume.changed-specs" in refused.err
+    assert "`document:web`" in refused.err
+
+
 def test_choices_for_other_capabilities_are_no_change_of_a_run(paused: Any) -> None:
     paused.write(ACTIVE, '{"demo.text.score": "demo_text_score", "demo.text.upper": "loud"}\n')
     paused.run("resume", "@last", "--approve", "demo.text.upper").assert_exit(5)
