@@ -1,7 +1,8 @@
 """What of a log is over: nothing may begin there any more, whoever goes on with it.
 
 1. A closed step is over, with its items, rounds, gates and the run nested in it. So is every step of a run that ended.
-2. A signal that was followed by `run.resumed` ended nothing, unless a step or a nested run was cut off meanwhile.
+2. What a full disk ended has ended, whatever was still going on.
+3. A signal that was followed by `run.resumed` ended nothing, unless a step or a nested run was cut off meanwhile.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cogcli.events.envelope import Event
+from cogcli.events import build
+from cogcli.events.envelope import Draft, Event
 from cogcli.mapping.apply import FINISHES
 
 _PART_OF: Final = re.compile(r"(.*)[#@][^/]*")
 """Items, rounds, targets and gates bear the path of their step in front."""
+FULL_DISK: Final = "env.disk"
 Key = tuple[str | None, str | None]
 
 
@@ -68,3 +71,19 @@ class Ended:
             else:
                 run_id, step_id = self._parents.get(run_id, (None, None))
         return None
+
+
+def ended_by_full_disk(run_id: str) -> Draft:
+    """The last event of a run whose log found no room."""
+    message = "the disk was full: nothing more could be recorded"
+    hint = "free space, then run it again"
+    told = {"code": FULL_DISK, "message": message, "step": None, "retryable": False, "hint": hint}
+    return build.run_terminated(
+        run_id,
+        status="error",
+        status_reason=FULL_DISK,
+        outputs={},
+        error=told,
+        required_missing=[],
+        metrics=None,
+    )

@@ -19,7 +19,7 @@ from cogcli.core.calls import Answer
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.recall import recalled
 from cogcli.core.refs import parse_target
-from cogcli.episode.ended import Ended, Key
+from cogcli.episode.ended import FULL_DISK, Ended, Key
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.approvals import Answered, Asked
@@ -90,6 +90,12 @@ class Recording:
     def signal(self) -> str | None:
         """The signal that ended the run, if one did."""
         return self.ended.signal
+
+    @property
+    def full(self) -> Event | None:
+        """The end of the run, where a full disk made it."""
+        end = self.ended.runs.get(self.started.run_id) if self.started else None
+        return end if end is not None and end.payload.get("status_reason") == FULL_DISK else None
 
     @property
     def approvals(self) -> tuple[Answered, ...]:

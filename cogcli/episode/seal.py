@@ -15,6 +15,7 @@ from cogcli.core.errors import CogcliError, InternalError
 from cogcli.core.files import FileRefused
 from cogcli.episode.account import Account, account_of
 from cogcli.episode.document import to_bytes
+from cogcli.episode.ended import ended_by_full_disk
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learned
@@ -22,7 +23,7 @@ from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.reading import unreadable
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
-from cogcli.events.envelope import Draft, Event
+from cogcli.events.envelope import Event
 
 
 def seal(journal: Journal) -> None:
@@ -62,23 +63,8 @@ def give_up(journal: Journal) -> None:
     with suppress(CogcliError):
         account = account_of(journal.events())
         if account.projection.terminated is None:
-            journal.append(_stopped(account), durable=True)
+            journal.append(ended_by_full_disk(account.projection.root or ""), durable=True)
         seal(journal)
-
-
-def _stopped(account: Account) -> Draft:
-    message = "the disk was full: nothing more could be recorded"
-    hint = "free space, then run it again"
-    told = {"code": "env.disk", "message": message, "step": None, "retryable": False, "hint": hint}
-    return build.run_terminated(
-        account.projection.root or "",
-        status="error",
-        status_reason="env.disk",
-        outputs={},
-        error=told,
-        required_missing=[],
-        metrics=None,
-    )
 
 
 def persist_pending(journal: Journal) -> None:

@@ -11,7 +11,8 @@ from cogcli.core.errors import NO, OK, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.app.replay import Difference, Replayed
+    from cogcli.app.replay import Replayed
+    from cogcli.app.retold import Difference
     from cogcli.cli.context import Context
     from cogcli.report.spans import Line
 

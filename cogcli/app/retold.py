@@ -1,0 +1,193 @@
+"""What stands between the engine and a log that it has to tell the same story as.
+
+1. A call is answered from the log; one that it has no answer to ends as it did then: cut off by a signal, cancelled by
+   what happened beside it, or in doubt.
+2. An event told again is held against the recorded one. The first that differs, or is not there, ends the replay.
+3. Where a full disk ended the run, the log ends in the middle of the story: all that it tells of is told again, then
+   the replay ends there, too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.app.closing import ABORT, BEGINNINGS
+from cogcli.app.recorded import recorded
+from cogcli.app.turns import Turns
+from cogcli.core.calls import Answer, Attempt, Chain, recorded_chain
+from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError, EnvironmentRefusal
+from cogcli.engine.tasks import Cancelled
+from cogcli.episode.ended import ended_by_full_disk
+from cogcli.events.envelope import Draft, Event
+
+if TYPE_CHECKING:
+    from cogcli.core.redact import Redactor
+    from cogcli.engine.tasks import Loop
+    from cogcli.episode.recording import Recording
+
+_TIMELESS: Final = frozenset(("latency_ms", "action_id"))
+"""Payload members that a clock or a source of ids decides."""
+_BY_TIMING: Final = frozenset(("run.paused", "run.aborting", "step.answered", "approval.requested"))
+"""Events that are there or not, depending on who was faster, or on when somebody answered."""
+
+
+class Difference(NamedTuple):
+    """The first thing that a replay told otherwise than the log: where, and both sides."""
+
+    seq: int | None
+    step_id: str | None
+    what: str
+    recorded: Any
+    replayed: Any
+
+    def as_dict(self) -> dict[str, Any]:
+        """The difference as it stands in the envelope."""
+        return self._asdict()
+
+
+class Diverged(CogcliError):
+    """Ends a replay at its first difference."""
+
+    def __init__(self, difference: Difference) -> None:
+        super().__init__("replay.differs", difference.what)
+        self.difference = difference
+
+
+class EndOfLog(CogcliError):
+    """Ends a replay where a full disk ended the log."""
+
+    def __init__(self) -> None:
+        super().__init__("env.disk", "here the disk was full")
+
+
+class CutOff:
+    """Ends the engine's run where a signal ended the recorded one."""
+
+    def __init__(self, signal: str | None) -> None:
+        self.signal = signal
+        self.loop: Loop | None = None
+        self.beginnings = BEGINNINGS if signal == ABORT else frozenset(("step.started",) if signal else ())
+        """What began after that, had the run gone on. A run that was closed asked nobody any more, either."""
+
+    def __call__(self) -> None:
+        """The log goes no further here: it was cut off by the signal, if one came; now as then, without grace."""
+        if self.signal is not None and self.loop is not None:
+            self.loop.interrupt(self.signal)
+            self.loop.interrupt(self.signal)
+
+
+class Recorded:
+    """A runner that answers from a log."""
+
+    def __init__(self, recording: Recording, cut_off: CutOff, turns: Turns) -> None:
+        self._recording = recording
+        self._cut_off = cut_off
+        self._turns = turns
+        self._ended = threading.Event()
+
+    def chain(self, capability_id: str) -> Chain:
+        started = self._recording.started
+        pinned = (started.payload.get("selection") or {}).get(capability_id) if started else None
+        if pinned is None:
+            raise BindingResolutionError("binding.none", f"capability `{capability_id}`: none was pinned")
+        return recorded_chain(pinned)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        self._turns.wait(attempt)
+        result = recorded(self._recording, attempt)
+        full = self._recording.full
+        if result is None and full is not None:
+            self._turns.wait_before(full)
+            raise EndOfLog
+        if result is None:
+            # It was cancelled then, by a failure beside it or by a signal; so it is now.
+            end = self._recording.ended.over(attempt.run_id, attempt.step_id)
+            if end is None or self._recording.ended.by_signal(end):
+                self._cut_off()
+            elif (attempt.run_id, attempt.step_id) not in self._recording.closings:
+                self._turns.wait_before(end)
+                raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
+            self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
+            raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
+        return result
+
+    def close(self, grace: float) -> None:
+        self._ended.set()
+
+
+class Retold:
+    """A sink that holds each event told again against the recorded one."""
+
+    def __init__(self, recording: Recording, redactor: Redactor, cut_off: CutOff, turns: Turns) -> None:
+        self._recording = recording
+        self._cut_off = cut_off
+        self._turns = turns
+        self._redactor = redactor
+
+    def append(self, draft: Draft, *, durable: bool = False) -> Event:
+        """The recorded event that this one is told again as. Raises Diverged or EndOfLog."""
+        recorded = self._recording.told(draft)
+        if recorded is None:
+            if self._recording.full is not None:
+                return self._beyond(draft)
+            if draft.event_type in self._cut_off.beginnings:
+                self._cut_off()
+                raise Cancelled
+            if draft.event_type in _BY_TIMING:
+                return _unrecorded(draft)
+            what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
+            raise Diverged(Difference(None, draft.step_id, what, None, draft.payload))
+        if recorded is self._recording.full:
+            raise EndOfLog
+        mine = _timeless(self._redactor.mask(draft.payload))
+        theirs = _timeless(recorded.payload)
+        if mine != theirs:
+            raise Diverged(_difference(recorded, theirs, mine))
+        self._turns.told(recorded)
+        return recorded
+
+    def _beyond(self, draft: Draft) -> Event:
+        """What a full disk kept out of the log; it ends the replay as soon as all is told that came before."""
+        if draft.event_type not in _BY_TIMING and self._left == []:
+            raise EndOfLog
+        return _unrecorded(draft)
+
+    @property
+    def _left(self) -> list[Event]:
+        """What only the log tells of. Its end is none of it: no run tells that its disk is full."""
+        full = self._recording.full
+        return [
+            event
+            for event in self._recording.untold
+            if event.event_type not in _BY_TIMING and event is not full
+        ]
+
+    def untold(self) -> Difference | None:
+        """What is left of the log at the end of the replay."""
+        left, full = self._left, self._recording.full
+        if not left and full is not None:
+            mine, theirs = ended_by_full_disk(full.run_id or "").payload, full.payload
+            return None if mine == theirs else _difference(full, theirs, mine)
+        if not left:
+            return None
+        event = left[0]
+        what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
+        return Difference(event.seq, event.step_id, what, event.payload, None)
+
+
+def _unrecorded(draft: Draft) -> Event:
+    return Event(None, "", "", "", draft.run_id, None, draft.phase, draft.event_type, draft.payload)
+
+
+def _timeless(payload: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name not in _TIMELESS}
+
+
+def _difference(recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]) -> Difference:
+    for name in [*theirs, *mine]:
+        if theirs.get(name) != mine.get(name):
+            what = f"`{recorded.event_type}` of `{recorded.step_id or 'the run'}`: `{name}` differs"
+            return Difference(recorded.seq, recorded.step_id, what, theirs.get(name), mine.get(name))
+    raise AssertionError("equal payloads do not differ")
