@@ -70,8 +70,6 @@ def checked(
     registry = opened(settings)
     catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
     found = check(catalog, options=options(settings))
-    if catalog.only is not None:
-        found = [problem for problem in found if problem.file in catalog.only]
     files = _files(catalog, found)
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in KINDS}
@@ -99,7 +97,9 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
     files.update(dict.fromkeys(sorted(set(catalog.defaults.files.values())), "policies"))
     for problem in problems:
         files.setdefault(problem.file, "others")
-    return {file: kind for file, kind in files.items() if catalog.only is None or file in catalog.only}
+    told = {problem.file for problem in problems}
+    only = catalog.only
+    return {file: kind for file, kind in files.items() if only is None or file in only or file in told}
 
 
 def as_problem(error: CogcliError) -> Problem:

@@ -178,6 +178,8 @@ def _registry(found: Checked) -> Iterator[Check]:
 
 
 def _kind(problem: Problem) -> str:
+    if problem.code == "wire.document":
+        return "services"
     parts = problem.file.replace("\\", "/").split("/")
     if parts[-2:-1] == [HOST_FOLDER] and parts[-1] in KIND_OF_FILE:
         return "services" if parts[-1] == SERVICES_FILE else "bindings"

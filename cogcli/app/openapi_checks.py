@@ -342,7 +342,7 @@ def _judge(binding: Binding, service: Service) -> Judge | None:
     try:
         return judge_of(binding, service)
     except DocumentFault as fault:
-        raise _Unfit(f"{fault.code}: {fault.message}", fault.code) from fault
+        raise _Unfit(f"{fault.code}: {fault.told}", fault.code) from fault
 
 
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
@@ -357,7 +357,7 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
     try:
         server = document_server(service)
     except DocumentFault as fault:
-        raise _Unfit(f"{fault.code}: {fault.message}", fault.code) from fault
+        raise _Unfit(f"{fault.code}: {fault.told}", fault.code) from fault
     if server is None:
         raise _Unfit(f"service `{service.id}` has no document: give `replies` or a mock server's type")
     return server

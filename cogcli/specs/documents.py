@@ -8,15 +8,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.jsonvalue import kind_of
+from cogcli.specs.problems import did_you_mean, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cogcli.specs.service import Service
 
@@ -29,13 +31,52 @@ Pointer = tuple[str, ...]
 
 
 class DocumentFault(Exception):
-    """A document that cannot be used, or something it does not say: a code of protocols.md 7, and what to do."""
+    """A document that cannot be used, or something it does not say: a code of protocols.md 7, and what to do.
 
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
+    `pointer` or `line` and `column` tell where in the document; `file` is its real path, known once it is `placed`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str = "",
+        *,
+        pointer: Pointer | None = None,
+        place: tuple[int, int] = (0, 0),
+        file: str = "",
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
+        self.pointer = pointer
+        self.line, self.column = place
+        self.file = file
+
+    @property
+    def told(self) -> str:
+        """The message with its place in the document."""
+        return f"{self.message} (line {self.line}, column {self.column})" if self.line else self.message
+
+    def placed(self, path: str) -> DocumentFault:
+        """The same fault, of the document at `path`, with a line where it has a pointer."""
+        place = (self.line, self.column)
+        if self.pointer is not None and not self.line:
+            place = _line_of(path, self.pointer)
+        return DocumentFault(self.code, self.message, self.hint, place=place, file=self.file or path)
+
+
+def _line_of(path: str, pointer: Pointer) -> tuple[int, int]:
+    """Line and column of what a pointer leads to, or of the nearest thing above it. Whatever is JSON is YAML."""
+    from cogcli.specs.yaml_io import Places
+
+    try:
+        text = read_regular(path, limit=MAX_BYTES).decode()
+    except (FileRefused, UnicodeDecodeError):
+        return 0, 0
+    span = Places(text.removeprefix("\ufeff")).pointed(pointer)
+    return span.line, span.column
 
 
 class Identity(NamedTuple):
@@ -72,7 +113,8 @@ def _path_of(service: Service, named: str) -> str:
     if len(outside) == len(paths) or any(map(os.path.exists, outside)):
         hint = "copy it into the project, and name it relative to the service file"
         raise DocumentFault("wire.document", f"document {named} is outside the layer of the service", hint)
-    hint = "name a file relative to the service file, or to the directory that holds services/"
+    hint = _similar(named, {os.path.dirname(path) for path in paths})
+    hint = hint or "name a file relative to the service file, or to the directory that holds services/"
     raise DocumentFault("wire.document", f"document {named} does not exist", hint)
 
 
@@ -118,6 +160,18 @@ def place_of(service: Service) -> str | None:
         return next((path for path in paths if os.path.isdir(os.path.dirname(path))), paths[0])
 
 
+def _similar(named: str, folders: Iterable[str]) -> str:
+    """A hint naming documents in these directories whose names, without their endings, look like a missing one's."""
+    stems: dict[str, str] = {}
+    for folder in folders:
+        with suppress(OSError):
+            names = (name for name in os.listdir(folder) if name.endswith((".json", ".yaml", ".yml")))
+            stems.update((name.rpartition(".")[0], name) for name in sorted(names))
+    near = did_you_mean(os.path.basename(named).rpartition(".")[0], stems)
+    shown = " or ".join(f"`{os.path.join(os.path.dirname(named), stems[stem])}`" for stem in near)
+    return f"did you mean {shown}?" if near else ""
+
+
 def _is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
@@ -148,7 +202,12 @@ def _json(data: bytes, name: str) -> Any:
     try:
         return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
     except JsonRefused as refused:
-        raise DocumentFault("wire.document", f"document {name}: {refused}", refused.hint) from refused
+        raise DocumentFault(
+            "wire.document",
+            f"document {name}: {refused.message}",
+            refused.hint,
+            place=(refused.line, refused.column),
+        ) from refused
 
 
 def _yaml(data: bytes, name: str) -> Any:
@@ -157,8 +216,8 @@ def _yaml(data: bytes, name: str) -> Any:
     parsed = yaml_io.parse(data, file=name, limits=yaml_io.DOCUMENT)
     if parsed.value is None:
         first = parsed.problems[0]
-        place = f" (line {first.line}, column {first.column})" if first.line else ""
-        raise DocumentFault("wire.document", f"document {name}: {first.message}{place}", first.hint)
+        place = (first.line, first.column)
+        raise DocumentFault("wire.document", f"document {name}: {first.message}", first.hint, place=place)
     return parsed.value
 
 
@@ -180,9 +239,19 @@ def check_references(document: dict[str, Any]) -> None:
         where = f"`{pointer_text(place)}`"
         if not target.startswith("#/"):
             hint = "bundle the document into one file"
-            raise DocumentFault("wire.document", f"{where}: `$ref` to `{target}`, expected `#/...`", hint)
+            text = f"{where}: `$ref` to `{target}`, expected `#/...`"
+            raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
         if found_at(document, pointed(target)) is NOWHERE:
-            raise DocumentFault("wire.document", f"{where}: `$ref` to `{target}`, which is not there")
+            text = f"{where}: `$ref` to `{target}`, which is not there"
+            raise DocumentFault("wire.document", text, _nearest(document, target), pointer=(*place, "$ref"))
+
+
+def _nearest(document: dict[str, Any], target: str) -> str:
+    """What a reference that leads nowhere may have meant."""
+    *above, name = pointed(target)
+    siblings = found_at(document, tuple(above))
+    near = suggestion(name, siblings) if isinstance(siblings, dict) else ""
+    return near or f"add `{name}` under `{pointer_text(tuple(above))}`"
 
 
 def _references(value: Any, place: Pointer, *, named: bool) -> Iterator[tuple[Pointer, str]]:
@@ -234,7 +303,9 @@ def resolved(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict
     seen: set[Pointer] = set()
     while isinstance(value, dict) and isinstance(value.get("$ref"), str):
         if place in seen:
-            raise DocumentFault("wire.document", f"`{pointer_text(place)}`: `$ref` leads in a circle")
+            raise DocumentFault(
+                "wire.document", f"`{pointer_text(place)}`: `$ref` leads in a circle", pointer=place
+            )
         seen.add(place)
         place = pointed(value["$ref"])
         value = found_at(document, place)
@@ -245,7 +316,8 @@ def mapping(value: Any, place: Pointer) -> dict[str, Any]:
     """The value, if it is a mapping. Raises DocumentFault `wire.document`."""
     if not isinstance(value, dict):
         found = "nothing" if value is NOWHERE else kind_of(value)
-        raise DocumentFault("wire.document", f"`{pointer_text(place)}`: found {found}, expected a mapping")
+        text = f"`{pointer_text(place)}`: found {found}, expected a mapping"
+        raise DocumentFault("wire.document", text, pointer=place)
     return value
 
 
@@ -260,7 +332,9 @@ def listed(value: Any, place: Pointer) -> list[Any]:
         return []
     if not isinstance(value, list):
         raise DocumentFault(
-            "wire.document", f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list"
+            "wire.document",
+            f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list",
+            pointer=place,
         )
     return value
 
@@ -271,4 +345,4 @@ def loaded(identity: Identity) -> dict[str, Any] | DocumentFault:
     try:
         return read_document(identity.path)
     except DocumentFault as fault:
-        return fault
+        return fault.placed(identity.path)

@@ -33,6 +33,11 @@ class FilePlaces(dict[str, "Places"]):
         """A shown file's real path, and the digest of the bytes that were loaded."""
         self._files[file] = (path, digest)
 
+    def base(self, file: str) -> str:
+        """What a shown file's name is relative to, with a final slash; empty where it is not known."""
+        path, _ = self._files.get(file, ("", ""))
+        return path[: -len(file)] if path.endswith(f"/{file}") else ""
+
     def position(self, file: str, path: Path, *, key: bool, within: Within = None) -> tuple[int, int]:
         """Line and column of the value or key at a path, or of a place in the text of the value."""
         known = self._remembered(file)

@@ -71,7 +71,8 @@ class _Closure:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            raise DocumentFault("wire.document", f"`{pointer_text(place)}`: expected a schema")
+            message = f"`{pointer_text(place)}`: expected a schema"
+            raise DocumentFault("wire.document", message, pointer=place)
         result: dict[str, Any] = {}
         reference = schema.get("$ref")
         if isinstance(reference, str):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.specs.documents import DocumentFault, Identity
+from cogcli.specs.documents import DocumentFault, Identity, Pointer
 
 NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"
@@ -44,7 +44,7 @@ def locked_services(root: str) -> Mapping[str, Tools]:
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
     if isinstance(found, DocumentFault):
-        raise DocumentFault(found.code, found.message, found.hint)
+        raise found.placed(found.file)  # a new one: what is raised remembers where
     return found
 
 
@@ -65,17 +65,22 @@ def _services(identity: Identity) -> dict[str, Tools] | DocumentFault:
     try:
         value = loads(read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES)
     except FileRefused as refused:
-        return _damaged(refused.message)
+        return _damaged(identity, refused.message)
     except JsonRefused as refused:
-        return _damaged(str(refused))
+        return _damaged(identity, refused.message, place=(refused.line, refused.column))
     services = value.get("services") if isinstance(value, dict) else None
     if not isinstance(services, dict) or value.get("schema") != SCHEMA:
-        return _damaged(f"it is no `{SCHEMA}`")
+        return _damaged(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
     found: dict[str, Tools] = {}
     for id, entry in services.items():
         tools = entry.get("tools") if isinstance(entry, dict) else None
-        if not isinstance(tools, list) or not all(map(_is_tool, tools)):
-            return _damaged(f"the entry of service `{id}` is not as it was written")
+        if not isinstance(tools, list):
+            said = f"the entry of service `{id}` is not as it was written"
+            return _damaged(identity, said, pointer=("services", id))
+        for index, tool in enumerate(tools):
+            if not _is_tool(tool):
+                said = f"the entry of service `{id}` is not as it was written"
+                return _damaged(identity, said, pointer=("services", id, "tools", str(index)))
         found[id] = {tool["name"]: tool for tool in tools}
     return found
 
@@ -89,6 +94,9 @@ def _is_tool(value: Any) -> bool:
     )
 
 
-def _damaged(why: str) -> DocumentFault:
+def _damaged(
+    identity: Identity, why: str, *, pointer: Pointer | None = None, place: tuple[int, int] = (0, 0)
+) -> DocumentFault:
     hint = "restore it; or remove it and agree anew: cogcli services refresh ID --accept"
-    return DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint)
+    fault = DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint, pointer=pointer, place=place)
+    return fault.placed(identity.path)

@@ -103,7 +103,9 @@ class OpenApiDocument:
         if not isinstance(version, str) or not version.startswith(_VERSIONS):
             found = f"swagger {value['swagger']}" if "swagger" in value else shown(version)
             message = f"`openapi` is {found}, expected 3.0, 3.1 or 3.2"
-            raise DocumentFault("wire.document", message, "export the document as OpenAPI 3.1")
+            hint = "export the document as OpenAPI 3.1"
+            pointer = ("swagger",) if "swagger" in value else ("openapi",)
+            raise DocumentFault("wire.document", message, hint, pointer=pointer)
         self.version = version
         self._closing = Closing(value, old=version.startswith("3.0."))
         self._paths = optional(value.get("paths"), ("paths",))
@@ -167,7 +169,9 @@ class OpenApiDocument:
             if entry.id and found.setdefault(entry.id, entry) is not entry:
                 first = found[entry.id]
                 message = f"operationId `{entry.id}` repeated: {first.method} {first.path}, {entry.method} {entry.path}"
-                raise DocumentFault("wire.document", message, "give each operation an id of its own")
+                hint = "give each operation an id of its own"
+                pointer = ("paths", entry.path, entry.method.lower(), "operationId")
+                raise DocumentFault("wire.document", message, hint, pointer=pointer)
         return found
 
     def _built(self, entry: Entry) -> Operation:
@@ -196,7 +200,7 @@ class OpenApiDocument:
             name, where = raw.get("name"), raw.get("in")
             if not isinstance(name, str) or where not in (*_STYLES, "querystring"):
                 message = f"`{pointer_text(at)}`: a parameter needs `name` and `in`"
-                raise DocumentFault("wire.document", message)
+                raise DocumentFault("wire.document", message, pointer=at)
             if where != "header" or name.lower() not in _IGNORED_HEADERS:
                 yield self._parameter(raw, at, name, where)
 
@@ -259,7 +263,8 @@ class OpenApiDocument:
         schemes = optional(components.get("securitySchemes"), ("components", "securitySchemes"))
         at: Pointer = ("components", "securitySchemes", name)
         if name not in schemes:
-            raise DocumentFault("wire.document", f"`{pointer_text(at)}` is not there, `security` names it")
+            message = f"`{pointer_text(at)}` is not there, `security` names it"
+            raise DocumentFault("wire.document", message, suggestion(name, schemes), pointer=at)
         raw, _ = resolved(self._value, schemes[name], at)
         kind = raw.get("type")
         if kind in ("oauth2", "openIdConnect"):
@@ -301,7 +306,7 @@ def openapi_of(service: Service) -> OpenApiDocument | None:
         return None
     found = _document(identity)
     if isinstance(found, DocumentFault):
-        raise DocumentFault(found.code, found.message, found.hint)
+        raise found.placed(identity.path)  # a new one: what is raised remembers where
     return found
 
 
@@ -313,4 +318,4 @@ def _document(identity: Identity) -> OpenApiDocument | DocumentFault:
     try:
         return OpenApiDocument(value)
     except DocumentFault as fault:
-        return fault
+        return fault.placed(identity.path)

@@ -56,7 +56,8 @@ class OpenRpcDocument:
         """Raises DocumentFault `wire.document` for another version, wrong structure, repeated methods."""
         version = value.get("openrpc")
         if not isinstance(version, str) or not version.startswith(_VERSIONS):
-            raise DocumentFault("wire.document", f"`openrpc` is {shown(version)}, expected 1.3 or 1.4")
+            message = f"`openrpc` is {shown(version)}, expected 1.3 or 1.4"
+            raise DocumentFault("wire.document", message, pointer=("openrpc",))
         _check(value, ())
         self._value = value
         self._closing = Closing(value)
@@ -81,7 +82,9 @@ class OpenRpcDocument:
             raw, place = self._described(item, ("methods", str(index)), "method")
             if raw["name"] in found:
                 hint = "give each method a name of its own"
-                raise DocumentFault("wire.document", f"method `{raw['name']}` repeated", hint)
+                raise DocumentFault(
+                    "wire.document", f"method `{raw['name']}` repeated", hint, pointer=(*place, "name")
+                )
             found[raw["name"]] = self._method(raw, place)
         return found
 
@@ -105,7 +108,8 @@ class OpenRpcDocument:
             param, at = self._described(item, (*place, "params", str(index)), "descriptor")
             name = param["name"]
             if name in told:
-                raise DocumentFault("wire.document", f"method `{raw['name']}`: parameter `{name}` repeated")
+                message = f"method `{raw['name']}`: parameter `{name}` repeated"
+                raise DocumentFault("wire.document", message, pointer=(*at, "name"))
             told.add(name)
             schema = self._closing.closed(param["schema"], (*at, "schema"))
             deprecated = param.get("deprecated") is True
@@ -126,8 +130,8 @@ def _check(value: dict[str, Any], place: Pointer, kind: str = "") -> None:
 
     schema = {"$ref": f"#/$defs/{kind}", "$defs": META_SCHEMA["$defs"]} if kind else META_SCHEMA
     for where, message in errors(schema, value)[:1]:
-        inner = tuple(where.split("/")) if where else ()
-        raise DocumentFault("wire.document", f"`{pointer_text((*place, *inner))}`: {message}")
+        at = (*place, *(where.split("/") if where else ()))
+        raise DocumentFault("wire.document", f"`{pointer_text(at)}`: {message}", pointer=at)
 
 
 def openrpc_of(service: Service) -> OpenRpcDocument | None:
@@ -137,7 +141,7 @@ def openrpc_of(service: Service) -> OpenRpcDocument | None:
         return None
     found = _document(identity)
     if isinstance(found, DocumentFault):
-        raise DocumentFault(found.code, found.message, found.hint)
+        raise found.placed(identity.path)  # a new one: what is raised remembers where
     return found
 
 
@@ -149,4 +153,4 @@ def _document(identity: Identity) -> OpenRpcDocument | DocumentFault:
     try:
         return OpenRpcDocument(value)
     except DocumentFault as fault:
-        return fault
+        return fault.placed(identity.path)

@@ -56,6 +56,12 @@ class Report:
         pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
         self.problems.append(Problem(code, severity, self.file, line, column, pointer, message, hint))
 
+    def place(
+        self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
+    ) -> None:
+        """A problem at a line and column that are known; 0 for the whole file."""
+        self.problems.append(Problem(code, severity, self.file, *place, "", message, hint))
+
     def first(self, *paths: Path) -> Path:
         """The first of several paths to a mapping's key that exists in the file, else the last."""
         places = self._places[self.file] if isinstance(self._places, FilePlaces) else self._places

@@ -22,7 +22,7 @@ from cogcli.specs.problems import Problem, in_order
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 MAX_BYTES: Final = 256 * 1024
 MAX_DEPTH: Final = 32
@@ -590,6 +590,16 @@ class Places:
         """The place of the key that ends `path`; of an item of a list and of the root, the value's."""
         place, found = self._nearest(path)
         return place.key if found and place.key else place.value
+
+    def pointed(self, pointer: Sequence[str]) -> Span:
+        """The place of the value that a JSON pointer leads to, its parts given; of the nearest one above it."""
+        place = self._nearest(())[0]
+        for part in pointer:
+            inner = place.children.get(part) or place.children.get(int(part) if part.isdecimal() else -1)
+            if inner is None:
+                break
+            place = inner
+        return place.value
 
     def _nearest(self, path: Path) -> tuple[_Place, bool]:
         if self._root is None:

@@ -80,7 +80,7 @@ def rewrite(project: Any, file: str, old: str, new: str) -> None:
             "wire.parameter",
             "notes.yaml:6:1",
         ),
-        ("docs/notes.yaml", "openapi: 3.1.0", "openapi: 2.0.0", "wire.document", "notes.yaml:5:11"),
+        ("docs/notes.yaml", "openapi: 3.1.0", "openapi: 2.0.0", "wire.document", "docs/notes.yaml:1:10"),
     ],
 )
 def test_a_contradicted_binding_starts_no_run(

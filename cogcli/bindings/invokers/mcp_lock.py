@@ -37,7 +37,7 @@ def _services(root: str) -> Any:
     try:
         return locked_services(root)
     except DocumentFault as fault:
-        raise SafetyScopeError("safety.scope", fault.message, hint=fault.hint, left=False) from fault
+        raise SafetyScopeError("safety.scope", fault.told, hint=fault.hint, left=False) from fault
 
 
 def _entry(tool: dict[str, Any]) -> dict[str, Any]:

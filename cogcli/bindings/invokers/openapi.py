@@ -139,5 +139,5 @@ def _path(url: str) -> str:
 
 def unusable(request: InvocationRequest, fault: DocumentFault) -> ServiceResolutionError:
     """The error of a document that does not allow the call; the checks before a run tell it first."""
-    text = f"service `{request.service.id}`: {fault.message}"
+    text = f"service `{request.service.id}`: {fault.told}"
     return ServiceResolutionError(fault.code, text, hint=fault.hint, left=False)

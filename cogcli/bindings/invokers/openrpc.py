@@ -178,7 +178,7 @@ def _described(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
         document = openrpc_of(request.service)
         return (None, False) if document is None else (document.method(request.operation), document.batches)
     except DocumentFault as fault:
-        text = f"service `{request.service.id}`: {fault.message}"
+        text = f"service `{request.service.id}`: {fault.told}"
         raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
 
 

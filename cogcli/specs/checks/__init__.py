@@ -45,8 +45,14 @@ def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[
     check_host(context)
     check_choices(context)
     wanted = needed(context) if catalog.partial else None
-    check_wire(context, [b for b in catalog.bindings.values() if wanted is None or b.file in wanted.files])
+    bindings = [b for b in catalog.bindings.values() if wanted is None or b.file in wanted.files]
+    documents = check_wire(context, bindings)
     problems = [*catalog.problems, *context.problems()]
     if wanted:
-        return in_order(filter(wanted.holds, problems))
-    return in_order(p for p in problems if catalog.only is None or p.file in catalog.only)
+        # Only the documents of what is needed were looked at.
+        return in_order(p for p in problems if p.file in documents or wanted.holds(p))
+    only = catalog.only
+    if only is None:
+        return in_order(problems)
+    described = {file for file, services in documents.items() if not only.isdisjoint(services)}
+    return in_order(p for p in problems if p.file in only or p.file in described)

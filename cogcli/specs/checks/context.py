@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from cogcli.core.errors import BindingResolutionError
@@ -34,6 +35,13 @@ class Context:
             report = Report(file, places if isinstance(places, FilePlaces) else places.get(file), at=at)
             self._reports[file, at] = report
         return report
+
+    def shown(self, path: str, *, beside: str) -> str:
+        """The name of a file that is no spec, told by its real path, as the spec file `beside` is named."""
+        places = self.catalog.places
+        base = places.base(beside) if isinstance(places, FilePlaces) else ""
+        real = os.path.join(os.path.realpath(base), "") if base else ""
+        return path[len(real) :] if real and path.startswith(real) else path
 
     def problems(self) -> list[Problem]:
         """All that was reported; the positions found on the way are remembered."""

@@ -10,14 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.canonical import digest, digest_of
-from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.canonical import digest_of
 from cogcli.specs.cache import Compiled
+from cogcli.specs.checks.wire_matter import Matter, document_of, matter_of
 from cogcli.specs.file_places import FilePlaces
-from cogcli.specs.modules import module_file
-from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -29,13 +27,13 @@ if TYPE_CHECKING:
 
 _KIND: Final = "wire"
 _LONGEST: Final = 500
-_DESCRIBED: Final = ("openapi", "openrpc")
 
 
-def check_wire(context: Context, bindings: Iterable[Binding]) -> None:
+def check_wire(context: Context, bindings: Iterable[Binding]) -> dict[str, set[str]]:
     """All problems of these bindings on the wire, and of the documents of their services.
 
-    In a whole catalog services that nothing is bound to are looked at as well.
+    In a whole catalog services that nothing is bound to are looked at as well. Gives the documents that have
+    problems, by shown file, and the files of the services that they describe.
     """
     catalog = context.catalog
     wire = _Wire(context)
@@ -48,6 +46,7 @@ def check_wire(context: Context, bindings: Iterable[Binding]) -> None:
             wire.check(binding, capability, service)
     for service in services.values():
         wire.check_service(service)
+    return wire.documents
 
 
 class _Wire:
@@ -55,8 +54,9 @@ class _Wire:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._matters: dict[str, _Matter | None] = {}
+        self._matters: dict[str, Matter | None] = {}
         self._told: set[tuple[str, Finding]] = set()
+        self.documents: dict[str, set[str]] = {}
 
     def check(self, binding: Binding, capability: Capability, service: Service) -> None:
         """One binding."""
@@ -65,11 +65,10 @@ class _Wire:
             return
         names = (f"binding:{binding.id}", f"capability:{binding.capability}", f"service:{service.id}")
         for finding in self._verdict(names, matter, lambda: _judged(binding, capability, service, matter)):
-            if finding.about == "service":
-                self._of_service(service, finding)
+            if finding.about == "binding":
+                _report(self._context.report(binding.file), f"binding `{binding.id}`", finding)
             else:
-                subject = f"binding `{binding.id}`"
-                _report(self._context.report(binding.file), subject, finding)
+                self._of_service(service, finding)
 
     def check_service(self, service: Service) -> None:
         """The document or the lock of one service."""
@@ -83,16 +82,22 @@ class _Wire:
         if (service.id, finding) not in self._told:
             self._told.add((service.id, finding))
             report = self._context.report(service.file, service.at)
+            document = document_of(service) if finding.about == "document" else ""
+            if not document:
+                finding = finding._replace(about="service")
+            else:
+                file = self._context.shown(document, beside=service.file)
+                self.documents.setdefault(file, set()).add(service.file)
+                report = self._context.report(file)
             _report(report, f"service `{service.id}`", finding)
 
-    def _matter(self, service: Service) -> _Matter | None:
+    def _matter(self, service: Service) -> Matter | None:
         if service.id not in self._matters:
-            data = _matter(service)
-            self._matters[service.id] = None if data is None else _Matter(data, digest(data))
+            self._matters[service.id] = matter_of(service)
         return self._matters[service.id]
 
     def _verdict(
-        self, names: tuple[str, ...], matter: _Matter, judge: Callable[[], Iterable[Finding]]
+        self, names: tuple[str, ...], matter: Matter, judge: Callable[[], Iterable[Finding]]
     ) -> Iterable[Finding]:
         """The findings as kept, else as they are made now."""
         catalog = self._context.catalog
@@ -110,13 +115,6 @@ class _Wire:
         return map(_finding, kept.warnings)
 
 
-class _Matter(NamedTuple):
-    """What a verdict depends on besides specs: bytes of a document, a lock or a source."""
-
-    data: bytes
-    digest: str
-
-
 def _finding(kept: list[Any]) -> Finding:
     from cogcli.specs.checks.wire_finding import Finding
 
@@ -124,7 +122,7 @@ def _finding(kept: list[Any]) -> Finding:
     return Finding(code, severity, tuple(path), *rest)
 
 
-def _judged(binding: Binding, capability: Capability, service: Service, matter: _Matter) -> Iterable[Finding]:
+def _judged(binding: Binding, capability: Capability, service: Service, matter: Matter) -> Iterable[Finding]:
     from cogcli.specs.checks.wire_verdict import judged
 
     return judged(binding, capability, service, matter.data)
@@ -137,48 +135,18 @@ def _judged_service(service: Service) -> Iterable[Finding]:
 
 
 def _report(report: Report, subject: str, finding: Finding) -> None:
-    code, severity, path, message, hint, key, _ = finding
-    report.add(code, severity, path, f"{subject}: {_line(message)}", hint=_line(hint), key=key)
+    code, severity, path, message, hint, key, about, line, column = finding
+    said = f"{subject}: {_line(message)}"
+    if about == "document":
+        report.place(code, severity, (line, column), said, hint=_line(hint))
+    else:
+        report.add(code, severity, path, said, hint=_line(hint), key=key)
 
 
 def _line(text: str) -> str:
     """Text that others wrote parts of, as one line of at most 500 characters."""
     plain = "".join(char if char.isprintable() else " " for char in text)
     return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
-
-
-def _matter(service: Service) -> bytes | None:
-    """The bytes that a verdict depends on besides specs: document, lock or sources; None where nothing is said."""
-    if service.kind in _DESCRIBED:
-        if "spec_ref" not in service.settings:
-            return None
-        from cogcli.specs.documents import MAX_BYTES, DocumentFault, identity_of
-
-        try:
-            identity = identity_of(service)
-        except DocumentFault as fault:
-            return f"{fault.message}\0{fault.hint}".encode()
-        return _bytes(identity.path, MAX_BYTES) if identity else None
-    if service.kind == "mcp":
-        if "server" in service.settings:
-            from cogcli.specs.checks.wire_shipped import source_of
-
-            return source_of(service.settings["server"])
-        from cogcli.specs.lock import MAX_BYTES, NAME
-
-        return _bytes(os.path.join(service.root, NAME), MAX_BYTES)
-    if service.module is None or not (service.trusted or is_shipped(service.module)):
-        return None
-    file = module_file(service.module, service.root)
-    return _bytes(file, 4 * 1024 * 1024) if file else None
-
-
-def _bytes(path: str, limit: int) -> bytes:
-    """A file's bytes; why it cannot be read where that is so: the verdict then depends on it."""
-    try:
-        return read_regular(path, limit=limit)
-    except FileRefused as refused:
-        return refused.message.encode()
 
 
 @lru_cache(maxsize=1)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.specs.problems import Severity
 
+if TYPE_CHECKING:
+    from cogcli.specs.documents import DocumentFault
+
 SERVICE: Final = "service"
+DOCUMENT: Final = "document"
 BINDING: Final = "binding"
 
 
 class Finding(NamedTuple):
-    """A problem to be. `about` is the file it stands in, the binding's or its service's; `key` its place at a key."""
+    """A problem to be. `about` is the file it stands in: the binding's, its service's, or the service's document or
+    lock, where it has `line` and `column` instead of a `path`; `key` its place at a key.
+    """
 
     code: str
     severity: Severity
@@ -20,6 +26,15 @@ class Finding(NamedTuple):
     hint: str = ""
     key: bool = False
     about: str = BINDING
+    line: int = 0
+    column: int = 0
+
+
+def of_document(fault: DocumentFault, path: tuple[str | int, ...]) -> Finding:
+    """What is wrong with a service's document, at `path` of the service where the document has no place for it."""
+    about = DOCUMENT if fault.file else SERVICE
+    place = (fault.line, fault.column)
+    return Finding(fault.code, "R", path, fault.message, fault.hint, False, about, *place)
 
 
 class Taken(NamedTuple):

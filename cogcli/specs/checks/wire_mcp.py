@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cogcli.specs.checks.wire_finding import SERVICE, Finding, Taken, Wire
+from cogcli.specs.checks.wire_finding import Finding, Taken, Wire, of_document
 from cogcli.specs.checks.wire_openapi import object_findings
 from cogcli.specs.checks.wire_shipped import shipped_findings
 from cogcli.specs.documents import DocumentFault
@@ -27,7 +27,8 @@ def lock_findings(service: Service) -> Iterator[Finding]:
     try:
         locked_tools(service.root, service.id)
     except DocumentFault as fault:
-        yield Finding(fault.code, "R", ("id",), fault.message, fault.hint, about=SERVICE)
+        fault.hint = fault.hint.replace(" ID ", f" {service.id} ")
+        yield of_document(fault, ("id",))
 
 
 def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.specs.checks.wire_finding import SERVICE, Finding, Taken, Wire
-from cogcli.specs.documents import DocumentFault
+from cogcli.specs.checks.wire_finding import SERVICE, Finding, Taken, Wire, of_document
+from cogcli.specs.documents import DocumentFault, identity_of
 from cogcli.specs.openapi_document import openapi_of
 from cogcli.specs.problems import suggestion
 from cogcli.specs.request_places import Place, place_of
@@ -35,7 +35,7 @@ def document_findings(service: Service) -> Iterator[Finding]:
     try:
         document = openapi_of(service)
     except DocumentFault as fault:
-        yield Finding(fault.code, "R", ("spec_ref",), fault.message, fault.hint, about=SERVICE)
+        yield of_document(fault, ("spec_ref",))
         return
     if document and document.server is None and "base_url" not in service.settings:
         message = "its document names no single absolute server, and it has no `base_url`"
@@ -50,7 +50,7 @@ def openapi_findings(binding: Binding, capability: Capability, service: Service)
         return
     if document is None:
         return
-    operation = yield from _operation(document, binding)
+    operation = yield from _operation(document, binding, service)
     if operation is None:
         return
     yield from _effect(binding, capability, operation)
@@ -76,13 +76,14 @@ def openapi_findings(binding: Binding, capability: Capability, service: Service)
     yield Wire(f"operation `{operation.title}`", taken, _reply(binding, operation), operation.deprecated)
 
 
-def _operation(document: OpenApiDocument, binding: Binding) -> Any:
+def _operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:
     method = binding.metadata.get("method")
     try:
         return document.operation(binding.operation, method)
     except DocumentFault as fault:
         if fault.code == "wire.document":
-            yield Finding(fault.code, "R", ("spec_ref",), fault.message, fault.hint, about=SERVICE)
+            identity = identity_of(service)
+            yield of_document(fault.placed(identity.path) if identity else fault, ("spec_ref",))
         else:
             path = ("metadata", "method") if fault.code == "wire.method" and method else ("operation",)
             yield Finding(fault.code, "E", path, fault.message, fault.hint)

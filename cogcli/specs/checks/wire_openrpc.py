@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cogcli.specs.checks.wire_finding import SERVICE, Finding, Taken, Wire
+from cogcli.specs.checks.wire_finding import Finding, Taken, Wire, of_document
 from cogcli.specs.documents import DocumentFault
 from cogcli.specs.openrpc_document import openrpc_of
 from cogcli.specs.problems import suggestion
@@ -21,7 +21,7 @@ def document_findings(service: Service) -> Iterator[Finding]:
     try:
         openrpc_of(service)
     except DocumentFault as fault:
-        yield Finding(fault.code, "R", ("spec_ref",), fault.message, fault.hint, about=SERVICE)
+        yield of_document(fault, ("spec_ref",))
 
 
 def openrpc_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]:

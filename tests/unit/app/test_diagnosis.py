@@ -76,3 +76,12 @@ def test_a_spec_with_errors_is_told_with_what_helps_and_many_with_where_to_look(
         files[f"{PLACE}.{number}.yaml"] = files[PLACE].replace("api_read", f"api_read_{number}")
     check = told(tmp_path, files)["registry", "bindings"]
     assert (check.details[-1], check.fix) == ("and 3 more", "cogcli validate")
+
+
+def test_a_broken_document_is_told_at_its_line_among_services(tmp_path: Path) -> None:
+    files = {
+        "services/local/api.yaml": f"{API}spec_ref: docs/api.yaml\n",
+        "docs/api.yaml": "openapi: 3.1.0\npaths: 1\n",
+    }
+    check = told(tmp_path, files)["registry", "services"]
+    assert (check.status, check.details[1]) == ("warning", "docs/api.yaml:2:8")

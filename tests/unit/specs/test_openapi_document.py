@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,34 @@ def test_the_dialect_of_3_0_is_translated(tmp_path: Path) -> None:
 def test_an_unusable_document_is_told(tmp_path: Path, text: str, said: str) -> None:
     found = fault(tmp_path, text)
     assert found.code == "wire.document"
-    assert said in found.message
+    assert said in found.told
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("openapi: 4.0.0", (1, 10)),
+        ("openapi: 3.1.0\npaths:\n  /a:\n    get: 1", (4, 10)),
+        ("openapi: 3.1.0\npaths:\n  /a: {get: {operationId: x}}\n  /b: {get: {operationId: x}}", (4, 27)),
+        ("openapi: 3.1.0\npaths:\n  /a: {get: {responses: {'200': {$ref: '#/b'}}}}", (3, 40)),
+        ("openapi: 3.1.0\npaths:\n  /a: {get: {parameters: [{}, {$ref: '#/b'}]}}", (3, 38)),
+        ("openapi: 3.1.0\nx-a: &a 1", (2, 6)),
+        ("- openapi", (1, 1)),
+    ],
+)
+def test_what_is_wrong_has_its_place_in_the_document(
+    tmp_path: Path, text: str, place: tuple[int, int]
+) -> None:
+    found = fault(tmp_path, text)
+    assert (found.line, found.column) == place
+    assert found.file == str((tmp_path / "docs/api.yaml").resolve())
+
+
+def test_a_document_of_another_name_is_suggested(tmp_path: Path) -> None:
+    service = service_with(tmp_path, NOTES, name="notes.yaml")
+    with pytest.raises(DocumentFault) as caught:
+        openapi_of(replace(service, settings={"spec_ref": "docs/note.json"}))
+    assert caught.value.hint == "did you mean `docs/notes.yaml`?"
 
 
 def test_a_circle_of_references_ends(tmp_path: Path) -> None:
