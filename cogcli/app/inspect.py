@@ -1,4 +1,4 @@
-"""Looking into episodes: finding one, its events, its document, what `verify` finds."""
+"""Looking into episodes: finding one, its document, what `verify` finds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
+    from cogcli.app.logs import Warn
     from cogcli.app.settings import Settings
     from cogcli.episode.findings import Finding
     from cogcli.episode.marks import Mark
@@ -33,18 +34,6 @@ def find(settings: Settings, name: str | None) -> Path:
     if name == "":
         raise UsageError("episode.unknown", "an empty word names no episode", hint="is a variable unset?")
     return store_of(settings).resolve("@last" if name is None else name)
-
-
-def events_of(directory: Path) -> list[Event]:
-    """The readable events of an episode. Raises EnvironmentRefusal `episode.unreadable`."""
-    return list(each_event(directory))
-
-
-def each_event(directory: Path) -> Iterator[Event]:
-    """The same one at a time, for logs of any length."""
-    from cogcli.episode.reading import read_events
-
-    return (event for _, event in read_events(directory))
 
 
 def declared(directory: Path | None, events: Iterable[Event]) -> Declared:
@@ -102,18 +91,19 @@ def stored(directory: Path) -> bytes | None:
 _STATE_LIMIT = 1 << 30
 
 
-def projected(directory: Path) -> bytes:
+def projected(directory: Path, warn: Warn | None = None) -> bytes:
     """What the events of an episode project, as the bytes of `state.json`."""
+    from cogcli.app.logs import each_event
     from cogcli.episode.document import to_bytes
     from cogcli.episode.project import project
 
-    return to_bytes(project(each_event(directory)))
+    return to_bytes(project(each_event(directory, warn)))
 
 
-def document(directory: Path) -> Document:
+def document(directory: Path, warn: Warn | None = None) -> Document:
     """`state.json`, or what the events project while there is none."""
     data = stored(directory)
-    return Document(projected(directory), False) if data is None else Document(data, True)
+    return Document(projected(directory, warn), False) if data is None else Document(data, True)
 
 
 def parsed(data: bytes, directory: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class Question(NamedTuple):
 
 def open_questions(directory: Path) -> list[Question]:
     """The requests that nobody answered yet, the latest of each step. Raises EnvironmentRefusal."""
-    from cogcli.app.inspect import each_event
+    from cogcli.app.logs import each_event
     from cogcli.episode.recording import Recording
 
     asked = (event.payload for event in Recording(each_event(directory)).open_requests)

@@ -33,18 +33,16 @@ def replay(settings: Settings, directory: Path) -> Replayed:
 
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
+    from cogcli.app.logs import recorded_of
     from cogcli.app.retold import CutOff, Difference, Diverged, EndOfLog, Recorded, Retold
     from cogcli.app.turns import Turns
     from cogcli.app.wire import engine_of, options_from
     from cogcli.core.redact import Redactor
     from cogcli.core.system import FakeClock, FakeIds
     from cogcli.engine.run import execute
-    from cogcli.episode.reading import read_events
-    from cogcli.episode.recording import Recording
     from cogcli.governance.approvals import Approvals
 
-    events = [event for _, event in read_events(directory)]
-    recording = Recording(events)
+    events, recording = recorded_of(directory)
     started, catalog = _beginning(recording, directory)
     changed = changed_specs(settings, started)
     step = _first_step_using(changed, catalog, started)

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.errors import SkillNotFoundError, UsageError
 from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
+    from cogcli.app.logs import Warn
     from cogcli.app.run_skill import RunRequest
     from cogcli.app.settings import Settings
     from cogcli.engine.plan import Plan
@@ -26,17 +27,16 @@ class Reuse(NamedTuple):
     """Every step id in plan order, with what happens to it."""
 
 
-def asked_again(directory: Path, overrides: dict[str, Any]) -> tuple[RunRequest, Recording]:
+def asked_again(
+    directory: Path, overrides: dict[str, Any], warn: Warn | None = None
+) -> tuple[RunRequest, Recording]:
     """What an earlier run was asked, with what is asked otherwise now, and its recording."""
+    from cogcli.app.logs import recorded_of
     from cogcli.app.run_skill import RunRequest
-    from cogcli.episode.reading import read_events
-    from cogcli.episode.recording import Recording
 
-    recording = Recording(event for _, event in read_events(directory))
-    started = recording.started
-    if started is None or "options" not in started.payload:
-        raise EnvironmentRefusal("episode.unreadable", "this log does not say what was asked")
-    payload, options = started.payload, started.payload["options"]
+    events, recording = recorded_of(directory, warn)
+    payload = events[0].payload
+    options = payload["options"]
     request = RunRequest(
         skill_id=payload["skill"]["id"],
         inputs=payload["inputs"],
@@ -80,13 +80,23 @@ def reuse_of(recording: Recording, plan: Plan, from_step: str | None) -> Reuse:
     return Reuse(started.episode_id if started else "", taken, why)
 
 
-def reusing(settings: Settings, directory: Path, from_step: str | None, overrides: dict[str, Any]) -> Any:
+def reusing(
+    settings: Settings,
+    directory: Path,
+    from_step: str | None,
+    overrides: dict[str, Any],
+    warn: Warn | None = None,
+) -> Any:
     """The request, the loaded skill and the reuse of a rerun; every check of a run passed."""
+    from cogcli.app.away import away
     from cogcli.app.run_skill import load
     from cogcli.engine.plan import planned
 
-    request, recording = asked_again(directory, overrides)
-    loaded = load(settings, request)
+    request, recording = asked_again(directory, overrides, warn)
+    try:
+        loaded = load(settings, request)
+    except SkillNotFoundError as error:
+        raise away(error, directory, "rerun") from error
     catalog = loaded.catalog
     names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
     plan = planned(loaded.skill, {**names, **catalog.capabilities}, catalog.skills)

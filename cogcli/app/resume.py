@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import ENVIRONMENT, EnvironmentRefusal, UsageError
+from cogcli.core.errors import ENVIRONMENT, EnvironmentRefusal, SkillNotFoundError, UsageError
 from cogcli.events import build
 from cogcli.events.envelope import Event
 
@@ -49,6 +49,7 @@ def resume(
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.masked`.
     """
+    from cogcli.app.away import away
     from cogcli.app.signing import signer_of
     from cogcli.app.wire import live_runner, options_from
     from cogcli.core.redact import Redactor
@@ -69,7 +70,10 @@ def resume(
         end = recording.ended.runs.get(_beginning(recording).run_id)
         if end is not None:
             return _only_sealed(journal, reopened.events, end, recording.signal)
-        catalog, selection, selected = _specs(settings, recording, request)
+        try:
+            catalog, selection, selected = _specs(settings, recording, request)
+        except SkillNotFoundError as error:
+            raise away(error, directory, "resume") from error
         answers = _answers(recording, request)
         _tell_resumption(journal, recording, answers, request)
         options = options_from(_beginning(recording).payload["options"])

@@ -72,5 +72,11 @@ class Context:
     def warn(self, error: CogcliError) -> None:
         """Remember a warning for the envelope and say it, unless only errors are wanted."""
         self.warnings.append({"code": error.code, "message": error.message})
-        if not self.screen.quiet:
-            self.screen.say([(f"warning[{error.code}]", "warning"), (f": {error.message}", "")])
+        if self.screen.quiet:
+            return
+        from cogcli.cli.next_step import led
+        from cogcli.cli.render_error import next_lines
+
+        self.screen.say([(f"warning[{error.code}]", "warning"), (f": {error.message}", "")])
+        for line in next_lines([led(command, self.again) for command in error.next]):
+            self.screen.say(line)

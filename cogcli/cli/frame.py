@@ -44,7 +44,7 @@ def frame(
     sources: Sources | None = None, said: str = "",
 ) -> list[Line]:  # fmt: skip
     """`-->` and the framed line, `said` behind its marks; only the place when the line cannot be shown."""
-    place = visible(file) + (f":{line}:{column}" if line else "")
+    place = visible(file) + (f":{line}" if line else "") + (f":{column}" if line and column else "")
     head: Line = [("  --> ", "dim"), (place, "")]
     text = (sources or Sources(base)).line(file, line)
     if text is None or column < 1 or column > len(text) + 1:

@@ -186,7 +186,7 @@ def _fail(
 
     if debug:
         _print_traceback(screen, error)
-    error.next = tuple(next_steps(error, command, argv))
+    error.next = tuple(next_steps(error, command, argv, context.again if context else ""))
     return tell(screen, command, error, context)
 
 

@@ -23,13 +23,29 @@ _MEANT = re.compile(r"did you mean `([^`]+)`")
 _TYPED = re.compile(r"`([^`]+)`")
 
 
-def next_steps(error: CogcliError, command: str, argv: list[str]) -> list[str]:
-    """The commands that follow an error: what was meant, what the error names, else where to look."""
+def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "") -> list[str]:
+    """The commands that follow an error: what was meant, what the error names, else where to look.
+
+    `again` holds the flags that lead to the same episodes and specs.
+    """
     fixed = _corrected(error, argv)
     if not fixed and not error.next:
         look = _LOOK.get(error.code, f"cogcli explain {error.code}")
-        return [" ".join(look.format(command=command).split())] if look else []
-    return [*([fixed] if fixed else []), *error.next]
+        return [led(" ".join(look.format(command=command).split()), again)] if look else []
+    return [*([fixed] if fixed else []), *(led(text, again) for text in error.next)]
+
+
+def led(command: str, again: str) -> str:
+    """A command that looks for episodes or specs, led to where this one was: `again` holds those flags."""
+    tool, _, rest = command.partition(" ")
+    if (
+        tool != "cogcli"
+        or rest.startswith(("help", "explain"))
+        or rest.endswith("--help")
+        or again in command
+    ):
+        return command
+    return f"{command}{again}"
 
 
 def _corrected(error: CogcliError, argv: list[str]) -> str:

@@ -8,6 +8,7 @@ from cogcli.cli.listing import Column, show
 from cogcli.core.display import visible, visible_block
 from cogcli.core.errors import UsageError
 from cogcli.report.glyphs import style_of
+from cogcli.report.unfinished import Standing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,20 @@ class Shown(NamedTuple):
     note: str = ""
     events: tuple[Event, ...] = ()
     directory: Path | None = None
+    standing: Standing = Standing()
+    unsealed: bool = False
+    """Whether its run has ended, but no manifest says so."""
+
+    @property
+    def said(self) -> str:
+        """The status as people read it."""
+        return "interrupted, not finalised" if self.status == "interrupted" else self.status
+
+    @property
+    def out_of_disk(self) -> bool:
+        """Whether the run ended for want of room."""
+        error = self.fold.root.error if self.fold.root else None
+        return error is not None and error.get("code") == "env.disk"
 
 
 def view_of(context: Context) -> str:
@@ -66,12 +81,25 @@ def view_of(context: Context) -> str:
 
 
 def answer(context: Context, view: str, shown: Shown) -> None:
-    """Answer with a view."""
+    """Answer with a view, and say how to go on with a run that has not ended."""
     _VIEWS[view](context, shown)
+    if view == "export" or context.screen.quiet or (context.arguments.text("--format") or "text") != "text":
+        return
+    from cogcli.cli import standing
+    from cogcli.cli.render_error import next_lines
+
+    told = (
+        standing.lines(context, shown, width=context.screen.err.width, in_tree=False)
+        if view != "tree"
+        else []
+    )
+    for line in told + next_lines(standing.commands(context, shown)):
+        context.screen.say(line)
 
 
 def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
     """The episode for the envelope, with what the view adds."""
+    from cogcli.cli.standing import commands
     from cogcli.report.table import rows
 
     root = shown.fold.root
@@ -83,6 +111,8 @@ def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
         "duration_ms": root.ms if root else None,
         "error": root.error if root else None,
         "steps": rows(shown.fold, only=shown.only),
+        "waits": [ask._asdict() for ask in shown.standing.asks],
+        "next": commands(context, shown),
     }
     more = _OBJECTS.get(view)
     return body | ({view: more(context, shown)} if more else {})
@@ -99,8 +129,8 @@ def tree_lines(context: Context, shown: Shown, *, on_stderr: bool = False) -> li
     now = context.settings.clock.now()
     width, glyphs, fold = stream.width, stream.glyphs, shown.fold
     lines = _note(shown)
-    lines.append(header(fold, glyphs, status=shown.status, now=now, width=width))
-    lines += tree(fold, glyphs, status=shown.status, width=width, only=shown.only)
+    lines.append(header(fold, glyphs, status=shown.said, now=now, width=width))
+    lines += tree(fold, glyphs, status=shown.said, width=width, only=shown.only)
     if not shown.only:
         lines.append(footer(fold, glyphs))
     return lines
@@ -111,7 +141,10 @@ def _note(shown: Shown) -> list[Line]:
 
 
 def _tree(context: Context, shown: Shown) -> None:
-    context.screen.answer_lines([*tree_lines(context, shown), *_io(context, shown)])
+    from cogcli.cli import standing
+
+    told = standing.lines(context, shown, width=context.screen.out.width, in_tree=True)
+    context.screen.answer_lines([*tree_lines(context, shown), *told, *_io(context, shown)])
 
 
 def inside(step_id: str, outer: str) -> bool:

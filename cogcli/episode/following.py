@@ -36,7 +36,7 @@ class GrowingLog(EventLog):
             try:
                 yield from self._events(self._growing(folder), kept.get)
             except FileRefused as error:
-                raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+                raise unreadable(folder.path, error.message, file=EVENTS) from error
 
     def _growing(self, folder: Folder) -> Iterator[bytes]:
         fd = folder.open_file(EVENTS)

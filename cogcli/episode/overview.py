@@ -112,14 +112,14 @@ def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
     try:
         fd = folder.open_file(EVENTS)
     except FileRefused as error:
-        raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+        raise unreadable(folder.path, error.message, file=EVENTS) from error
     try:
         size = os.fstat(fd).st_size
         start = os.pread(fd, _ENDS, 0)
         offset = max(0, size - _ENDS)
         end = os.pread(fd, _ENDS, offset) if offset else start
     except OSError as error:
-        raise unreadable(folder.path, f"{EVENTS} cannot be read: {error.strerror}") from error
+        raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
     finally:
         os.close(fd)
     lines = end.split(b"\n")[1 if offset else 0 : -1]

@@ -1,7 +1,8 @@
 """Reading a log: ours or another tool's, finished or being written.
 
 1. A line without its newline is not committed: whoever reads a run in progress sees a prefix.
-2. A last line that is no JSON is torn as well; one anywhere else is a finding, and reading stops before it.
+2. A last line that is no JSON is torn as well; one anywhere else is a finding, and reading stops before it. So does it
+   before a line that is JSON but no event, even at the end: no torn write leaves one.
 3. Only the seed's fields are expected. A member of a wrong type counts as absent; unknown phases and types are kept.
 4. Blobs are resolved: folds see values.
 """
@@ -89,7 +90,7 @@ class EventLog:
             try:
                 yield from self._events(folder.chunks(EVENTS), get)
             except FileRefused as error:
-                raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+                raise unreadable(folder.path, error.message, file=EVENTS) from error
 
     def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
         self._lines = Lines(chunks)
@@ -107,7 +108,7 @@ class EventLog:
 
     def _end(self, number: int, line: bytes, rest: Iterator[tuple[int, bytes]], why: str) -> None:
         more = next(rest, None) is not None
-        if more or self._lines.too_long:
+        if more or self._lines.too_long or not is_torn(line):
             self.stopped = _bad_line(number, why)
         else:
             self.torn = len(line) + 1 + len(self._lines.torn)
@@ -115,6 +116,15 @@ class EventLog:
 
 def _bad_line(number: int, why: str) -> Finding:
     return Finding("line.broken", "error", EVENTS, number, f"no event can be read here: {why}")
+
+
+def is_torn(line: bytes) -> bool:
+    """Whether a refused last line may be what a torn write left: JSON that was never an event is none."""
+    try:
+        orjson.loads(line)
+    except ValueError:
+        return True
+    return False
 
 
 def parsed_line(line: bytes) -> dict[str, Any]:
@@ -196,6 +206,27 @@ def opened(path: Path) -> Folder:
         raise unreadable(path, error.strerror or "cannot be opened") from error
 
 
-def unreadable(path: Path, why: str) -> EnvironmentRefusal:
-    """The error for a directory that is no readable episode."""
-    return EnvironmentRefusal("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
+def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> EnvironmentRefusal:
+    """The error for a directory that is no readable episode; `file` of it is to blame, at `line` if that is known."""
+    if not file:
+        return EnvironmentRefusal("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
+    from shlex import quote
+
+    return EnvironmentRefusal(
+        "episode.unreadable",
+        f"`{path.name}`: {file}{f':{line}' if line else ''}: {why}",
+        file=str(path / file),
+        line=line,
+        next=(f"cogcli verify {quote(str(path))}",),
+    )
+
+
+def without_beginning(path: Path, first: Event | None) -> EnvironmentRefusal:
+    """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
+    if first is None:
+        return unreadable(path, "no event was committed: nothing was begun", file=EVENTS)
+    kind = first.event_type or first.phase or "no event"
+    error = unreadable(path, "the log does not begin with the start of a run: its first lines are missing",
+                       file=EVENTS, line=1)  # fmt: skip
+    error.expected, error.found = "run.started", kind if first.seq is None else f"{kind}, seq {first.seq}"
+    return error

@@ -32,7 +32,16 @@ from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.episode.journal import End, Journal
 from cogcli.episode.layout import EVENTS, MANIFEST, TORN
 from cogcli.episode.leftovers import remove_temporaries
-from cogcli.episode.reading import LONGEST_LINE, Lines, event_of, opened, parsed_line, unreadable
+from cogcli.episode.reading import (
+    LONGEST_LINE,
+    Lines,
+    event_of,
+    is_torn,
+    opened,
+    parsed_line,
+    unreadable,
+    without_beginning,
+)
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_lines import LineCheck
 from cogcli.events import build
@@ -128,7 +137,7 @@ def _locked(folder: Folder) -> int:
     try:
         fd = folder.open_file(EVENTS, appending=True)
     except FileRefused as error:
-        raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+        raise unreadable(folder.path, error.message, file=EVENTS) from error
     try:
         _lock(folder, fd)
     except BaseException:
@@ -168,7 +177,7 @@ def _require_plain(folder: Folder) -> None:
     """Nothing but the files of an episode, each with one name."""
     for finding in Inventory(folder).findings:
         if finding.severity == "error":
-            raise unreadable(folder.path, f"{finding.file} {finding.message}")
+            raise unreadable(folder.path, finding.message, file=finding.file)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -182,6 +191,8 @@ def _read(folder: Folder) -> _Log:
     try:
         with closing(blobs.BlobFolder(folder)) as kept:
             for number, raw, value in _committed(folder):
+                if number == 1 and value.get("phase") != "start":
+                    raise without_beginning(folder.path, event_of(value, b"", lambda _: None))
                 _refuse_first(folder, check.check(number, raw, value))
                 if not check.chained:
                     raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
@@ -190,9 +201,9 @@ def _read(folder: Folder) -> _Log:
         _refuse_first(folder, check.end())
         tail = _tail(folder, size)
     except FileRefused as error:
-        raise unreadable(folder.path, f"{EVENTS} {error.message}") from error
+        raise unreadable(folder.path, error.message, file=EVENTS) from error
     if not events:
-        raise unreadable(folder.path, "no event was committed: there is nothing to go on with")
+        raise without_beginning(folder.path, None)
     return _Log(
         events, End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or ""), tail
     )
@@ -206,7 +217,7 @@ def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
         try:
             value = parsed_line(raw)
         except JsonRefused as error:
-            if next(numbered, None) is None and not lines.too_long:
+            if next(numbered, None) is None and not lines.too_long and is_torn(raw):
                 return
             raise _bad_line(folder, number, error.message) from error
         yield number, raw, value
@@ -231,7 +242,7 @@ def _refuse_first(folder: Folder, findings: Iterator[Finding]) -> None:
 
 
 def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
-    return unreadable(folder.path, f"{EVENTS}:{number}: {why}")
+    return unreadable(folder.path, why, file=EVENTS, line=number)
 
 
 def _tail(folder: Folder, size: int) -> bytes:
@@ -287,7 +298,7 @@ def _kept(journal: Journal) -> bytes:
     except FileRefused as error:
         if error.reason == "missing":
             return b""
-        raise unreadable(journal.directory, f"{TORN} {error.message}") from error
+        raise unreadable(journal.directory, error.message, file=TORN) from error
 
 
 def _told(events: list[Event]) -> int:

@@ -22,7 +22,7 @@ from cogcli.episode.document import to_bytes
 from cogcli.episode.findings import Finding, Severity
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST
-from cogcli.episode.reading import Lines, event_of, opened, parsed_line, unreadable
+from cogcli.episode.reading import Lines, event_of, is_torn, opened, parsed_line, unreadable
 from cogcli.episode.verify_documents import DocumentCheck, Log
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_foreign import foreign_findings
@@ -46,7 +46,7 @@ def verify(directory: Path, trusted: Trusted = NOTHING) -> list[Finding]:
         try:
             return _capped(_verified(folder, trusted))
         except FileRefused as error:
-            raise unreadable(directory, error.message) from error
+            raise unreadable(directory, error.message, file=Path(error.path).name) from error
 
 
 def is_clean(findings: Iterable[Finding]) -> bool:
@@ -182,7 +182,7 @@ class _Reading:
         self, number: int, raw: bytes, why: str, rest: Iterator[tuple[int, bytes]]
     ) -> Iterator[Finding]:
         """A line that is no event; what follows is only counted, for the hash of the whole."""
-        if next(rest, None) is None and not self._folder.holds(MANIFEST):
+        if next(rest, None) is None and is_torn(raw) and not self._folder.holds(MANIFEST):
             yield _torn(number, len(raw) + 1, "info")
             return
         self._readable = False

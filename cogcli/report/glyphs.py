@@ -22,11 +22,16 @@ class Glyphs:
         """The sign of a step status or outcome."""
         return self.signs[_STATUS.get(status, "pending")]
 
+    def outcome(self, status: str) -> str:
+        """The sign of a whole run: one that is pending waits for a person."""
+        return self.sign("waits" if status == "pending" else status)
+
 
 _ORDER = ("done", "failed", "skipped", "vetoed", "running", "pending", "asks", "warning")
 _STATUS = {
     **{name: name for name in _ORDER},
     "ok": "done", "error": "failed", "partial": "failed", "aborted": "failed", "interrupted": "warning",
+    "cut off": "warning", "in doubt": "warning", "waits": "asks",
 }  # fmt: skip
 UNICODE = Glyphs("✓ ✗ – ⊘ ● · ? !", "∥", ("├─ ", "└─ ", "│  "), "→", "·", "…")
 ASCII = Glyphs("ok FAIL skip veto run wait ask warn", "||", ("|- ", "`- ", "|  "), "->", "-", "...")
@@ -34,6 +39,11 @@ STYLES = {
     "done": "green", "failed": "red", "skipped": "dim", "vetoed": "yellow", "running": "cyan",
     "pending": "dim", "asks": "yellow", "warning": "yellow",
 }  # fmt: skip
+
+
+def outcome_style(status: str) -> str:
+    """The colour word of a whole run."""
+    return style_of("waits" if status == "pending" else status)
 
 
 def style_of(status: str) -> str:

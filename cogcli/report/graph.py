@@ -8,6 +8,7 @@ from cogcli.core.display import cells, cut, padded, visible
 from cogcli.report.glyphs import Glyphs, style_of
 from cogcli.report.runs import RunFold
 from cogcli.report.spans import Line
+from cogcli.report.unfinished import CUT_OFF, IN_DOUBT, WAITS
 from cogcli.report.words import counted
 
 
@@ -67,6 +68,7 @@ def text(graph: Graph, glyphs: Glyphs, *, width: int | None) -> list[Line]:
 _COLOURS: Final = {
     "done": ("#e6f4ea", "#1e7e34"), "failed": ("#fdecea", "#b3261e"), "vetoed": ("#fff4e5", "#b26a00"),
     "skipped": ("#f1f1f1", "#777777"), "running": ("#e3f2fd", "#1565c0"), "pending": ("#ffffff", "#777777"),
+    "waits": ("#fff4e5", "#b26a00"),
 }  # fmt: skip
 """Fill and border by status; the status also stands in the label."""
 
@@ -100,6 +102,8 @@ def _label(node: Node) -> list[str]:
 
 
 def _class(node: Node) -> str:
+    if node.status in (CUT_OFF, IN_DOUBT):
+        return WAITS
     return node.status if node.status in _COLOURS else "pending"
 
 

@@ -149,7 +149,8 @@ def targets(fold: RunFold, flow: Flow, declared: Declared = NOTHING) -> list[Tar
 
 _NEVER: Final = {
     "done": "gave none", "pending": "did not run", "running": "is running", "failed": "failed",
-    "skipped": "was skipped", "vetoed": "was vetoed",
+    "skipped": "was skipped", "vetoed": "was vetoed", "waits": "waits",
+    "cut off": "was cut off", "in doubt": "is in doubt",
 }  # fmt: skip
 
 

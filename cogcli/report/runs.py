@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.events.envelope import Event
+from cogcli.report.unfinished import Asks
 
 _DEEPEST: Final = 64
 """Levels of nested runs that are shown; ours end far above, a forged log may not end at all."""
@@ -29,9 +30,9 @@ class StepView:
     """One step as far as it is known."""
 
     __slots__ = (
-        "attempts", "binding", "child", "depends_on", "detail", "ended_at", "error", "fallback", "id", "input", "ms",
-        "name", "output", "overlaps", "reads", "reason", "reused", "started_at", "status", "tokens", "tool", "used",
-        "uses", "writes",
+        "answered", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error", "fallback",
+        "id", "input", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "started_at", "status",
+        "tokens", "tool", "used", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, id: str, name: str) -> None:
@@ -45,6 +46,10 @@ class StepView:
         self.started_at = ""
         self.ended_at = ""
         self.ms: int | None = None
+        self.effect = ""
+        """What its call may do, as its intent says: `none`, `idempotent`, `effect`."""
+        self.answered = False
+        """Whether its result was on disk before it ended."""
         self.binding = ""
         self.fallback = ""
         """The binding that answered in place of the first of its chain, if one did."""
@@ -147,7 +152,10 @@ class RunFold:
         self.trace_id = ""
         self.root: RunView | None = None
         self.runs: dict[str, RunView] = {}
+        self.asks = Asks()
         self.last = ""
+        self.chained = False
+        """Whether the log is one of ours from its first event on: only such a log can be gone on with."""
 
     def branches(self, only: str = "") -> list[Branch]:
         """The whole tree, or the branch of the step of this id."""
@@ -158,6 +166,7 @@ class RunFold:
 
     def add(self, event: Event) -> None:
         """Take one event."""
+        self.chained = self.chained or (not self.last and event.seq == 0 and event.phase == "start")
         self.last = event.timestamp or self.last
         self.episode_id = self.episode_id or event.episode_id
         self.trace_id = self.trace_id or event.trace_id or ""
@@ -171,6 +180,8 @@ class RunFold:
             _end(run, event, payload)
         elif event.phase == "act":
             self._act(run, event, payload)
+        elif (event.event_type or "").startswith("approval."):
+            self.asks.add(event, payload)
 
     def _run(self, id: str, payload: dict[str, Any]) -> RunView:
         run = self.runs.get(id)
@@ -194,6 +205,8 @@ class RunFold:
 
     def _act(self, run: RunView, event: Event, payload: dict[str, Any]) -> None:
         id = payload.get("step_id") or event.step_id
+        if isinstance(id, str) and event.event_type == "step.answered":
+            _step(run, id).answered = True
         if not isinstance(id, str) or not isinstance(status := payload.get("step_status"), str):
             return
         step = _step(run, id)
@@ -204,6 +217,7 @@ class RunFold:
         if status == "running":
             step.started_at = step.started_at or event.timestamp
             step.input = payload.get("input")
+            step.effect = _word(payload.get("side_effects")) or step.effect
             step.overlaps = step.overlaps or _overlaps(run, step)
         else:
             self._finish(step, event, payload)

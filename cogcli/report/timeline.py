@@ -12,6 +12,7 @@ from cogcli.core.display import cells, cut, padded, shortened, visible
 from cogcli.report.glyphs import ASCII, Glyphs, style_of
 from cogcli.report.runs import Branch, RunFold, StepView
 from cogcli.report.spans import Line
+from cogcli.report.unfinished import CUT_OFF, IN_DOUBT, WAITS
 from cogcli.report.words import duration, milliseconds_between
 
 COLUMNS: Final = ("step_id", "status", "start_ms", "ms")
@@ -89,7 +90,8 @@ def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = ""
     sign = max(cells(glyphs.sign(bar.step.status)) for bar in found)
     name = max(map(cells, names))
     times = max(cells(_took(bar)) for bar in found)
-    room = None if width is None else width - (2 + sign + 1 + name + 2) - (2 + times)
+    words = max(cells(_ended_how(bar)) for bar in found)
+    room = None if width is None else width - (2 + sign + 1 + name + 2) - (2 + times) - (words and 2 + words)
     axis = _axis(max(1, total - first), room, _TICK_COLUMNS if width is None or width < _WIDE else 10)
     lines: list[Line] = [] if axis is None else [_head(2 + sign + 1 + name + 2, axis, first)]
     for bar, text in zip(found, names, strict=True):
@@ -98,6 +100,7 @@ def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = ""
         line: Line = [
             (f"  {lead} ", style_of(bar.step.status)), (padded(text, name), ""),
             (f"  {drawn}" if axis else "", style_of(bar.step.status)), (f"  {_took(bar):>{times}}", ""),
+            (f"  {word}" if (word := _ended_how(bar)) else "", style_of(bar.step.status)),
         ]  # fmt: skip
         lines.append(line if axis or width is None else _narrow(text, lead, bar, width))
     return lines
@@ -105,6 +108,11 @@ def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = ""
 
 def _took(bar: Bar) -> str:
     return duration(bar.ms) + ("…" if bar.step.status == "running" else "")
+
+
+def _ended_how(bar: Bar) -> str:
+    """What became of a step that did not end by itself."""
+    return bar.step.status if bar.step.status in (CUT_OFF, IN_DOUBT, WAITS) else ""
 
 
 def _narrow(name: str, sign: str, bar: Bar, width: int) -> Line:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cogcli.core.display import cells, cut, padded, shortened, visible
-from cogcli.report.glyphs import Glyphs, style_of
+from cogcli.report.glyphs import Glyphs, outcome_style, style_of
 from cogcli.report.runs import Branch, RunFold, RunView, StepView, used
 from cogcli.report.spans import Line
+from cogcli.report.unfinished import CUT_OFF, IN_DOUBT, WAITS
 from cogcli.report.words import (
     counted,
     duration,
@@ -53,9 +54,10 @@ def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int |
     episode = short_episode(fold.episode_id) if width else fold.episode_id
     trace = short_trace(fold.trace_id) if width else fold.trace_id
     rest = [duration(ms), episode, when, f"trace {trace}" if trace else ""]
-    sign = f"{glyphs.sign('interrupted' if 'interrupted' in status else status)} {status}"
+    word = status.partition(",")[0]
+    sign = f"{glyphs.outcome(word)} {status}"
     texts = [visible(text) for text in (*parts, sign, *rest) if text]
-    line: Line = [(texts[0], "bold"), (dot, "dim"), (texts[1], style_of(status.split(",")[0]))]
+    line: Line = [(texts[0], "bold"), (dot, "dim"), (texts[1], outcome_style(word))]
     for text in texts[2:]:
         line += [(dot, "dim"), (text, "")]
     return line if width is None else _fitted(line, width)
@@ -69,9 +71,22 @@ def tree(fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only:
     rows = list(_rows(fold.branches(only), glyphs, "", boxes=width is not None))
     columns = _columns(rows, width)
     lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.last)]
+    if not only and (error := run_error(fold)):
+        text = f"   {error}"
+        lines.append([(text if width is None else cut(text, width), "red")])
     for row in rows:
         lines += _row_lines(row, columns, width)
     return lines
+
+
+def run_error(fold: RunFold) -> str:
+    """Why the run ended, where that is not what one of its steps shows."""
+    root = fold.root
+    if root is None or root.error is None:
+        return ""
+    code, message = root.error.get("code"), root.error.get("message")
+    shown = any(step.error and step.error.get("code") == code for step in root.steps.values())
+    return "" if shown else visible(f"{code}: {message}")
 
 
 def footer(fold: RunFold, glyphs: Glyphs) -> Line:
@@ -121,8 +136,10 @@ def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
     """What went through a step: `vars.html → vars.text`, or why nothing did."""
     if step.status == "skipped":
         return skipped_because(run, step)
-    if step.status in ("pending", "running"):
-        return step.status if step.status == "running" else ""
+    if step.status == "pending":
+        return ""
+    if step.status in ("running", WAITS, CUT_OFF, IN_DOUBT):
+        return step.detail or step.status
     target = ", ".join(step.writes) or ("?" if step.status in ("failed", "vetoed") else "")
     parts = [", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
     if step.fallback:
@@ -187,12 +204,13 @@ def _root_line(
 ) -> Line:
     ms = run.ms if run.ms is not None else milliseconds_between(run.started_at, last)
     done = f"{run.count('done')} of {len(run.own)} done"
-    sign = glyphs.sign("interrupted" if "interrupted" in status else status)
+    word = status.partition(",")[0]
+    sign = glyphs.outcome(word)
     skill = visible(run.skill or "run")
     room = max(1, columns.total - cells(sign) - 1)
     text = duration(ms)
     name = padded(skill, max(cells(skill) + 2, room - len(text)))
-    line: Line = [(f"{sign} ", style_of(status.split(",")[0])), (name, "bold"), (text, ""), (f"  {done}", "")]
+    line: Line = [(f"{sign} ", outcome_style(word)), (name, "bold"), (text, ""), (f"  {done}", "")]
     return line if width is None else _fitted(line, width)
 
 

@@ -110,6 +110,26 @@ def test_following_tells_events_on_stderr_and_ends_with_the_view(demo: Any) -> N
     assert "usage.flag" in demo.run("trace", "demo.greet", "--follow", "-p", "text=x").assert_exit(2).err
 
 
+@pytest.mark.parametrize("damage", ["random", "headless", "empty", "broken"])
+def test_a_damaged_log_is_never_shown_as_if_it_were_whole(demo: Any, damage: str) -> None:
+    demo.run(*GREET).assert_ok()
+    copy = demo.root / "mailed"
+    shutil.copytree(demo.episode, copy)
+    log = copy / "events.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    first = b"\xf3\x9d\x00\xff\n" * 40
+    log.write_bytes({
+        "random": first, "headless": b"".join(lines[1:]), "empty": b"",
+        "broken": b"".join([*lines[:3], b"garbage\n", *lines[3:]]),
+    }[damage])  # fmt: skip
+    code = 0 if damage in ("headless", "broken") else 3
+    result = demo.run("trace", "./mailed").assert_exit(code)
+    assert ("warning" if code == 0 else "error") + "[episode.unreadable]" in result.err
+    assert f"next: cogcli verify {copy}\n" in result.err
+    assert bool(result.out) is (code == 0)
+    assert "run.started" in demo.run("replay", "./mailed").err if damage == "headless" else True
+
+
 def test_views_are_rows_for_programs(demo: Any) -> None:
     demo.run(*REVIEW).assert_exit(1)
     rows = [

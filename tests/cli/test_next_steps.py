@@ -24,7 +24,15 @@ LOOK = {
     ("run", "demo.greet", "--input", "{text"): "cogcli help inputs",
     ("run", "demo.greet", "--input-file", "skills"): "cogcli help inputs",
     ("run", "demo.greet"): "cogcli explain input.missing",
-    ("run", "demo.greet", "-p", "text=x", "--runs-dir", "/dev/null/x"): "cogcli doctor",
+    (
+        "run",
+        "demo.greet",
+        "-p",
+        "text=x",
+        "--runs-dir",
+        "/dev/null/x",
+    ): "cogcli doctor --runs-dir /dev/null/x",
+    ("trace", "@last", "--runs-dir", "none at all"): "cogcli ls --runs-dir 'none at all'",
     ("run", "demo.greet", "--seed", "x"): "cogcli run --help",
     ("rnu",): "cogcli --help",
 }

@@ -113,8 +113,17 @@ def test_resume_keeps_ids_and_the_start(stopped: Any) -> None:
 
 def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
     _kill_in(stopped, "second")
+    shown = stopped.run("trace").assert_ok()
+    ways = [
+        f"cogcli resume {stopped.episode.name[:15]} --in-doubt {way}" for way in ("rerun", "skip", "fail")
+    ]
+    assert "! b demo.text.second in doubt" in " ".join(shown.out.split())
+    assert "in doubt  b: demo.text.second may have happened" in shown.out
+    assert shown.err.split("next: ")[1].split("\n      ") == [*ways[:2], f"{ways[2]}\n"]
     result = stopped.run("resume", "@last", "--json", "-q").assert_exit(5).json
     assert result["error"]["code"] == "effect.in-doubt"
+    told = stopped.run("trace", "--json").json["trace"]
+    assert (told["status"], told["steps"][1]["status"], told["next"]) == ("pending", "in doubt", ways)
     assert _ledger(stopped) == ["first\n", "second\n"]
 
 
@@ -282,6 +291,11 @@ def test_a_run_waits_for_approval_and_goes_on_in_another_process(stopped: Any) -
     stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
     assert _ledger(stopped) == ["first\n"]
     stopped.run("resume", "@last", "-q").assert_exit(5)
+    shown = stopped.run("trace").assert_ok()
+    assert "? b demo.text.second needs your approval" in " ".join(shown.out.split())
+    assert "waits  b: `demo.text.second` needs confirmation by a person, until 2" in shown.out
+    for way in ("--approve", "--reject"):
+        assert f"cogcli resume {stopped.episode.name[:15]} {way} demo.text.second\n" in shown.err
     stopped.run(
         "resume", "@last", "--approve", "demo.text.second", "--by", "ana", "--reason", "looked at it", "-q"
     ).assert_ok()

@@ -32,5 +32,7 @@ def execute(context: Context) -> int:
 
 
 def _side(context: Context, word: str) -> Side:
+    from cogcli.app.logs import each_event
+
     directory = inspect.find(context.settings, word)
-    return side_of(directory.name, inspect.status_of(directory), inspect.each_event(directory))
+    return side_of(directory.name, inspect.status_of(directory), each_event(directory, context.warn))

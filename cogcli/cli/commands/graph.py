@@ -31,9 +31,13 @@ def _graph(context: Context, word: str) -> drawing.Graph:
         from cogcli.app.skills import graph_of
 
         return graph_of(context.settings, word)
-    from cogcli.app.inspect import each_event, find
+    from cogcli.app.inspect import find, status_of
+    from cogcli.app.logs import each_event
     from cogcli.report.runs import fold
+    from cogcli.report.unfinished import settled
 
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name
-    return drawing.graph_of(fold(each_event(directory)))
+    folded = fold(each_event(directory, context.warn))
+    settled(folded, status_of(directory))
+    return drawing.graph_of(folded)

@@ -42,10 +42,11 @@ def execute(context: Context) -> int:
 
 
 def _moment(context: Context, directory: Path, seq: int) -> int:
+    from cogcli.app.logs import events_of
     from cogcli.episode.document import to_bytes
     from cogcli.episode.project import project
 
-    events = inspect.events_of(directory)
+    events = events_of(directory)
     if not 0 <= seq < len(events):
         raise UsageError("usage.value", f"`--at {seq}`: no such event", expected=f"0 to {len(events) - 1}")
     document = project(events[: seq + 1])

@@ -32,7 +32,9 @@ def execute(context: Context) -> int:
 
     settings, given = context.settings, context.arguments
     directory = inspect.find(settings, given.words[0])
-    request, loaded, reuse = reusing(settings, directory, given.text("--from"), _overrides(context))
+    request, loaded, reuse = reusing(
+        settings, directory, given.text("--from"), _overrides(context), context.warn
+    )
     _tell_why(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
     control, heard = app.Control(), Heard(display)

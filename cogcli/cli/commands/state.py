@@ -23,7 +23,11 @@ def execute(context: Context) -> int:
     context.own["episode_id"] = directory.name
     if given.on("--check"):
         return _check(context, directory)
-    data = inspect.projected(directory) if given.on("--project") else inspect.document(directory).data
+    data = (
+        inspect.projected(directory, context.warn)
+        if given.on("--project")
+        else inspect.document(directory, context.warn).data
+    )
     if given.given("--path"):
         return _value(context, inspect.parsed(data, directory))
     document = inspect.parsed(data, directory)
@@ -85,8 +89,10 @@ def _absent(error: Any) -> PathAbsent:
 
 
 def _check(context: Context, directory: Path) -> int:
-    stored, projected = inspect.stored(directory), inspect.projected(directory)
-    count = len(inspect.events_of(directory))
+    from cogcli.app.logs import events_of
+
+    stored, projected = inspect.stored(directory), inspect.projected(directory, context.warn)
+    count = len(events_of(directory))
     if stored == projected:
         context.own["findings"] = []
         return _answered(context, f"state.json is what its {count} events project, byte for byte", OK)

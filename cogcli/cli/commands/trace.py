@@ -82,21 +82,27 @@ def _episode(context: Context, name: str | None) -> tuple[Path, str]:
 
 
 def _inspect(context: Context, directory: Path, note: str) -> int:
-    from cogcli.app import inspect
+    from cogcli.app.logs import events_of
     from cogcli.cli import trace_views
+    from cogcli.episode.overview import overview
     from cogcli.report.runs import fold
+    from cogcli.report.unfinished import settled
 
     view = trace_views.view_of(context)
     if context.arguments.on("--follow"):
         events = _followed(context, directory, view)
         told = view == "events" and not context.json
     else:
-        events, told = inspect.events_of(directory), False
-    folded = fold(events)
+        events, told = events_of(directory, context.warn), False
+    folded, row = fold(events), overview(directory)
     only = _known_step(folded, context.arguments.text("--step"))
+    standing = settled(folded, row.status)
     if only and view == "events":
         events = [event for event in events if trace_views.inside(event.step_id or "", only)]
-    shown = trace_views.Shown(folded, _status(directory), only, note, tuple(events), directory)
+    shown = trace_views.Shown(
+        folded, row.status, only, note, tuple(events), directory, standing,
+        unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),
+    )  # fmt: skip
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
     if context.json:
         context.own["trace"] = trace_views.as_object(context, view, shown)
@@ -105,17 +111,16 @@ def _inspect(context: Context, directory: Path, note: str) -> int:
     return OK
 
 
-def _status(directory: Path) -> str:
-    from cogcli.app.inspect import status_of
-
-    status = status_of(directory)
-    return "interrupted, not finalised" if status == "interrupted" else status
+def _is_unsealed(status: str, *, sealed: bool, chained: bool) -> bool:
+    """Whether a crash between two sealing steps left the episode open; another tool's is never sealed."""
+    return chained and not sealed and status not in ("running", "pending", "interrupted")
 
 
 def _followed(context: Context, directory: Path, view: str) -> list[Event]:
     """All events, once the run has ended. They are told as they come, on stdout where they are the answer."""
     from time import sleep
 
+    from cogcli.app.logs import read_through
     from cogcli.cli.progress import display_for
     from cogcli.cli.trace_views import LISTED, Told
     from cogcli.episode.following import GrowingLog
@@ -131,7 +136,7 @@ def _followed(context: Context, directory: Path, view: str) -> list[Event]:
     tell = Told(context) if on_stdout else display
     events = []
     try:
-        for _, event in GrowingLog(directory, lambda: sleep(_POLL)):
+        for event in read_through(GrowingLog(directory, lambda: sleep(_POLL)), directory, context.warn):
             tell(event)
             events.append(event)
     finally:

@@ -56,12 +56,18 @@ def test_a_log_torn_at_any_byte_reads_as_its_whole_lines(tmp_path: Path) -> None
         assert log.torn == len(data[:cut]) - (data[:cut].rfind(b"\n") + 1)
 
 
-@pytest.mark.parametrize(
-    "tail", [b"\0" * 4096, b'{"id":"3"', b"\0\0\n", b"not json\n", b"[1]\n", b'{"a":1,"a":2}\n']
-)
+@pytest.mark.parametrize("tail", [b"\0" * 4096, b'{"id":"3"', b"\0\0\n", b"not json\n", b"[1]", b'{"a":1\n'])
 def test_a_last_line_that_is_no_event_is_torn(tail: bytes) -> None:
     found, log = count(FOREIGN + tail)
     assert (found, log.torn, log.stopped) == (2, len(tail), None)
+
+
+@pytest.mark.parametrize("bad", [b"[1]\n", b"7\n", b"null\n", b'{"a":1,"a":2}\n'])
+def test_a_last_line_that_is_json_but_no_event_was_never_torn(bad: bytes) -> None:
+    found, log = count(FOREIGN + bad)
+    assert (found, log.torn) == (2, 0)
+    assert log.stopped is not None
+    assert (log.stopped.code, log.stopped.line) == ("line.broken", 3)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_the_log_tells_what_was_cut_and_where(killed: Path) -> None:
 
 @pytest.mark.parametrize(
     "tail",
-    [b"\0" * 4096, b"\0" * 700_000, b"\0\n", b"garbage\n", b"[]\n", b"garbage\n{", b"\n", b"{}", b'{"a":1}\n\0'[:-2]],
+    [b"\0" * 4096, b"\0" * 700_000, b"\0\n", b"garbage\n", b"[]", b"garbage\n{", b"\n", b"{}", b'{"a":1}\n\0'[:-2]],
 )  # fmt: skip
 def test_a_tail_that_is_no_line_is_cut_and_kept(killed: Path, tail: bytes) -> None:
     before = log_of(killed)
@@ -200,6 +200,22 @@ def test_a_bad_line_in_the_middle_is_refused_and_named(killed: Path) -> None:
     error = refused(killed)
     assert (error.code, error.exit_code) == ("episode.unreadable", 3)
     assert "events.jsonl:2" in error.message
+
+
+def test_a_last_line_that_is_json_but_no_event_is_refused_and_nothing_is_cut(killed: Path) -> None:
+    append(killed, b"[]\n")
+    before = log_of(killed)
+    error = refused(killed)
+    assert (Path(error.file).name, error.line) == ("events.jsonl", before.count(b"\n"))
+    assert error.next == (f"cogcli verify {killed}",)
+    assert log_of(killed) == before
+
+
+def test_a_log_whose_first_line_is_gone_says_so(killed: Path) -> None:
+    (killed / "events.jsonl").write_bytes(log_of(killed).partition(b"\n")[2])
+    error = refused(killed)
+    assert "first lines are missing" in error.message
+    assert (error.expected, error.found) == ("run.started", "plan.created, seq 1")
 
 
 def test_every_altered_byte_before_the_last_line_is_refused(killed: Path) -> None:

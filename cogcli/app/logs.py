@@ -1,0 +1,88 @@
+"""The events of an episode for whoever looks at one: read strictly, and what is wrong with them is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cogcli.core.errors import CogcliError
+    from cogcli.episode.reading import EventLog
+    from cogcli.episode.recording import Recording
+    from cogcli.events.envelope import Event
+
+    Warn = Callable[[CogcliError], None]
+
+
+def events_of(directory: Path, warn: Warn | None = None) -> list[Event]:
+    """The readable events of an episode, at least one. Raises EnvironmentRefusal `episode.unreadable`."""
+    return list(each_event(directory, warn))
+
+
+def each_event(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
+    """The same one at a time, for logs of any length; `warn` hears of what keeps the log from being whole."""
+    from cogcli.episode.reading import EventLog
+
+    return read_through(EventLog(directory), directory, warn)
+
+
+def read_through(
+    log: EventLog, directory: Path, warn: Warn | None = None, *, begun: bool = False
+) -> Iterator[Event]:
+    """The events of a log that is judged strictly: one that holds none is refused, one that breaks off is told.
+
+    So is one that does not begin with the start of a run; where it has to be `begun`, it is refused.
+    """
+    from cogcli.episode.layout import EVENTS
+    from cogcli.episode.reading import unreadable, without_beginning
+
+    first: Event | None = None
+    for _, event in log:
+        if first is None:
+            first = event
+            if not event.phase:
+                raise unreadable(directory, "no event of a run: it has no phase", file=EVENTS, line=1)
+            if event.phase != "start":
+                headless = without_beginning(directory, event)
+                if begun:
+                    raise headless
+                if warn:
+                    warn(headless)
+        yield event
+    if log.stopped is not None:
+        broken = unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)
+        if first is None:
+            raise broken
+        if warn:
+            broken.message += "; only what stands before it is read"
+            warn(broken)
+    elif first is None:
+        raise without_beginning(directory, None)
+
+
+def recorded_of(directory: Path, warn: Warn | None = None) -> tuple[list[Event], Recording]:
+    """A log of ours, and as the source of answers. Raises EnvironmentRefusal `episode.unreadable` for any other."""
+    from shlex import quote
+
+    from cogcli.episode.layout import EVENTS
+    from cogcli.episode.reading import EventLog, unreadable
+    from cogcli.episode.recording import Recording
+    from cogcli.events.payloads import problem_of
+
+    events = list(read_through(EventLog(directory), directory, warn, begun=True))
+    if events[0].seq is None:
+        error = unreadable(
+            directory, "another tool's log, which does not say all that was asked", file=EVENTS, line=1
+        )
+        error.next = (f"cogcli trace {quote(str(directory))}",)
+        raise error
+    if problem := problem_of("run.started", events[0].payload):
+        why = f"does not say what was asked as a log of ours does: {problem}"
+        raise unreadable(directory, why, file=EVENTS, line=1)
+    try:
+        return events, Recording(events)
+    except (KeyError, TypeError, AttributeError) as error:
+        why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
+        raise unreadable(directory, why, file=EVENTS) from error
