@@ -58,6 +58,7 @@ KEYS: dict[str, Key] = {
     "step_timeout": Key("number", 60.0),
     "conformance": Key("choice", None, choices=("experimental", "standard", "strict")),
     "durability": Key("choice", "process", choices=("process", "power", "none")),
+    "use_env_proxy": Key("boolean", False),
     "progress": Key("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
 }
 
@@ -117,6 +118,13 @@ class ConfigFile:
                 line,
                 1,
                 hint=f"use --trust-level {value}",
+            )
+        elif project and name == "use_env_proxy" and value:
+            self._problem(
+                "`use_env_proxy`: a project cannot send calls through a proxy",
+                line,
+                1,
+                hint="set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration",
             )
         else:
             if key.kind == "paths":

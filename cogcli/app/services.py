@@ -135,7 +135,13 @@ def _surroundings(settings: Settings) -> Surroundings:
 
     # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
     secrets = Secrets(settings.environ, lambda secret: None)
-    return Surroundings(secrets, settings.clock, state_home(settings.environ), settings.environ)
+    return Surroundings(
+        secrets,
+        settings.clock,
+        state_home(settings.environ),
+        settings.environ,
+        use_env_proxy=settings.value("use_env_proxy"),
+    )
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[Difference, ...]:

@@ -46,6 +46,7 @@ def live_runner(
         state_dir=state_home(settings.environ),
         environ=settings.environ,
         max_workers=max_workers,
+        use_env_proxy=settings.value("use_env_proxy"),
     )
     return LiveRunner(
         catalog,

@@ -197,6 +197,12 @@ def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
     return proxy if "://" in proxy or not proxy else f"http://{proxy}"
 
 
+def proxy_shown(proxy: str) -> str:
+    """A proxy as records tell it: without the user info that it may hold."""
+    scheme, _, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if proxy else ""
+
+
 def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
     """Verification against the bundled authorities, or those an environment names that is to be trusted.
 

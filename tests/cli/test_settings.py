@@ -29,6 +29,7 @@ def test_flag_beats_environment_beats_project_beats_user(demo: Any) -> None:
         ("max_workers = 0\n", 1, "a whole number from 1 to 256"),
         ("max_workers = true\n", 1, "expected"),
         ("trust_level = 'elevated'\n", 1, "cannot raise trust"),
+        ("use_env_proxy = true\n", 1, "cannot send calls through a proxy"),
         ("durability = 'proces'\n", 1, "one of process"),
         ("max_workers = \n", 1, "not TOML"),
         ("[run]\nx = 1\n", 1, "unknown key `run`"),

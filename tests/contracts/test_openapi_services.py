@@ -11,6 +11,7 @@ import pytest
 from fakes.surroundings import surroundings
 from support.asgi import serving_app
 from support.invoking import calling
+from support.raw_server import serving
 from support.remote_project import SECRET, attempts, hits, remote
 
 from cogcli.core.errors import RuntimeErrorBase
@@ -83,6 +84,21 @@ def test_the_service_gives_the_document_it_goes_by(notes: Any) -> None:
     url, document = notes
     service = Service("notes", "openapi", network="private", trusted=True, settings={"base_url": f"{url}/v1"})
     assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
+
+
+def test_calls_go_through_the_environments_proxy_where_that_is_asked_for(project: Any) -> None:
+    with serving(lambda c: c.reply(b'{"text": "by proxy"}')) as proxy:
+        command = remote(
+            project, "openapi", "http://nobody.example/api", "ask", network="public",
+            outputs="{text: {type: string, required: true}}",
+        )  # fmt: skip
+        env = {"http_proxy": f"http://me:{SECRET}@127.0.0.1:{proxy.port}", "COGCLI_USE_ENV_PROXY": "1"}
+        done = project.run(*command, env=env).assert_ok()
+        assert done.json["outputs"] == {"text": "by proxy"}
+        assert proxy.requests[0].line == "POST http://nobody.example/api/ask HTTP/1.1"
+        (attempt,) = attempts(project)
+        assert attempt["proxy"] == proxy.url
+        assert hits(project) == []
 
 
 CONNEXION = """

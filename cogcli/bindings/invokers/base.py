@@ -73,6 +73,8 @@ class CallMeta(NamedTuple):
     finish_reason: str | None = None
     request: Mapping[str, Any] | None = None
     reply: Mapping[str, Any] | None = None
+    proxy: str = ""
+    """The proxy of the environment that it went through, where those are asked for; without user info."""
     batch: Mapping[str, int] | None = None
     """Where the call went out in one array with others: how many those were, and bytes of both arrays."""
     notices: list[str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from cogcli.bindings.invokers.base import DEFAULT_BYTES, CallMeta
 from cogcli.bindings.invokers.http_body import media_type
@@ -39,7 +40,8 @@ class Wire:
         from cogcli.core.http import Http
 
         self._clock = surroundings.clock
-        self._http = Http(proxies=surroundings.environ if surroundings.use_env_proxy else None)
+        self._proxies = surroundings.environ if surroundings.use_env_proxy else {}
+        self._http = Http(proxies=self._proxies)
 
     def exchange(
         self, request: InvocationRequest, context: CallContext, sent: Sent
@@ -55,6 +57,7 @@ class Wire:
             request_bytes=len(sent.body),
             started_at=self._clock.now(),
             request=sent.as_record(),
+            proxy=self._proxy(sent.url),
         )
         began = self._clock.monotonic()
         asked = HttpRequest(
@@ -80,6 +83,15 @@ class Wire:
     def close(self) -> None:
         """Leave no socket."""
         self._http.close()
+
+    def _proxy(self, url: str) -> str:
+        """The proxy that a URL is reached through, empty for none."""
+        from cogcli.core.http import proxy_for, proxy_shown
+
+        parts = urlsplit(url)
+        return (
+            proxy_shown(proxy_for(self._proxies, parts.scheme, parts.hostname or "")) if self._proxies else ""
+        )
 
     def _since(self, began: float) -> int:
         return round((self._clock.monotonic() - began) * 1000)

@@ -110,7 +110,11 @@ class Mcp:
         exchange = link.transport.wire.begin()
         exchange.headers = own
         about = CallMeta(
-            method="tools/call", url=link.transport.url, started_at=started, request=_told(request)
+            method="tools/call",
+            url=link.transport.url,
+            started_at=started,
+            request=_told(request),
+            proxy=link.transport.proxy,
         )
         try:
             tool = _tool(link, request)
@@ -355,7 +359,7 @@ def _measured(
 def _response(
     request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any], meta: CallMeta
 ) -> InvocationResponse:
-    from cogcli.bindings.invokers.mcp_body import body_of, usage_of
+    from cogcli.bindings.invokers.mcp_body import body_of, told_of
 
     try:
         result = admitted(result)
@@ -367,7 +371,7 @@ def _response(
         )
     except RuntimeErrorBase as error:
         _fail(error, meta, kept=error.code != "response.size")
-    return InvocationResponse(body, meta._replace(usage=usage_of(result, body)))
+    return InvocationResponse(body, told_of(result, body).beside(meta))
 
 
 def _fail(error: RuntimeErrorBase, meta: CallMeta, *, kept: bool) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.bindings.invokers.mcp_faults import shortened
-from cogcli.bindings.usage import counted, told_by
+from cogcli.bindings.usage import Told, told_by
 from cogcli.core.errors import RejectedError
 from cogcli.core.strict_json import JsonRefused, loads
 
@@ -33,11 +33,10 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
     return {"text": text, "content": content} if single is None else single
 
 
-def usage_of(result: dict[str, Any], body: Any) -> dict[str, int] | None:
-    """Whole token counts from `_meta.usage`, else from `usage` at the top of the body."""
+def told_of(result: dict[str, Any], body: Any) -> Told:
+    """What a tool's result tells about the model behind it: `_meta.usage`, else `usage` at the top of the body."""
     meta = result.get("_meta")
-    own = counted(meta.get("usage")) if isinstance(meta, dict) else None
-    return own or told_by(body).usage
+    return told_by(body, meta.get("usage") if isinstance(meta, dict) else None)
 
 
 def _is_text(block: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from cogcli.bindings.invokers.mcp_wire import MAX_FRAME, Fault, GuardedRead, Wire
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
-from cogcli.core.http import async_client, cap_body
+from cogcli.core.http import async_client, cap_body, proxy_shown
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -47,6 +47,7 @@ class StreamableHttp:
 
     def __init__(self, address: Address, wire: Wire) -> None:
         self.url = address.url
+        self.proxy = proxy_shown(address.proxy)
         self.wire = wire
         self.gentle = False
         """Whether the server is told that the session is over: only once there was one."""

@@ -11,10 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cogcli.bindings.invokers.environment import passed_on
 from cogcli.core.errors import TransportError
-
-PASSED_ON: Final = tuple("HOME LANG LC_ALL LOGNAME PATH SHELL TERM TMPDIR TZ USER".split())
-"""All that a server sees of our environment; everything else its service file has to name."""
 
 _LAUNCHER: Final = str(Path(__file__).with_name("mcp_launcher.py"))
 
@@ -47,7 +45,7 @@ class Program(NamedTuple):
 
 def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """The environment of a server: the few names passed on, and those of its service file."""
-    return {**{name: environ[name] for name in PASSED_ON if environ.get(name)}, **own}
+    return {**passed_on(environ), **own}
 
 
 class Relative(NamedTuple):

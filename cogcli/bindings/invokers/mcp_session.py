@@ -34,6 +34,7 @@ class Transport(Protocol):
     """What carries frames to one server and back."""
 
     url: str
+    proxy: str
     wire: Wire
     gentle: bool
     refusal: int | None

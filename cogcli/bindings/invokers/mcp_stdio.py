@@ -95,6 +95,7 @@ class Stdio:
     """One started program as a transport of the SDK: an asynchronous context manager giving two streams."""
 
     url = ""
+    proxy = ""
 
     def __init__(self, program: Program, wire: Wire) -> None:
         self.wire = wire

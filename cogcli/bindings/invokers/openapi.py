@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.bindings import headers
 from cogcli.bindings.invokers import http_body
-from cogcli.bindings.invokers.base import CallMeta, InvocationResponse
+from cogcli.bindings.invokers.base import InvocationResponse
 from cogcli.bindings.invokers.http_failures import failure
 from cogcli.bindings.invokers.http_parts import Parts, declared_parts, plain_parts
 from cogcli.bindings.invokers.http_url import url_of
@@ -52,7 +52,7 @@ class OpenApi:
         except RuntimeErrorBase as error:
             error.record = meta.as_record()
             raise
-        return InvocationResponse(body, _with_usage(meta, body))
+        return InvocationResponse(body, told_by(body).beside(meta))
 
     def close(self, grace: float) -> None:
         self._wire.close()
@@ -124,11 +124,6 @@ def _glimpse(reply: HttpReply, cap: int) -> tuple[Any, bool]:
         return http_body.parsed(reply.body, cap), True
     except JsonRefused:
         return None, False
-
-
-def _with_usage(meta: CallMeta, body: Any) -> CallMeta:
-    told = told_by(body)
-    return meta._replace(usage=told.usage, model=told.model, finish_reason=told.finish_reason)
 
 
 def _path(url: str) -> str:

@@ -156,9 +156,7 @@ class OpenRpc:
 
 
 def _response(body: Any, meta: CallMeta) -> InvocationResponse:
-    told = told_by(body)
-    meta = meta._replace(usage=told.usage, model=told.model, finish_reason=told.finish_reason)
-    return InvocationResponse(body, meta)
+    return InvocationResponse(body, told_by(body).beside(meta))
 
 
 def _told(outcome: rpc_batch.Outcome) -> InvocationResponse:

@@ -21,6 +21,7 @@ import orjson
 
 from cogcli.bindings.invokers import worker as program
 from cogcli.bindings.invokers.base import CallContext
+from cogcli.bindings.invokers.environment import passed_on
 from cogcli.bindings.invokers.frames import framed
 from cogcli.bindings.invokers.modules import Code
 from cogcli.bindings.invokers.process_channel import Channel
@@ -35,8 +36,6 @@ from cogcli.core.errors import (
 )
 from cogcli.core.strict_json import JsonRefused, loads
 
-ENVIRONMENT: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-"""What a worker sees of our environment (protocols.md 6)."""
 _TOLD: Final[dict[str, type[RuntimeErrorBase]]] = {
     "service.module": ServiceResolutionError,
     "env.extra": ServiceResolutionError,
@@ -203,7 +202,7 @@ def _started(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> 
         stdout=out,
         stderr=out,
         pass_fds=(channel, leash),
-        env={name: environ[name] for name in ENVIRONMENT if name in environ},
+        env=passed_on(environ),
         start_new_session=True,
     )
 

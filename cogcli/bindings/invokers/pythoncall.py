@@ -27,7 +27,7 @@ from cogcli.bindings.invokers.base import (
 from cogcli.bindings.invokers.capture import captured
 from cogcli.bindings.invokers.functions import Operation
 from cogcli.bindings.invokers.modules import Code
-from cogcli.bindings.usage import counted
+from cogcli.bindings.usage import told_by
 from cogcli.core.errors import RequestMappingError, ResponseMappingError
 from cogcli.specs.eligibility import isolation_of
 
@@ -53,8 +53,7 @@ class PythonCall:
             body = self._in_a_worker(code, request, context)
         else:
             body = self._here(code, request, context)
-        usage = counted(body.get("usage"))
-        return InvocationResponse(body, CallMeta(usage=usage) if usage else _NOTHING)
+        return InvocationResponse(body, told_by(body).beside(_NOTHING) if "usage" in body else _NOTHING)
 
     def close(self, grace: float) -> None:
         self._operations.clear()

@@ -295,16 +295,26 @@ def test_a_failure_is_recorded_as_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "counted"),
+    ("usage", "counted", "odd"),
     [
-        ({"input_tokens": 3, "output_tokens": 4}, {"input_tokens": 3, "output_tokens": 4}),
-        ({"prompt_tokens": 3, "completion_tokens": -1, "total_tokens": None}, {"prompt_tokens": 3}),
-        ({"input_tokens": True, "output_tokens": 1.5, "x_tokens": "4"}, None),
-        ("lots", None),
+        ({"input_tokens": 3, "output_tokens": 4}, {"input_tokens": 3, "output_tokens": 4}, []),
+        (
+            {"prompt_tokens": 3, "completion_tokens": -1, "total_tokens": None},
+            {"prompt_tokens": 3},
+            ["completion_tokens"],
+        ),
+        (
+            {"input_tokens": True, "output_tokens": 1.5, "x_tokens": "4"},
+            None,
+            ["input_tokens", "output_tokens", "x_tokens"],
+        ),
+        ("lots", None, []),
     ],
 )
-def test_usage_is_counted_where_it_can_be(usage: Any, counted: Any) -> None:
+def test_usage_is_counted_where_it_can_be_and_told_where_not(usage: Any, counted: Any, odd: Any) -> None:
     body = json.dumps({"usage": usage, "model": "m-1", "choices": [{"finish_reason": "stop"}]}).encode()
     with serving(replying(body)) as server, calling("openapi", server.url) as call:
         meta = call("a").meta
     assert (meta.usage, meta.model, meta.finish_reason) == (counted, "m-1", "stop")
+    refused = [notice.split("`")[1] for notice in meta.notices or ()]
+    assert refused == odd

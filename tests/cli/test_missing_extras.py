@@ -1,0 +1,63 @@
+"""Without an extra the command says which one to install, and everything else works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.remote_project import remote
+
+BLOCKER = """
+import importlib.machinery, os, sys
+
+
+class Without(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] in os.environ["COGCLI_TEST_WITHOUT"].split():
+            return None
+        return super().find_spec(name, path, target)
+
+
+sys.meta_path[:] = [Without if each is importlib.machinery.PathFinder else each for each in sys.meta_path]
+"""
+
+
+@pytest.fixture
+def without(project: Any) -> Any:
+    """Runs a command in an interpreter that does not find these libraries."""
+    project.write("blocker/sitecustomize.py", BLOCKER)
+
+    def run(libraries: str, *command: str, **env: str) -> Any:
+        environ = {"PYTHONPATH": str(project.root / "blocker"), "COGCLI_TEST_WITHOUT": libraries, **env}
+        return project.run(*command, env=environ)
+
+    return run
+
+
+def test_each_extra_is_named_where_it_is_needed(project: Any, without: Any) -> None:
+    command = remote(project, "openapi", "http://127.0.0.1:9", "x", service="auth_ref: keyring:svc/me\n")
+    told = without("keyring", *command).assert_exit(3).json["error"]
+    assert (told["code"], told["hint"]) == ("env.extra", "pip install 'cogcli[keyring]'")
+
+    project.write("services/local/remote.yaml", "id: remote\nkind: mcp\ncommand: cat\n")
+    project.write(
+        "bindings/local/remote.thing.ask/ask.yaml",
+        "id: remote_ask\ncapability: remote.thing.ask\nservice: remote\nprotocol: mcp\noperation: x\n"
+        "request: {text: input.text}\nresponse: {text: response.text}\n",
+    )
+    told = without("mcp", *command).assert_exit(3).json["error"]
+    assert (told["code"], told["hint"]) == ("env.extra", "pip install 'cogcli[mcp]'")
+    told = without("mcp", "serve", "mcp").assert_exit(3)
+    assert "pip install 'cogcli[mcp]'" in told.err
+
+
+def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:
+    demo.write("blocker/sitecustomize.py", BLOCKER)
+    env = {
+        "PYTHONPATH": str(demo.root / "blocker"),
+        "COGCLI_TEST_WITHOUT": "mcp mcp_types keyring cryptography langdetect snowballstemmer bs4 pypdf"
+        " httpx2 starlette uvicorn",
+    }
+    demo.run("run", "demo.greet", "-p", "text=hi", env=env).assert_ok()
+    demo.run("validate", env=env).assert_ok()
