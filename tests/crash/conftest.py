@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 from crash_flows import FLOWS
 from crash_points import Outcome, Range
-from crash_zygote import ZYGOTES
+from crash_zygote import INSTALLED
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 
@@ -22,7 +22,7 @@ Tell = Callable[[str, str, int, int], None]
 def shooting_range(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
     """One for all crash tests: its home is warm, its undisturbed runs are known."""
     yield Range(tmp_path_factory.mktemp("crash"))
-    ZYGOTES.close()
+    INSTALLED.close()
 
 
 @pytest.fixture

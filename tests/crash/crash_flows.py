@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crash_zygote import LAUNCHER, ZYGOTES
+from crash_zygote import INSTALLED, Zygotes
 
 HERE = Path(__file__).resolve().parent
 REGISTRY = HERE / "registry"
@@ -42,6 +42,18 @@ FLOWS = (
     Flow("blobs", 0),
     Flow("approval", 5, ("--approve", "crash.approved")),
 )
+"""The six of the durability promise."""
+MORE = (
+    Flow("order", 0),
+    Flow("waiting", 5, ("--approve", "crash.approved")),
+    Flow("waiting-one", 5, ("--approve", "crash.approved"), "waiting", ("--max-workers", "1")),
+    Flow("race", 0),
+    Flow("items", 1),
+    Flow("repeats", 1),
+    Flow("failing", 1),
+    Flow("stopped", 143, flags=("--max-workers", "1")),
+)
+"""Where steps run side by side, repeat or are cut off."""
 
 
 class Done(NamedTuple):
@@ -57,8 +69,9 @@ class Done(NamedTuple):
 class Sandbox:
     """A project, a runs directory, a ledger and a home that nothing else uses."""
 
-    def __init__(self, root: Path, *, package: Path | None = None) -> None:
+    def __init__(self, root: Path, zygotes: Zygotes = INSTALLED) -> None:
         self.root = root
+        self.zygotes = zygotes
         self.runs, self.ledger_file, self.project = root / "runs", root / "ledger", root / "project"
         self.project.mkdir(parents=True)
         self.environment = {
@@ -68,7 +81,6 @@ class Sandbox:
             "TZ": "UTC",
             "PYTHONDONTWRITEBYTECODE": "1",
             "CRASH_LEDGER": str(self.ledger_file),
-            **({"CRASH_PACKAGE": str(package)} if package else {}),
         }
 
     def flags(self) -> list[str]:
@@ -83,12 +95,8 @@ class Sandbox:
         name = str(uuid.uuid4())
         out, err, hit = (self.root.parent / f"{name}.{end}" for end in ("out", "err", "hit"))
         more = {"CRASH_AT": str(at), "CRASH_MODE": mode, "CRASH_HIT": str(hit), **environment}
-        if "CRASH_PACKAGE" in self.environment:
-            done = self._run([sys.executable, str(LAUNCHER), *arguments], more)
-        else:
-            code = ZYGOTES.run(list(arguments), self.project, {**self.environment, **more}, out, err)
-            done = Done(code, out.read_text(), err.read_text())
-        done = done._replace(hit=hit.exists())
+        code = self.zygotes.run(list(arguments), self.project, {**self.environment, **more}, out, err)
+        done = Done(code, out.read_text(), err.read_text(), hit.exists())
         for file in (out, err, hit):
             file.unlink(missing_ok=True)
         return done

@@ -2,8 +2,8 @@
 it. Lines, chain, hashes and ledger are read here, without the code under test.
 
 `INVARIANTS` look at an episode as it lies there. Those over the course of a run (nothing acknowledged is missing,
-outputs equal those of an undisturbed run, resuming a finished run changes no byte, replay equals) are in
-`crash_points.COURSE`.
+nothing that has ended happens again, outputs equal those of an undisturbed run, resuming a finished run changes no
+byte, replay equals) are in `crash_points.COURSE`.
 "Budget spent never below the ledger nor above the limit" does not apply yet: runs have no budgets.
 """
 
@@ -288,12 +288,20 @@ def broken(sandbox: Sandbox, *, finished: bool = False) -> list[str]:
     for episode in sandbox.episodes:
         if (episode / "events.jsonl").exists():
             scene = Scene(episode, sandbox.ledger, finished=finished)
-            found += [f"{name}: {what}" for name, check in INVARIANTS.items() for what in check(scene)]
+            found += [f"{name}: {what}" for name, check in INVARIANTS.items() for what in _told(check, scene)]
         elif sandbox.ledger or any(episode.iterdir()):
             found.append(f"no log, but {sorted(path.name for path in episode.iterdir())}, {sandbox.ledger}")
     if not sandbox.episodes and sandbox.ledger:
         found.append("effects without an episode")
     return found
+
+
+def _told(check: Callable[[Scene], Iterator[str]], scene: Scene) -> list[str]:
+    """What a check finds. What is in no shape to be checked is found, too."""
+    try:
+        return list(check(scene))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return [f"{type(error).__name__}: {error}"]
 
 
 def _alive(sandbox: Sandbox) -> Iterator[str]:

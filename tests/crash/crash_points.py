@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crash_flows import Done, Flow, Sandbox, outputs_of, warmed
-from crash_invariants import Scene, broken
+from crash_invariants import CLOSINGS, Scene, broken, key_of
 from crash_launcher import concerns
+from crash_zygote import INSTALLED, Zygotes
 
 ALLOWED = (0, 1, 3, 4, 5, 6)
 """How a command may end whose calls fail: never as a bug, never by a signal."""
@@ -47,13 +49,19 @@ class Outcome(NamedTuple):
 class Range:
     """Where points are tried: a directory, a warm home, and what undisturbed runs gave."""
 
-    def __init__(self, root: Path, *, package: Path | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.package = package
+        self.zygotes = INSTALLED
         self.home = warmed(root / "home")
         self._calls: dict[tuple[str, str, bool, bool], list[str]] = {}
         self._halves: dict[tuple[str, bool], int] = {}
         self._outputs: dict[str, Any] = {}
+
+    def of(self, root: Path, zygotes: Zygotes) -> Range:
+        """The same range for another package: what undisturbed runs give is known from this one."""
+        other = copy.copy(self)
+        other.root, other.zygotes = root, zygotes
+        return other
 
     def outputs(self, flow: Flow) -> Any:
         """What an undisturbed run answers."""
@@ -118,7 +126,7 @@ class Range:
 
     def sandbox(self, name: str) -> Sandbox:
         """A fresh one, with the shared home."""
-        sandbox = Sandbox(self.root / name.replace(" ", "-").replace(":", "-"), package=self.package)
+        sandbox = Sandbox(self.root / name.replace(" ", "-").replace(":", "-"), self.zygotes)
         sandbox.environment["HOME"] = str(self.home)
         return sandbox
 
@@ -153,20 +161,21 @@ class Range:
     def _resumed(self, sandbox: Sandbox, point: Point, done: Done) -> list[str]:
         if not _begun(sandbox):
             return []
-        acknowledged = _committed(sandbox)
+        acknowledged, happened = _committed(sandbox), len(sandbox.ledger)
         last = finished(sandbox, point.flow, done)
         found = [f"gone on with: {text}" for text in broken(sandbox, finished=True)]
         otherwise = _left_out(sandbox) or _failed_itself(point)
-        course = Course(sandbox, acknowledged, last, None if otherwise else self.outputs(point.flow))
-        return found + [f"{name}: {what}" for name, check in COURSE.items() for what in check(course)]
+        outputs = None if otherwise else self.outputs(point.flow)
+        return found + wrong_with(Course(sandbox, acknowledged, happened, last, outputs))
 
 
 class Course(NamedTuple):
-    """A run that was gone on with to its end: what was acknowledged before, how the last command ended, and what an
-    undisturbed run answers, None where this one may answer otherwise."""
+    """A run that was gone on with to its end: what was acknowledged and how much had happened before, how the last
+    command ended, and what an undisturbed run answers, None where this one may answer otherwise."""
 
     sandbox: Sandbox
     acknowledged: bytes
+    happened: int
     last: Done
     outputs: Any
 
@@ -175,6 +184,14 @@ def _nothing_missing(course: Course) -> Iterator[str]:
     log = (course.sandbox.episodes[0] / "events.jsonl").read_bytes()
     if not log.startswith(course.acknowledged):
         yield f"{len(course.acknowledged)} bytes were committed, and are not there any more"
+
+
+def _nothing_again(course: Course) -> Iterator[str]:
+    events = map(json.loads, course.acknowledged.splitlines())
+    closed = {key_of(event) for event in events if event["event_type"] in CLOSINGS}
+    for key in course.sandbox.ledger[course.happened :]:
+        if key in closed:
+            yield f"`{key}` was called again"
 
 
 def _same_outputs(course: Course) -> Iterator[str]:
@@ -199,10 +216,16 @@ def _replay_equals(course: Course) -> Iterator[str]:
 
 COURSE: Final[dict[str, Callable[[Course], Iterator[str]]]] = {
     "nothing acknowledged is missing": _nothing_missing,
+    "nothing that has ended happens again": _nothing_again,
     "outputs equal those of an undisturbed run": _same_outputs,
     "resuming a finished run changes no byte": _sealed_stays,
     "replay equals": _replay_equals,
 }
+
+
+def wrong_with(course: Course) -> list[str]:
+    """What a course shows that must not be."""
+    return [f"{name}: {what}" for name, check in COURSE.items() for what in check(course)]
 
 
 def _committed(sandbox: Sandbox) -> bytes:

@@ -17,11 +17,12 @@ SECONDS = 120
 
 
 class Zygote:
-    """One serving process. It runs one command at a time."""
+    """One serving process. It runs one command at a time, of the installed package or of one in a directory."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: Path | None) -> None:
         words = [sys.executable, str(LAUNCHER), "--serve"]
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        own = {"CRASH_PACKAGE": str(package)} if package else {"PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, **own}
         self._process = subprocess.Popen(
             words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
@@ -58,9 +59,10 @@ def _end(child: int) -> None:
 
 
 class Zygotes:
-    """As many as are asked for at once."""
+    """As many of one package as are asked for at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: Path | None = None) -> None:
+        self._package = package
         self._idle: queue.SimpleQueue[Zygote] = queue.SimpleQueue()
         self._all: list[Zygote] = []
 
@@ -69,7 +71,7 @@ class Zygotes:
         try:
             zygote = self._idle.get_nowait()
         except queue.Empty:
-            zygote = Zygote()
+            zygote = Zygote(self._package)
             self._all.append(zygote)
         code = zygote.run(arguments, cwd, env, out, err)
         self._idle.put(zygote)
@@ -81,4 +83,4 @@ class Zygotes:
             zygote.close()
 
 
-ZYGOTES = Zygotes()
+INSTALLED = Zygotes()

@@ -20,20 +20,10 @@ from typing import Any
 
 import pytest
 from conftest import LONG, Tell  # type: ignore[import-not-found]
-from crash_flows import COGCLI, FLOWS, Flow, Sandbox
-from crash_invariants import CALLS, CLOSINGS, broken, key_of
-from crash_points import COURSE, Course, Range, finished
+from crash_flows import COGCLI, FLOWS, MORE, Flow, Sandbox
+from crash_invariants import CALLS, broken, key_of
+from crash_points import Course, Range, finished, wrong_with
 
-MORE = (
-    Flow("order", 0),
-    Flow("waiting", 5, ("--approve", "crash.approved")),
-    Flow("waiting-one", 5, ("--approve", "crash.approved"), "waiting", ("--max-workers", "1")),
-    Flow("race", 0),
-    Flow("items", 1),
-    Flow("repeats", 1),
-    Flow("failing", 1),
-    Flow("stopped", 143, flags=("--max-workers", "1")),
-)
 DERIVED = ("state.json", "summary.json", "manifest.json")
 
 
@@ -85,12 +75,9 @@ def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[
     happened = [key for key in whole.ledger if key in begun]
     sandbox.environment["CRASH_SOON"] = "1"
     sandbox.ledger_file.write_text("".join(f'{{"key": "{key}"}}\n' for key in happened))
-    closed = {key_of(event) for event in events if event["event_type"] in CLOSINGS}
     last = finished(sandbox, flow, sandbox.command("ls", *sandbox.flags()))
     found = broken(sandbox, finished=True)
-    found += [f"`{key}` was called again" for key in sandbox.ledger[len(happened) :] if key in closed]
-    course = Course(sandbox, b"".join(lines), last, None)
-    found += [f"{name}: {what}" for name, check in COURSE.items() for what in check(course)]
+    found += wrong_with(Course(sandbox, b"".join(lines), len(happened), last, None))
     if not found:
         sandbox.remove()
     return found
