@@ -46,7 +46,9 @@ def of_capability(settings: Settings, name: str) -> Told:
     told = told_of(catalog, capability.id, options(settings))
     shadows = _shadows(catalog, "capability", capability.id)
     where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
-    return Told({**told.body, **where}, told.error)
+    broken = told.error is not None and any(problem.file == told.error.file for problem in catalog.problems)
+    error = _problems(catalog, told.error.file) if told.error and broken else told.error
+    return Told({**told.body, **where}, error)
 
 
 def of_skill(settings: Settings, skill_id: str) -> Told:

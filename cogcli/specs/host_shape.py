@@ -18,7 +18,7 @@ MODES: Final = ("replace", "prefer")
 
 ENTRY: Final = Record({name: key for name, key in SERVICE.keys.items() if name != "id"})
 SERVICES: Final = Record({"services": need(MapOf(ENTRY, name=PLAIN_REF), nullable=True)})
-ACTIVE: Final = MapOf(Text(empty=False))
+ACTIVE: Final = MapOf(Text(empty=False, hint="name a binding by its id; `cogcli bindings ls` lists them"))
 OVERRIDES: Final = Record(
     {
         "overrides": need(

@@ -28,9 +28,14 @@ def no_binding(id: str, candidates: Sequence[str]) -> BindingResolutionError:
     return _error("binding.none", id, "no binding", hint)
 
 
-def nothing_named(id: str, said: str, hint: str) -> BindingResolutionError:
-    """`binding.none`: what names the binding of a capability says nothing that could be followed."""
-    return _error("binding.none", id, said, hint)
+def nothing_named(id: str, said: str, hint: str, *, file: str) -> BindingResolutionError:
+    """`binding.none`: the file that names the binding of a capability says nothing that could be followed.
+
+    The file has a problem of its own, to which the error refers by `file`.
+    """
+    error = _error("binding.none", id, said, hint)
+    error.file = file
+    return error
 
 
 def ambiguous(
@@ -79,7 +84,11 @@ def ineligible(catalog: Catalog, selection: Selection, *, asked: bool = False) -
     for link in tried[1:]:
         said += f"; its fallback `{link.binding_id}`: {_told(link.reasons)}"
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
-    return _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, said, "\n".join(cures))
+    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, said, "\n".join(cures))
+    binding = catalog.bindings.get(name)
+    if not asked and (binding is None or binding.capability != id):
+        error.file = _namer(catalog, selection)  # it has a problem of its own
+    return error
 
 
 def _told(found: Iterable[Reason]) -> str:
@@ -88,17 +97,20 @@ def _told(found: Iterable[Reason]) -> str:
 
 def _named_by(catalog: Catalog, selection: Selection) -> str:
     """The binding and what names it, as the subject of a sentence."""
-    id, name = selection.capability_id, selection.primary_binding_id
-    host, source = catalog.host, selection.selection_source
-    if source == "flag":
-        return f"`--bind` names `{name}`"
-    if source == "only":
+    name = selection.primary_binding_id
+    if selection.selection_source == "only":
         return f"its only binding `{name}`"
+    return f"{_namer(catalog, selection) or '`--bind`'} names `{name}`"
+
+
+def _namer(catalog: Catalog, selection: Selection) -> str:
+    """The file that names the binding; empty where none does."""
+    id, source = selection.capability_id, selection.selection_source
     if source == "active":
-        file = host.active[id].file
-    else:
-        file = host.overrides[id].file if source == "override" else catalog.defaults.files.get(id, "a policy")
-    return f"{file} names `{name}`"
+        return catalog.host.active[id].file
+    if source == "override":
+        return catalog.host.overrides[id].file
+    return catalog.defaults.files.get(id, "a policy") if source == "policy" else ""
 
 
 def _ways(id: str, name: str) -> str:

@@ -191,7 +191,9 @@ def _require_readable(catalog: Catalog, id: str) -> None:
     """Raise where a file that could name a binding cannot be read: nobody knows what it would say."""
     for key, file in catalog.broken.items():
         if key.startswith(("active:", "overrides:")):
-            raise nothing_named(id, f"{file} has errors, so nothing is chosen", "")
+            raise nothing_named(
+                id, f"{file} has errors, so nothing is chosen", f"cogcli validate {file}", file=file
+            )
 
 
 def _overridden(catalog: Catalog, id: str, override: Override, options: SelectionOptions) -> Considered:
@@ -203,7 +205,7 @@ def _overridden(catalog: Catalog, id: str, override: Override, options: Selectio
         if override.prefers:
             return Considered("override", None, False, said)
         hint = f"add a binding on `{override.service}`, or write mode: prefer"
-        raise nothing_named(id, said, hint)
+        raise nothing_named(id, said, hint, file=override.file)
     if override.prefers:
         link = _link(catalog, id, name, options, named=True)
         if not link.eligible:

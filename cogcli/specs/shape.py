@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, one of `choices`, or matching `pattern` (`code` and `expected` tell what that means)."""
+    """Text, one of `choices`, or matching `pattern` (`code` and `expected` tell what that means).
+
+    `hint` says what helps where something else than text is found.
+    """
 
     choices: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
@@ -22,6 +25,7 @@ class Text:
     expected: str = ""
     empty: bool = True
     longest: int = 0
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

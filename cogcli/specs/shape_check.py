@@ -58,7 +58,7 @@ class _Walk:
             self._record(shape, value, path, subject, named)
 
     def _wrong_type(self, shape: Shape, value: Any, path: Path, subject: str, named: int) -> None:
-        hint = shape.hint if isinstance(shape, ListOf) else ""
+        hint = shape.hint if isinstance(shape, ListOf | Text) else ""
         if not hint and isinstance(shape, Text) and kind_of(value) in ("number", "boolean"):
             hint = f'quote it: "{shown(value).split(" ", 1)[1]}"'
         message = f"{_said(subject, path, named)}: found {shown(value)}, expected {_kinds(shape)}"

@@ -88,6 +88,12 @@ def test_where_nothing_can_be_chosen_the_explanation_says_so_and_fails(shop: Any
     assert "error[binding.ambiguous]" in piped.err
 
 
+def test_a_choice_that_cannot_be_read_is_told_at_its_place(shop: Any) -> None:
+    shop.write(ACTIVE, f'{{"{CAP}": "second",}}')
+    (problem,) = shop.run("bindings", "explain", CAP, "--json").assert_exit(3).json["problems"]
+    assert (problem["code"], problem["file"], problem["line"]) == ("json.syntax", ACTIVE, 1)
+
+
 def test_a_fallback_is_explained_by_what_it_stands_behind(shop: Any) -> None:
     shop.write(
         f"bindings/local/{CAP}/demo_text_upper.yaml",

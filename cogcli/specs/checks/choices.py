@@ -36,7 +36,8 @@ def check_choices(context: Context) -> None:
 
 def _check(context: Context, id: str, file: str, path: tuple[str | int, ...], subject: str) -> None:
     found = context.selection(id)
-    if isinstance(found, BindingResolutionError):
+    # What is wrong with the file that names a binding is told there, once.
+    if isinstance(found, BindingResolutionError) and not found.file:
         context.report(file).need(found.code, path, f"{subject}: {found.message}", hint=found.hint)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.problems import suggestion
+from cogcli.specs.problems import did_you_mean, suggestion
 from cogcli.specs.selection import CANDIDATE, binding_on
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ def check_host(context: Context) -> None:
                 said, hint = context.absent("capability", capability)
                 report.need("active.capability", path, said, hint=hint, key=True)
         elif wrong := context.misnamed(capability, active.binding):
-            report.need("active.binding", path, wrong[0], hint=wrong[1])
+            said, hint = wrong
+            known = context.catalog.bindings_of.get(capability, ())
+            meant = (did_you_mean(active.binding, known) or [*known])[:1]
+            ways = [hint, *(f"cogcli bindings activate {capability} {id}" for id in meant)]
+            report.need("active.binding", path, said, hint="\n".join(filter(None, ways)))
     for capability, override in host.overrides.items():
         _check_override(context, capability, override)
     for capability, override in host.repeated:

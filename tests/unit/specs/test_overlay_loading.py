@@ -199,3 +199,40 @@ def test_a_broken_choice_is_told_to_whoever_asks_for_a_binding(root: Write) -> N
     with pytest.raises(BindingResolutionError) as caught:
         select(found, "text.echo", SelectionOptions())
     assert ".agent-skills/active_bindings.json has errors" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (
+            {".agent-skills/active_bindings.json": '{"text.echo": "loud_py"}'},
+            "R .agent-skills/active_bindings.json:1:15 `text.echo`: binding `loud_py`: there is no such binding",
+        ),
+        (
+            {".agent-skills/active_bindings.json": '{"text.echo": 3}'},
+            "E .agent-skills/active_bindings.json:1:15 active bindings: `text.echo`: found number 3, expected text",
+        ),
+        ({".agent-skills/active_bindings.json": "{"}, "E .agent-skills/active_bindings.json:1:2 "),
+        (
+            {".agent-skills/overrides.yaml": "overrides: [{capabilities: [text.echo], service: ecko}]"},
+            "R .agent-skills/overrides.yaml:1:50 override 1: `text.echo` has no binding on service `ecko`",
+        ),
+        (
+            {"policies/official_default_selection.yaml": "defaults: {text.echo: nobody}"},
+            "E policies/official_default_selection.yaml:1:23 `text.echo`: binding `nobody`: there is no such binding",
+        ),
+    ],
+)
+def test_a_wrong_choice_is_told_once_where_it_is_made(root: Write, files: dict[str, str], told: str) -> None:
+    found = registry(root(files=files))
+    for catalog in (found.reach("t.s"), found.everything()):
+        (problem,) = check(catalog)
+        place = f"{problem.file}:{problem.line}:{problem.column}"
+        assert f"{problem.severity} {place} {problem.message}".startswith(told)
+        assert problem.hint
+
+
+def test_a_wrong_active_binding_is_told_with_the_line_that_mends_it(root: Write) -> None:
+    files = {**HOST, ".agent-skills/active_bindings.json": '{"text.echo": "lout"}'}
+    (problem,) = check(registry(root(files=files)).reach("t.s"))
+    assert problem.hint == "did you mean `loud`?\ncogcli bindings activate text.echo loud"

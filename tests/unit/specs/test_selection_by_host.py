@@ -77,6 +77,7 @@ def test_a_binding_that_somebody_named_is_used_or_it_is_an_error(rule: str) -> N
     assert error.code == "env.missing"
     namer = {"flag": "`--bind`", "active": "active_bindings.json", "override": "overrides.yaml"}[rule]
     assert f"{namer} names `first`: service `needy`" in error.message
+    assert error.file == ""  # the file is in order, the machine is not
     ready = select(chosen, "a.b", READY._replace(binds=binds))
     assert ready.usable == ("first", "second")
 
