@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.errors import CogcliError, RequestMappingError, ResponseMappingError, RuntimeErrorBase
+from cogcli.core.errors import (
+    CogcliError,
+    RejectedError,
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogcli.specs.catalog import Catalog
 
+_OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
+"""What a change of the binding may mend."""
 _DEEPEST: Final = 20
 _LONGEST: Final = 400
 
@@ -30,10 +38,12 @@ def told(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
         "service": error.service_id,
     }
     inner = _inner(error)
-    if catalog is not None and isinstance(inner, RequestMappingError | ResponseMappingError):
+    if catalog is not None and isinstance(inner, _OF_A_BINDING):
         body |= _place(inner, catalog)
     if inner.expected:
         body |= {"expected": inner.expected, "lacking": inner.lacking, "found": list(inner.present)}
+    if inner.reply:
+        body["reply"] = inner.reply
     return body | {"retryable": error.retryable, "causes": list(_causes(error))}
 
 

@@ -11,6 +11,7 @@ from cogcli.bindings import response as response_mapping
 from cogcli.bindings.breaker import Circuits, Passage
 from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Invoker, Surroundings
 from cogcli.bindings.invokers.registry import INVOKERS
+from cogcli.bindings.reply_line import reply_line
 from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.specs.binding import Binding
@@ -106,12 +107,16 @@ class LiveRunner:
         self, attempt: Attempt, binding: Binding, request: InvocationRequest, context: CallContext
     ) -> Answer:
         """Send the request and map what comes back."""
-        body, meta = self._invoker(binding.protocol).invoke(request, context)
-        outputs = self._catalog.capabilities[attempt.capability_id].outputs
         try:
-            output = response_mapping.produced(binding.response, body, outputs)
+            body, meta = self._invoker(binding.protocol).invoke(request, context)
+            outputs = self._catalog.capabilities[attempt.capability_id].outputs
+            try:
+                output = response_mapping.produced(binding.response, body, outputs)
+            except RuntimeErrorBase as error:
+                error.record = meta.as_record() if meta.reply else {**meta.as_record(), "reply": _plain(body)}
+                raise
         except RuntimeErrorBase as error:
-            error.record = meta.as_record() if meta.reply else {**meta.as_record(), "reply": _plain(body)}
+            error.reply = reply_line(error.record, self._surroundings.secrets)
             raise
         return Answer(output, meta.usage, meta.as_record())
 

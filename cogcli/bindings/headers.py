@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import RequestMappingError, ServiceResolutionError
 from cogcli.specs.header_names import sendable, settable
+from cogcli.specs.names import PLACEHOLDER
 
 if TYPE_CHECKING:
     from cogcli.bindings.invokers.base import InvocationRequest
@@ -62,17 +63,19 @@ def merged(
     Raises RequestMappingError `request.value`, `request.size`; ServiceResolutionError as `declared`.
     """
     service, binding = request.service, request.binding
-    layers = [
-        ours,
-        declared(service, secrets, service.metadata, trusted=service.trusted),
-        declared(service, secrets, binding.metadata, trusted=binding.trusted),
-        parameters,
-        credentials(service, secrets, auth_header),
-    ]
+    layers = {
+        "": ours,
+        "service": declared(service, secrets, service.metadata, trusted=service.trusted),
+        "binding": declared(service, secrets, binding.metadata, trusted=binding.trusted),
+        "parameter": parameters,
+        "auth_ref": credentials(service, secrets, auth_header),
+    }
     found: dict[str, tuple[str, str]] = {}
-    for layer in layers:
+    for source, layer in layers.items():
         for name, value in layer.items():
-            found[name.lower()] = (name, _checked(name, value.strip(" \t")))
+            sent = value.strip(" \t")
+            _require_sendable(request, source, name, sent)
+            found[name.lower()] = (name, sent)
     if sum(len(name) + len(value) + 4 for name, value in found.values()) > _MAX_BYTES:
         text = f"the headers of service `{service.id}` have more than {_MAX_BYTES:,} bytes"
         raise RequestMappingError("request.size", text, left=False)
@@ -90,14 +93,27 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
     return {header: f"Bearer {value}" if header.lower() == AUTHORIZATION.lower() else value}
 
 
-def _checked(name: str, value: str) -> str:
-    """Names the header only: its value may be a secret."""
+def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
+    """Tells the header and where it comes from, never its value: that may be a secret."""
     if not settable(name):
         raise RequestMappingError("request.value", f"header `{name[:80]}` cannot be set", left=False)
     if not sendable(value):
         text = f"header `{name}`: its value holds more than visible ASCII characters"
-        raise RequestMappingError("request.value", text, left=False)
-    return value
+        raise RequestMappingError("request.value", text, hint=_origin(request, source, name), left=False)
+
+
+def _origin(request: InvocationRequest, source: str, name: str) -> str:
+    """Where to look for the value of a header, by the names that the files give it."""
+    service, binding = request.service, request.binding
+    if source == "auth_ref":
+        return f"look at what auth_ref `{service.settings['auth_ref']}` in {service.file} gives"
+    if source == "parameter":
+        return f"look at the value of request key `{name}` or `header.{name}`"
+    if not source:
+        return ""
+    spec = service if source == "service" else binding
+    variables = " and ".join(f"`{each}`" for each in PLACEHOLDER.findall(spec.metadata["headers"][name]))
+    return f"look at {f'variable {variables}, named' if variables else 'the header'} in {spec.file}"
 
 
 def _untrusted(service: Service) -> ServiceResolutionError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from cogcli.core.errors import ServiceResolutionError
 from cogcli.core.redact import Redactor
@@ -28,6 +28,10 @@ class Secrets:
     def masked(self, text: str) -> str:
         """A text without the secrets resolved so far: what is to be cut short is masked whole first."""
         return self._known.mask_text(text)
+
+    def masked_value(self, value: Any) -> Any:
+        """The same of a JSON value, what stands under names of secrets masked, too."""
+        return self._known.mask(value)
 
     def resolved(self, ref: str) -> str:
         """The value of an `auth_ref`. Raises ServiceResolutionError `env.missing`, `env.extra`."""

@@ -89,7 +89,7 @@ def _error_lines(error: dict[str, Any], context: Context) -> list[Line]:
         lines += frame(*place, base=context.base, width=context.screen.err.width, said=said)
     chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
     rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
-    rows += [(name, _text(error.get(name))) for name in ("expected", "found")]
+    rows += [(name, _text(error.get(name))) for name in ("expected", "found", "reply")]
     rows += help_rows(str(error.get("hint") or ""))
     if context.arguments.on("--verbose"):
         rows += [("cause", str(cause)) for cause in error.get("causes") or ()]

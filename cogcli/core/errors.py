@@ -80,6 +80,8 @@ class RuntimeErrorBase(CogcliError):
         self.attempts: list[dict[str, object]] = []
         self.record: dict[str, object] | None = None
         """What went over the wire before it failed, as members of the attempt's record (protocols.md 1)."""
+        self.reply = ""
+        """What was answered, as one short line without secrets."""
         self.retry_after: float | None = None
         """Seconds after which the service wants to be asked again, if it said so."""
         self.place: tuple[str | int, ...] = ()

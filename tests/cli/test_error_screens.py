@@ -31,6 +31,7 @@ def test_a_reply_without_the_output_is_framed_in_the_binding(demo: Any) -> None:
         "  step      first → demo.text.upper → demo_text_upper → demo\n"
         "  expected  response.result.txt\n"
         "  found     text\n"
+        '  reply     {"text":"HI"}\n'
     )
 
 

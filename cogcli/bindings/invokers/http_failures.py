@@ -14,10 +14,12 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
+from cogcli.specs.eligibility import variables_of
 
 if TYPE_CHECKING:
     from cogcli.bindings.secrets import Secrets
     from cogcli.core.http import HttpReply
+    from cogcli.specs.service import Service
 
 LONGEST: Final = 500
 _OVERLOADED: Final = (429, 502, 503, 504)
@@ -25,10 +27,13 @@ _TELLING: Final = ("detail", "message", "error_description", "error", "title")
 """Members in which services put a sentence for people."""
 
 
-def failure(said: str, reply: HttpReply, body: Any, secrets: Secrets, now: str) -> RuntimeErrorBase | None:
+def failure(
+    said: str, reply: HttpReply, body: Any, secrets: Secrets, now: str, *, service: Service | None = None
+) -> RuntimeErrorBase | None:
     """The error that a reply's status tells, None for success. `body` is its JSON value, None if it has none.
 
-    `said` names the request, `now` is the time of the reply.
+    `said` names the request, `now` is the time of the reply. The credentials of `service` are named where they
+    were not accepted.
     """
     status = reply.status
     if 200 <= status < 300:
@@ -50,8 +55,20 @@ def failure(said: str, reply: HttpReply, body: Any, secrets: Secrets, now: str) 
         return error
     if status >= 500:
         return ServerFaultError("call.server-error", text, left=True)
-    hint = "the service does not accept the credentials" if status in (401, 403) else ""
+    hint = _credentials(service) if status in (401, 403) else ""
     return RejectedError("call.rejected", text, hint=hint, left=True)
+
+
+def _credentials(service: Service | None) -> str:
+    """Which credentials were not accepted, by the names that the service file gives them."""
+    if service is None:
+        return "the service does not accept the credentials"
+    ref, names = service.settings.get("auth_ref"), list(dict.fromkeys(variables_of(None, service)))
+    if ref is None and not names:
+        return f"the service wants credentials: write auth_ref in {service.file or 'its file'}"
+    given = [f"`auth_ref: {ref}`"] if ref else []
+    given += [f"variable `{name}`" for name in names if ref not in (name, f"env:{name}")]
+    return f"the service does not accept what {' and '.join(given)} in {service.file or 'its file'} gives"
 
 
 def retry_after(value: str, now: str) -> float | None:

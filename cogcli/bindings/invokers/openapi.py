@@ -45,7 +45,7 @@ class OpenApi:
         meta = meta._replace(reply=http_body.recorded(reply, value, is_value=is_value))
         said = f"{meta.method} {_path(meta.url)}"
         try:
-            if error := failure(said, reply, value, self._secrets, self._wire.now):
+            if error := failure(said, reply, value, self._secrets, self._wire.now, service=request.service):
                 raise error
             body = value if is_value and mode == "json" else _body(request, reply, mode)
             body = http_body.with_content_json(body, request.binding.response, self._secrets.masked)

@@ -144,7 +144,7 @@ class OpenRpc:
     ) -> Any:
         said = f"`{request.operation}`"
         if id is None or not is_error(value, id):
-            error = failure(said, reply, value, self._secrets, self._wire.now)
+            error = failure(said, reply, value, self._secrets, self._wire.now, service=request.service)
             if error is not None:
                 raise error
         if id is None:

@@ -149,6 +149,28 @@ def test_a_status_tells_the_class_of_failure(status: int, cls: type[RuntimeError
 
 
 @pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "write auth_ref in"),
+        ({"auth_ref": "A_KEY"}, "what `auth_ref: A_KEY` in"),
+        (
+            {"auth_ref": "env:A_KEY", "metadata": {"headers": {"X-Key": "${B_KEY}"}}},
+            "what `auth_ref: env:A_KEY` and variable `B_KEY` in",
+        ),
+    ],
+)
+def test_credentials_that_are_not_accepted_are_told_by_their_names(
+    settings: dict[str, Any], said: str
+) -> None:
+    environ = {"A_KEY": "sesame-one", "B_KEY": "sesame-two"}
+    refusing = replying(b"{}", status="403 Forbidden")
+    with serving(refusing) as server, calling("openapi", server.url, environ=environ, **settings) as call:
+        error = call.failure("a")
+    assert said in error.hint
+    assert "sesame" not in error.message + error.hint
+
+
+@pytest.mark.parametrize(
     ("body", "said"),
     [
         (b'{"detail": "no such note"}', "no such note"),

@@ -285,7 +285,15 @@ def test_a_value_no_header_can_hold_is_not_sent_and_not_shown(server: RawServer,
         error = call.failure("a")
     assert (error.code, error.left) == ("request.value", False)
     assert "X-Key" in error.message
-    assert value not in error.message
+    assert "variable `A_KEY`" in error.hint
+    assert value not in error.message + error.hint
+    assert server.requests == []
+
+
+def test_a_token_no_header_can_hold_is_told_by_its_auth_ref(server: RawServer) -> None:
+    with calling("openapi", server.url, environ={"A_KEY": "übel"}, auth_ref="env:A_KEY") as call:
+        error = call.failure("a")
+    assert (error.code, "auth_ref `env:A_KEY`" in error.hint) == ("request.value", True)
     assert server.requests == []
 
 

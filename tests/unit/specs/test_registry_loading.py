@@ -217,7 +217,7 @@ def test_the_binding_that_is_chosen_stops_a_run_with_its_errors(root: Write) -> 
     }
     found = {(p.code, p.file) for p in check(registry(root(files=files)).reach("t.s"))}
     assert ("key.missing", "bindings/local/text.echo/bad.yaml") in found
-    assert ("binding.ineligible", "skills/local/t/s/skill.yaml") in found
+    assert ("policy.binding", "policies/official_default_selection.yaml") in found
 
 
 def test_bytes_hashed_are_the_bytes_parsed(root: Write) -> None:
