@@ -50,7 +50,7 @@ def execute(engine: Engine, plan: Plan, request: Request, run_id: str) -> Finish
     try:
         finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=_run_timeout(limit)))
     finally:
-        engine.runner.close(GRACE_SECONDS)
+        engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
     return finished
 
 

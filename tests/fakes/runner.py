@@ -27,6 +27,8 @@ class ScriptedRunner:
         self.attempts: list[Attempt] = []
         self.most_at_once = 0
         self.closed = 0
+        self.grace: float | None = None
+        """What was left to services when they were closed."""
         self._now = 0
         self._counts: dict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
@@ -52,6 +54,7 @@ class ScriptedRunner:
 
     def close(self, grace: float) -> None:
         self.closed += 1
+        self.grace = grace
 
     def called(self) -> list[str]:
         """The step paths of all attempts, in order."""

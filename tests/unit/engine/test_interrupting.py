@@ -50,6 +50,7 @@ def test_running_calls_may_end_and_nothing_new_starts(slow: Gate, beside: list[A
     assert (result.steps["a"], result.steps["then"]) == ("done", "pending")
     assert result.state.vars["a"] == 1
     assert result.sink.types()[-1] == "run.terminated"
+    assert result.runner.grace == tasks.GRACE_SECONDS
     aborting = [e.payload for e in result.sink.events if e.event_type == "run.aborting"]
     assert aborting == [{"reason": "SIGINT received", "signal": "SIGINT"}]
 
@@ -69,6 +70,7 @@ def test_a_second_signal_leaves_no_grace(slow: Gate, beside: list[Any]) -> None:
         "pending",
     )
     assert result.reason("a") == "cancelled"
+    assert result.runner.grace == 0
 
 
 @pytest.mark.parametrize("beside", [[], [s("b", "c.slow", [])]])
