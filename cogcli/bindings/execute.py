@@ -96,6 +96,9 @@ class LiveRunner:
                 answer = self._answer(attempt, binding, request, context)
             except RuntimeErrorBase as error:
                 passage.failed(error.code)
+                # The log masks what it takes; this reaches the terminal and callers, too.
+                error.message = self._surroundings.secrets.masked(error.message)
+                error.args = (error.message,)
                 raise
             except BaseException:
                 passage.given_up()

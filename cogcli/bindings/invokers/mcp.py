@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -73,19 +74,16 @@ class Mcp:
         server = request.service.settings.get("server")
         if server is not None:
             return mcp_shipped.called(self._functions, server, request, context)
-        try:
+        with self._quoting():
             _require_trust(request.service)
             _require_size(request)
             return self._called(request, context)
-        except RuntimeErrorBase as error:
-            error.message = quoted(error.message, self._surroundings.secrets)
-            error.args = (error.message,)
-            raise
 
     def tools(self, service: Service, context: CallContext) -> list[dict[str, Any]]:
         """The tools that a service's server lists, by name. Raises RuntimeErrorBase."""
-        _require_trust(service)
-        return sorted(self._linked(service, context)[2].tools, key=lambda tool: str(tool["name"]))
+        with self._quoting():
+            _require_trust(service)
+            return sorted(self._linked(service, context)[2].tools, key=lambda tool: str(tool["name"]))
 
     def close(self, grace: float) -> None:
         """End all servers at once, gently unless there is no grace left."""
@@ -99,6 +97,16 @@ class Mcp:
             self.leftovers += [text for left in ends for text in left]
             portal.close()
         self._functions.close(grace)
+
+    @contextmanager
+    def _quoting(self) -> Iterator[None]:
+        """What servers say in messages: masked, then cut."""
+        try:
+            yield
+        except RuntimeErrorBase as error:
+            error.message = quoted(error.message, self._surroundings.secrets)
+            error.args = (error.message,)
+            raise
 
     # -- one call -----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from cogcli.specs.service import Service
 
 SOURCE = """
 def double(n): return {"value": n * 2, "usage": {"input_tokens": 4}}
+def tells(n): raise ValueError(f"bad key {n}")
 def vandal(l):
     l.append("vandal")
     return {"value": l}
@@ -104,6 +106,18 @@ def test_a_callee_that_changes_its_arguments_changes_nothing(catalog: Catalog) -
     assert live.attempt(attempt("c.two", member, given)).output == {"l": [1, "vandal"]}
     assert live.attempt(attempt("c.two", member, given)).output == {"l": [1, "vandal"]}
     assert given == {"l": [1]}
+
+
+def test_no_secret_in_a_message_reaches_whoever_called(catalog: Catalog) -> None:
+    catalog.bindings["one"] = replace(catalog.bindings["one"], operation="tells")
+    given = surroundings({"A_KEY": "sesame-open-the-door"})
+    live = LiveRunner(catalog, lambda id: select(catalog, id, SelectionOptions()), given)
+    secret = given.secrets.resolved("A_KEY")
+    with pytest.raises(RuntimeErrorBase) as caught:
+        live.attempt(attempt("c.one", live.chain("c.one").members[0], {"n": secret}))
+    assert "bad key" in caught.value.message
+    assert secret not in caught.value.message
+    assert secret not in str(caught.value)
 
 
 def test_a_protocol_nobody_speaks_is_told(catalog: Catalog) -> None:
