@@ -178,6 +178,7 @@ def _exchanged(step: StepView) -> list[Line]:
                 [(f"  attempt {number}  ", "dim"), (visible("  ".join(str(w) for w in words if w)), "")]
             )
         lines += _block("request", attempt.get("request")) + _block("reply", attempt.get("reply"))
+        lines += _said("printed", attempt.get("printed")) + _said("stderr", attempt.get("stderr"))
     return lines + _block("output", step.output) + _block("error", step.error)
 
 
@@ -186,7 +187,16 @@ def _block(word: str, value: Any) -> list[Line]:
         return []
     from cogcli.cli.envelope import dumps
 
-    text = visible_block(dumps(value, indent=True)).split("\n")
+    return _lines(word, dumps(value, indent=True))
+
+
+def _said(word: str, text: Any) -> list[Line]:
+    """What was said beside a call, as it was said."""
+    return _lines(word, text.rstrip("\n")) if isinstance(text, str) and text else []
+
+
+def _lines(word: str, block: str) -> list[Line]:
+    text = visible_block(block).split("\n")
     return [[(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)]
 
 

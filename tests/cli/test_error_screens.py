@@ -130,8 +130,8 @@ def test_the_attempts_of_a_chain_are_among_the_causes(demo: Any) -> None:
     demo.write("demo_services.py", CAUSED)
     causes = demo.run(*RUN, "--json").assert_exit(1).json["error"]["causes"]
     assert [cause for cause in causes if cause.startswith("attempt")] == [
-        "attempt 1: demo_text_upper → demo: call.server-error: ValueError: no luck",
-        "attempt 2: second → demo: call.server-error: ValueError: no luck",
+        "attempt 1: demo_text_upper → demo: call.server-error: ValueError: no luck (at demo_services.py:9)",
+        "attempt 2: second → demo: call.server-error: ValueError: no luck (at demo_services.py:9)",
     ]
 
 

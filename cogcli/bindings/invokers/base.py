@@ -77,6 +77,8 @@ class CallMeta(NamedTuple):
     """The proxy of the environment that it went through, where those are asked for; without user info."""
     batch: Mapping[str, int] | None = None
     """Where the call went out in one array with others: how many those were, and bytes of both arrays."""
+    printed: str = ""
+    """The last 64 KiB of what a function printed."""
     notices: list[str] | None = None
     """What the other side did besides answering: noise, demands that were refused."""
 

@@ -27,8 +27,8 @@ _reaching: set[int] = set()
 _lock = threading.Lock()
 
 
-class _Tail:
-    """The last 64 KiB written."""
+class Tail:
+    """The last 64 KiB written, as `text`."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -41,7 +41,7 @@ class _Tail:
 class _Bytes(io.RawIOBase):
     """The binary side of a buffer."""
 
-    def __init__(self, tail: _Tail) -> None:
+    def __init__(self, tail: Tail) -> None:
         self._tail = tail
 
     def writable(self) -> bool:
@@ -58,11 +58,11 @@ class _Diverted(io.TextIOBase):
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._strays = _Tail()
+        self._strays = Tail()
 
-    def _tail(self) -> _Tail | None:
+    def _tail(self) -> Tail | None:
         """Where this thread's text goes, None for the stream itself."""
-        tail: _Tail | None = getattr(_calls, "tail", None)
+        tail: Tail | None = getattr(_calls, "tail", None)
         return self._strays if tail is None and threading.get_ident() not in _reaching else tail
 
     @property
@@ -83,13 +83,13 @@ class _Diverted(io.TextIOBase):
 
 
 @contextmanager
-def captured() -> Iterator[None]:
-    """While inside, what this thread prints is kept away from the standard streams."""
+def captured() -> Iterator[Tail]:
+    """While inside, what this thread prints is kept away from the standard streams, and given here."""
     before = getattr(_calls, "tail", None)
-    tail = _calls.tail = _Tail()
+    tail = _calls.tail = Tail()
     _inside.add(tail)
     try:
-        yield
+        yield tail
     finally:
         _inside.discard(tail)
         _calls.tail = before

@@ -6,7 +6,7 @@ starts quickly.
 1. The operation is a top-level function written in the service's module, without a leading underscore.
 2. The payload's keys are its keyword arguments, checked against its signature before it is entered.
 3. What it returns is copied as plain JSON, and must be an object.
-4. Whatever it raises is told as a server fault; a missing extra by its install line.
+4. Whatever it raises is told as a server fault, with the line of its module; a missing extra by its install line.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from cogcli.core.errors import (
 from cogcli.core.jsonvalue import NotJson, admitted, kind_of
 
 _TEXT_CAP: Final = 500
+_PLACE_CAP: Final = 200
 EXTRAS: Final = {"langdetect": "text", "snowballstemmer": "text", "bs4": "web", "pypdf": "pdf"}
 """Third-party modules that shipped functions import, and the extra that installs each."""
 _COROUTINE: Final = 0x80
@@ -140,13 +141,33 @@ def _result(operation: Operation, payload: dict[str, Any], deadline: float) -> A
     except TimeoutError as error:
         if operation.is_async and time.monotonic() >= deadline:
             raise CallTimeoutError("call.timeout", "no answer in time", left=True) from error
-        raise ServerFaultError("call.server-error", words(error), left=True) from error
+        raise _fault(error, operation) from error
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in EXTRAS:
             raise _import_failure(error, "") from error
-        raise ServerFaultError("call.server-error", words(error), left=True) from error
+        raise _fault(error, operation) from error
     except BaseException as error:
-        raise ServerFaultError("call.server-error", words(error), left=True) from error
+        raise _fault(error, operation) from error
+
+
+def _fault(error: BaseException, operation: Operation) -> ServerFaultError:
+    """What came out of a function, and the last line of its own module on the way: no frame, no value."""
+    place = _place(error, operation)
+    text = words(error)[: _TEXT_CAP - len(place)] + place
+    return ServerFaultError("call.server-error", text, left=True)
+
+
+def _place(error: BaseException, operation: Operation) -> str:
+    module = operation.function.__module__
+    file, line = operation.function.__code__.co_filename, 0
+    frame = error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == file:
+            line = frame.tb_lineno
+        frame = frame.tb_next
+    if not line or module.startswith(modules.SHIPPED):
+        return ""
+    return f" (at {module.replace('.', '/')}.py:{line})"[:_PLACE_CAP]
 
 
 def _awaited(function: Callable[..., Any], payload: dict[str, Any], deadline: float) -> Any:

@@ -102,6 +102,11 @@ class Worker:
         with context.cancel.told(self.kill):
             return _Call(self, self._channel, order, context, self._calls).answer()
 
+    @property
+    def printed(self) -> str:
+        """What was printed since this was last asked, at most its last 64 KiB. For its caller alone."""
+        return self._channel.printed()
+
     def kill(self) -> None:
         """End the process and all of its group; does not wait for it."""
         with self._lock:

@@ -27,6 +27,7 @@ class Channel:
         self._unsent = memoryview(b"")
         self._received = bytearray()
         self._output = bytearray()
+        self._is_closed = False
         self._poll = select.poll()
         self._poll.register(printed, select.POLLIN)
         self._poll.register(channel, select.POLLIN)
@@ -41,6 +42,15 @@ class Channel:
         """The last line that was printed, empty if none was."""
         lines = bytes(self._output).decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
+
+    def printed(self) -> str:
+        """What was printed since this was last asked, as far as it is kept."""
+        with suppress(OSError):  # the run ended meanwhile
+            if not self._is_closed:
+                self._drain()
+        text = bytes(self._output).decode(errors="replace")
+        self._output.clear()
+        return text
 
     def put(self, data: bytes) -> None:
         """Give bytes to be sent while a frame is waited for."""
@@ -61,6 +71,7 @@ class Channel:
     def close(self) -> None:
         """Take what was still printed and give the descriptors back. Once."""
         self._drain()
+        self._is_closed = True
         self._channel.close()
         os.close(self._printed)
 

@@ -28,13 +28,20 @@ from cogcli.bindings.invokers.capture import captured
 from cogcli.bindings.invokers.functions import Operation
 from cogcli.bindings.invokers.modules import Code
 from cogcli.bindings.usage import told_by
-from cogcli.core.errors import RequestMappingError, ResponseMappingError
+from cogcli.core.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
 from cogcli.specs.eligibility import isolation_of
 
 if TYPE_CHECKING:
     from cogcli.bindings.invokers.process_pool import Workers
 
 _NOTHING: Final = CallMeta()
+
+
+class Printed:
+    """What a call printed, known however the call ends."""
+
+    def __init__(self) -> None:
+        self.text = ""
 
 
 class PythonCall:
@@ -49,31 +56,43 @@ class PythonCall:
     def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
         service = request.service
         code = Code(service.id, service.module or "", service.root, service.trusted)
-        if isolation_of(service) == "process":
-            body = self._in_a_worker(code, request, context)
-        else:
-            body = self._here(code, request, context)
-        return InvocationResponse(body, told_by(body).beside(_NOTHING) if "usage" in body else _NOTHING)
+        called = self._in_a_worker if isolation_of(service) == "process" else self._here
+        printed = Printed()
+        try:
+            body = called(code, request, context, printed)
+        except RuntimeErrorBase as error:
+            if printed.text:
+                error.record = {"printed": printed.text}
+            raise
+        meta = _NOTHING._replace(printed=printed.text) if printed.text else _NOTHING
+        return InvocationResponse(body, told_by(body).beside(meta) if "usage" in body else meta)
 
     def close(self, grace: float) -> None:
         self._operations.clear()
         if self._workers is not None:
             self._workers.close(grace)
 
-    def _here(self, code: Code, request: InvocationRequest, context: CallContext) -> dict[str, Any]:
+    def _here(
+        self, code: Code, request: InvocationRequest, context: CallContext, printed: Printed
+    ) -> dict[str, Any]:
         # Modules may print while they are imported, and values while they are looked at.
-        with captured():
-            operation = self._operation(code, request.operation)
-            functions.require_arguments(operation, request.payload)
-            _require_size(operation.name, request, orjson.dumps(request.payload))
-            body = functions.entered(operation, request.payload, context.deadline)
+        with captured() as tail:
+            try:
+                operation = self._operation(code, request.operation)
+                functions.require_arguments(operation, request.payload)
+                _require_size(operation.name, request, orjson.dumps(request.payload))
+                body = functions.entered(operation, request.payload, context.deadline)
+            finally:
+                printed.text = tail.text
         cap = _cap(request, "max_response_bytes")
         problem = functions.size_problem(operation.name, "reply", len(orjson.dumps(body)), cap)
         if problem:
             raise ResponseMappingError("response.size", problem, left=True)
         return body
 
-    def _in_a_worker(self, code: Code, request: InvocationRequest, context: CallContext) -> dict[str, Any]:
+    def _in_a_worker(
+        self, code: Code, request: InvocationRequest, context: CallContext, printed: Printed
+    ) -> dict[str, Any]:
         modules.require_allowed(code)
         from cogcli.bindings.invokers.process import Order
 
@@ -81,7 +100,10 @@ class PythonCall:
         _require_size(f"{code.module}.{request.operation}", request, payload)
         order = Order(code, request.operation, payload, _cap(request, "max_response_bytes"))
         with self._pool().lent(code, context) as worker:
-            return worker.call(order, context)
+            try:
+                return worker.call(order, context)
+            finally:
+                printed.text = worker.printed
 
     def _pool(self) -> Workers:
         from cogcli.bindings.invokers.process_pool import Workers

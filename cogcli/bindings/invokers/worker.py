@@ -92,11 +92,21 @@ def _serve(channel: int) -> None:
         order, payload = json.loads(_received(channel, buffer)), json.loads(_received(channel, buffer))
         number = order["n"]
         try:
-            data = _called(channel, order, payload, operations)
+            try:
+                data = _called(channel, order, payload, operations)
+            finally:
+                _flush()
         except BaseException as error:
             _send(channel, json.dumps({"n": number, "error": _told(error)}).encode())
         else:
             _send(channel, json.dumps({"n": number, "reply": True}).encode(), data)
+
+
+def _flush() -> None:
+    """What was printed belongs to this call. A stream that was closed or replaced has nothing to say."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
 
 
 def _called(

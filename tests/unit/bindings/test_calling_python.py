@@ -276,7 +276,7 @@ def test_endless_recursion_is_a_server_fault(module: Any) -> None:
 def test_messages_are_cut_and_a_message_that_fails_is_replaced(module: Any) -> None:
     assert len(refused(module("def f(): raise ValueError('x' * 10_000)\n")).message) <= 500
     error = refused(module("class E(Exception):\n    def __str__(self): raise OSError\ndef f(): raise E\n"))
-    assert error.message == "E: (its message cannot be shown)"
+    assert error.message.startswith("E: (its message cannot be shown) (at ")
 
 
 @pytest.mark.parametrize("where", ["import", "call"])
@@ -344,6 +344,25 @@ def test_nothing_a_function_prints_reaches_our_streams(
         print("ours")
         print("ours too", file=sys.stderr)
     assert capfd.readouterr() == ("ours\n", "ours too\n")
+
+
+def test_what_a_function_prints_is_told_however_it_ends(module: Any) -> None:
+    f = module("def f(bad):\n    print('looking')\n    return {'n': 1 // (0 if bad else 1)}\n")
+    with diverted():
+        assert f(bad=False).meta.printed == "looking\n"
+        assert refused(f, bad=True).record == {"printed": "looking\n"}
+        assert module("def f(): return {}\n")().meta.printed == ""
+
+
+def test_a_failure_names_the_line_of_its_own_module_and_no_value(module: Any) -> None:
+    source = (
+        "import json\ndef f(text):\n    return g(text)\ndef g(text):\n    json.loads(text)\n    return {}\n"
+    )
+    message = refused(module(source, name="deep.notes"), text="sesame-open").message
+    assert message == "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (at deep/notes.py:5)"
+    late = refused(module("async def f():\n    raise ValueError('x' * 900)\n")).message
+    assert late.endswith(".py:2)")
+    assert len(late) <= 500
 
 
 def test_a_call_in_another_thread_is_captured_too(module: Any, capfd: pytest.CaptureFixture[str]) -> None:

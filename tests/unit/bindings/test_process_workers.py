@@ -165,7 +165,8 @@ def test_it_sees_no_variable_beyond_the_list(root: Path) -> None:
 def test_memory_files_and_core_size_are_limited(call: Caller) -> None:
     assert call("me")["limits"] == [2 * 1024**3, 256, 0]
     error = call.refused("allocates")
-    assert (error.code, error.message) == ("call.server-error", "MemoryError")
+    assert error.code == "call.server-error"
+    assert error.message.startswith("MemoryError (at called.py:")
     assert "Too many open files" in call.refused("opens").message
 
 
@@ -395,6 +396,36 @@ def test_nothing_it_prints_reaches_our_streams(call: Caller, capfd: pytest.Captu
     assert call("prints", characters=50 * CAP) == {"done": True}
     assert call("prints", characters=3) == {"done": True}
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_a_function_prints_is_told_of_its_own_call(root: Path) -> None:
+    (root / "talks.py").write_text(
+        "import os\ndef f(text):\n    print(text)\n    os.write(2, b'raw ')\n    return {'n': 1 // len(text)}\n"
+        "def dies():\n    print('last', flush=True)\n    os._exit(3)\n"
+    )
+    call = Caller(root)
+    service = Service("svc", "pythoncall", "talks", root=str(root), trusted=True)
+
+    def meta(operation: str, **payload: Any) -> Any:
+        binding = Binding("b", "c.a", "svc", "pythoncall", operation, {}, {})
+        request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
+        try:
+            return call.invoker.invoke(
+                request, CallContext(time.monotonic() + 30, Cancellation())
+            ).meta.printed
+        except RuntimeErrorBase as error:
+            return (error.record or {})["printed"], error.message
+
+    assert meta("f", text="one") == "raw one\n"
+    assert meta("f", text="two") == "raw two\n"
+    assert meta("f", text="") == (
+        "raw \n",
+        "ZeroDivisionError: integer division or modulo by zero (at talks.py:5)",
+    )
+    printed, message = meta("dies")
+    assert printed == "last\n"
+    assert "last" in message
+    call.invoker.close(1.0)
 
 
 def test_it_sends_arguments_and_replies_larger_than_any_buffer(root: Path) -> None:
