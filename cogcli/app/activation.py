@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.choices import told_of
@@ -82,7 +81,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
     if unreadable:
         raise ProblemsFound([p for p in catalog.problems if p.file in unreadable], ENVIRONMENT)
     active_then = {**catalog.host.active, capability: active}
-    then = replace(catalog, host=replace(catalog.host, active=active_then))
+    then = catalog._replace(host=catalog.host._replace(active=active_then))
     selection = named(then, capability, given)
     if not selection.chain[0].eligible:
         raise ineligible(then, selection, asked=True)

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -86,8 +85,8 @@ def mocked(
     settings = {**service.settings, key: address + base_path(urlsplit(service.settings.get(key) or "").path)}
     if "auth_ref" in settings:
         settings["auth_ref"] = variable_of(settings["auth_ref"])
-    service = replace(service, settings=settings, network="private", trusted=True)
-    binding = replace(binding, trusted=True)
+    service = service._replace(settings=settings, network="private", trusted=True)
+    binding = binding._replace(trusted=True)
     tests = {name: f"test-{name}" for name in variables_of(binding, service)}
     return _stage(catalog, capability, binding, service, {**environ, **tests}, reach=("pythoncall",))
 
@@ -149,9 +148,9 @@ def _stage(
     `reach` are the kinds of services that gates may use; none named means any.
     """
     metadata = {k: v for k, v in binding.metadata.items() if k != "fallback_binding_id"}
-    binding = replace(binding, metadata=metadata)
+    binding = binding._replace(metadata=metadata)
     # A service of its own to whoever remembers how services behaved: one scenario's failures are not another's.
-    service = replace(service, layer=f"{service.layer} {uuid4().hex}")
+    service = service._replace(layer=f"{service.layer} {uuid4().hex}")
     capabilities = {c.id: c for c in _gates(catalog, capability)}
     bindings = {binding.id: binding}
     services = {service.id: service}
@@ -225,4 +224,4 @@ def _with_skill(stage: Stage, scenario: Scenario) -> Catalog:
         ],
     }
     skill = skill_from(raw, scenario.file)
-    return replace(stage.catalog, skills={SKILL: skill}, raw={**stage.catalog.raw, f"skill:{SKILL}": raw})
+    return stage.catalog._replace(skills={SKILL: skill}, raw={**stage.catalog.raw, f"skill:{SKILL}": raw})

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -87,7 +86,7 @@ def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
     # The body under the rules for text in spec files, each line where it stands.
     block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
     read = parse(block, file=file, limits=Limits(4 * MOST_BODY, MAX_DEPTH, MAX_NODES))
-    problems = head.problems + [replace(p, column=max(1, p.column - 2)) for p in read.problems]
+    problems = head.problems + [p._replace(column=max(1, p.column - 2)) for p in read.problems]
     if problems:
         raise ProblemsFound(problems, USAGE)
     body = b"\n".join(lines[end + 1 :]).decode().strip("\n").rstrip()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+NOTHING: Final[dict[Any, Any]] = {}
+"""The empty object as a default. All who are given none share it, so it is never changed."""
 MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**53 - 1
 _LONGEST_PLACE: Final = 80

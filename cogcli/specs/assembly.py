@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
@@ -198,7 +197,7 @@ class Assembly:
             trusted=place.layer.trusted,
         )
         self._raw[f"binding:{id}"] = loaded.raw
-        self.bindings[id] = replace(binding, capability=self.canonical(binding.capability))
+        self.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
 
     def add_policies(self) -> None:
         """The default selections of all layers, later ones winning for each capability."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import NOTHING
 
 PROTOCOLS: Final = ("pythoncall", "openapi", "openrpc", "mcp")
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """A binding as its file declares it. `channel` follows from its place, `layer` from its root."""
 
     id: str
@@ -19,7 +19,7 @@ class Binding:
     operation: str
     request: dict[str, Any]
     response: dict[str, Any]
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = NOTHING
     channel: str = "local"
     layer: str = ""
     file: str = ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
+from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.fields import Fields, fields_from
 
 TRUST_RANKS: Final = {"sandbox": 0, "standard": 1, "elevated": 2, "privileged": 3}
@@ -15,8 +15,7 @@ ROLES: Final = ("perceive", "analyze", "evaluate", "decide", "synthesize", "act"
 EffectClass = Literal["none", "idempotent", "effect", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """A capability asked before or after a call. `input` None: equally named fields are passed."""
 
     capability: str
@@ -24,8 +23,7 @@ class Gate:
     input: dict[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Safety:
+class Safety(NamedTuple):
     """What must hold before and after a call."""
 
     trust_level: str = "sandbox"
@@ -34,12 +32,11 @@ class Safety:
     mandatory_post_gates: tuple[Gate, ...] = ()
     allowed_targets: tuple[str, ...] = ()
     scope_constraints: tuple[str, ...] = ()
-    declared: dict[str, Any] = field(default_factory=dict)
+    declared: dict[str, Any] = NOTHING
     """The block as written: what is recorded and shown to the person asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Production:
+class Production(NamedTuple):
     """Where a hinted output goes when a step has no `output` mapping."""
 
     type: str
@@ -47,8 +44,7 @@ class Production:
     merge: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Capability:
+class Capability(NamedTuple):
     """A capability with everything it extends folded in. `file` is the path shown to users."""
 
     id: str
@@ -56,10 +52,10 @@ class Capability:
     description: str
     inputs: Fields
     outputs: Fields
-    properties: dict[str, Any] = field(default_factory=dict)
-    metadata: dict[str, Any] = field(default_factory=dict)
+    properties: dict[str, Any] = NOTHING
+    metadata: dict[str, Any] = NOTHING
     roles: tuple[str, ...] = ()
-    produces: dict[str, Production] = field(default_factory=dict)
+    produces: dict[str, Production] = NOTHING
     safety: Safety | None = None
     requires: tuple[str, ...] = ()
     deprecated: bool = False

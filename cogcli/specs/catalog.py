@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.overlay import Host
 from cogcli.specs.policy import Defaults
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from cogcli.specs.yaml_io import Places
 
 
-@dataclass(frozen=True, slots=True)
-class Shadow:
+class Shadow(NamedTuple):
     """A spec that a later layer replaced."""
 
     kind: str
@@ -29,8 +28,7 @@ class Shadow:
     file: str
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(NamedTuple):
     """Specs by id. `bindings` holds all bindings, `bindings_of` their ids by capability.
 
     `aliases` maps an alias to the capability it stands for. `places` maps a shown file to the positions of its
@@ -38,25 +36,25 @@ class Catalog:
     `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file with errors.
     """
 
-    skills: dict[str, Skill] = field(default_factory=dict)
-    capabilities: dict[str, Capability] = field(default_factory=dict)
-    bindings: dict[str, Binding] = field(default_factory=dict)
-    bindings_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    services: dict[str, Service] = field(default_factory=dict)
-    defaults: Defaults = field(default_factory=Defaults)
-    host: Host = field(default_factory=Host)
+    skills: dict[str, Skill] = NOTHING
+    capabilities: dict[str, Capability] = NOTHING
+    bindings: dict[str, Binding] = NOTHING
+    bindings_of: dict[str, tuple[str, ...]] = NOTHING
+    services: dict[str, Service] = NOTHING
+    defaults: Defaults = Defaults()
+    host: Host = Host()
     layers: tuple[str, ...] = ()
     """The names of the layers, the weakest first."""
-    aliases: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = NOTHING
     shadows: tuple[Shadow, ...] = ()
-    places: dict[str, Places] = field(default_factory=dict)
-    pins: dict[str, str] = field(default_factory=dict)
-    raw: dict[str, dict[str, Any]] = field(default_factory=dict)
+    places: dict[str, Places] = NOTHING
+    pins: dict[str, str] = NOTHING
+    raw: dict[str, dict[str, Any]] = NOTHING
     """The checked mapping of each spec by `kind:id`, a capability's bases folded in."""
-    broken: dict[str, str] = field(default_factory=dict)
+    broken: dict[str, str] = NOTHING
     problems: tuple[Problem, ...] = ()
     """What reading and shape checks found, before any cross-reference check."""
-    replaced: dict[str, tuple[Capability, ...]] = field(default_factory=dict)
+    replaced: dict[str, tuple[Capability, ...]] = NOTHING
     """Capabilities that a later layer's capability of the same id replaced, earliest first."""
     partial: bool = False
     """Whether this is only what one skill can reach: then what is absent here may still exist."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import MAX_INTEGER, copied, kind_of, same, shown
@@ -10,8 +9,7 @@ from cogcli.core.jsonvalue import MAX_INTEGER, copied, kind_of, same, shown
 TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "any")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
+class FieldSpec(NamedTuple):
     """One declared input or output. `default` None means there is none; `enum` and `items` may be None."""
 
     type: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
@@ -105,7 +104,7 @@ class Registry:
         catalog = self._frozen(self._all(layouts, reader, outside), partial=False)
         only = frozenset(map(reader.shown, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
-        return replace(catalog, only=only, problems=tuple(in_order(kept)))
+        return catalog._replace(only=only, problems=tuple(in_order(kept)))
 
     def ids(self, kind: str) -> list[str]:
         """All ids of a kind, sorted; told by paths alone but for the services of host overrides, of bindings the

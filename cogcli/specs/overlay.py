@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +41,11 @@ class Override(NamedTuple):
         return self.mode == PREFER
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """The host's choices by capability; `files` are those that were read, in order or not."""
 
-    active: dict[str, Active] = field(default_factory=dict)
-    overrides: dict[str, Override] = field(default_factory=dict)
+    active: dict[str, Active] = NOTHING
+    overrides: dict[str, Override] = NOTHING
     repeated: tuple[tuple[str, Override], ...] = ()
     """Overrides of a capability that has one already, found under another of its names."""
     files: tuple[str, ...] = ()

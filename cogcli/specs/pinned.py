@@ -35,7 +35,10 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
 
 def catalog_of(document: dict[str, Any]) -> Catalog:
     """The catalog of such a document. No service in it is trusted to start anything."""
-    catalog = Catalog(defaults=Defaults(document["defaults"]), aliases=document["aliases"], partial=True)
+    catalog = Catalog(
+        skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, raw={}, partial=True,
+        defaults=Defaults(document["defaults"]), aliases=document["aliases"],
+    )  # fmt: skip
     for key, entry in document["specs"].items():
         kind, _, id = key.partition(":")
         place = {name: entry[name] for name in _PLACE[kind]}

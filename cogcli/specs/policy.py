@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cogcli.core.jsonvalue import NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(NamedTuple):
     """The folded `official_default_selection.yaml` files: capability id to binding id, and where it is said."""
 
-    bindings: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
+    bindings: dict[str, str] = NOTHING
+    files: dict[str, str] = NOTHING

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cogcli.core.errors import CogcliError
 
@@ -14,8 +13,7 @@ Severity = Literal["E", "W", "R"]
 """E error, W warning, R warning in `validate` and error when a run needs it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One defect: a stable code, its 1-based place, what was found, what to do.
 
     `line` and `column` are 0 when the problem concerns a whole file or no file; `path` is a JSON pointer.
@@ -38,7 +36,7 @@ class Problem:
 
     def as_dict(self) -> dict[str, str | int]:
         """The problem as the JSON object that `--json` and `--format jsonl` print."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return self._asdict()
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from cogcli.core.jsonvalue import NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     """A service as its file declares it.
 
     `trusted` tells whether its layer may start code and read the environment (protocols.md 2); `root` is the
@@ -19,8 +19,8 @@ class Service:
     module: str | None = None
     isolation: str | None = None
     network: str = "public"
-    metadata: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = NOTHING
+    settings: dict[str, Any] = NOTHING
     """The keys of the other protocols as written: base_url, url, spec_ref, auth_ref, command, args, env, cwd."""
     layer: str = ""
     root: str = ""

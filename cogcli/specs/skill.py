@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.fields import Fields, fields_from
 
 MERGE_STRATEGIES: Final = ("overwrite", "append", "deep_merge", "replace")
@@ -68,15 +68,14 @@ class StepConfig(NamedTuple):
     scatter: Scatter | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step. `output` None means: wired by the capability's cognitive hints; `{}` writes nothing."""
 
     id: str
     uses: str
-    input: dict[str, Any] = field(default_factory=dict)
+    input: dict[str, Any] = NOTHING
     output: dict[str, str] | None = None
-    config: StepConfig = field(default_factory=StepConfig)
+    config: StepConfig = StepConfig()
     description: str = ""
 
     @property
@@ -85,8 +84,7 @@ class Step:
         return self.uses[6:] if self.uses.startswith("skill:") else None
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(NamedTuple):
     """A skill as its file declares it. `file` is the path shown to users."""
 
     id: str
@@ -96,7 +94,7 @@ class Skill:
     inputs: Fields
     outputs: Fields
     steps: tuple[Step, ...]
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = NOTHING
     file: str = ""
 
 

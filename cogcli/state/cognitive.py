@@ -2,54 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from cogcli.core.jsonvalue import NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class FrameState:
+class FrameState(NamedTuple):
     """Why this run exists and what bounds it. Fixed when the run is created."""
 
     goal: str | None = None
-    context: dict[str, Any] = field(default_factory=dict)
-    constraints: dict[str, Any] = field(default_factory=dict)
-    success_criteria: dict[str, Any] = field(default_factory=dict)
+    context: dict[str, Any] = NOTHING
+    constraints: dict[str, Any] = NOTHING
+    success_criteria: dict[str, Any] = NOTHING
     assumptions: tuple[str, ...] = ()
     priority: str | None = None
 
 
-@dataclass(slots=True)
 class WorkingState:
     """Ten typed slots of working memory. It dies with the run."""
 
-    artifacts: dict[str, Any] = field(default_factory=dict)
-    entities: list[dict[str, Any]] = field(default_factory=list)
-    options: list[dict[str, Any]] = field(default_factory=list)
-    criteria: list[dict[str, Any]] = field(default_factory=list)
-    evidence: list[dict[str, Any]] = field(default_factory=list)
-    risks: list[dict[str, Any]] = field(default_factory=list)
-    hypotheses: list[dict[str, Any]] = field(default_factory=list)
-    uncertainties: list[dict[str, Any]] = field(default_factory=list)
-    intermediate_decisions: list[dict[str, Any]] = field(default_factory=list)
-    messages: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(self, **given: Any) -> None:
+        self.artifacts: dict[str, Any] = {}
+        self.entities: list[dict[str, Any]] = []
+        self.options: list[dict[str, Any]] = []
+        self.criteria: list[dict[str, Any]] = []
+        self.evidence: list[dict[str, Any]] = []
+        self.risks: list[dict[str, Any]] = []
+        self.hypotheses: list[dict[str, Any]] = []
+        self.uncertainties: list[dict[str, Any]] = []
+        self.intermediate_decisions: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
+        for slot, value in given.items():
+            setattr(self, slot, value)
 
 
-@dataclass(slots=True)
 class OutputState:
     """What kind of result this is, beside the outputs themselves."""
 
-    result: Any = None
-    result_type: str | None = None
-    summary: str | None = None
-    status_reason: str | None = None
+    def __init__(
+        self,
+        result: Any = None,
+        result_type: str | None = None,
+        summary: str | None = None,
+        status_reason: str | None = None,
+    ) -> None:
+        self.result = result
+        self.result_type = result_type
+        self.summary = summary
+        self.status_reason = status_reason
 
 
 def as_dict(block: FrameState | WorkingState | OutputState) -> dict[str, Any]:
     """A block as a JSON object in declared order; values are shared, tuples become lists."""
-    return {
-        name: list(value) if type(value := getattr(block, name)) is tuple else value
-        for name in block.__slots__
-    }
+    if isinstance(block, FrameState):
+        return {**block._asdict(), "assumptions": list(block.assumptions)}
+    return dict(vars(block))
 
 
 def frame_from(raw: dict[str, Any]) -> FrameState:

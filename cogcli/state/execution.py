@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import copied
@@ -24,34 +23,44 @@ class StepResult(NamedTuple):
     error: dict[str, Any] | None
 
 
-@dataclass(slots=True)
 class ExecutionState:
     """All that a run knows. Only `mapping.apply` changes it.
 
     The seed's `events` list is the episode's log: keeping it here too would make a run's memory grow with its length.
     """
 
-    run_id: str
-    trace_id: str
-    skill_id: str
-    skill_version: str | None = None
-    parent_run_id: str | None = None
-    inputs: dict[str, Any] = field(default_factory=dict)
-    frame: FrameState = field(default_factory=FrameState)
-    vars: dict[str, Any] = field(default_factory=dict)
-    outputs: dict[str, Any] = field(default_factory=dict)
-    extensions: dict[str, Any] = field(default_factory=dict)
-    working: WorkingState = field(default_factory=WorkingState)
-    output: OutputState = field(default_factory=OutputState)
-    trace: TraceState = field(default_factory=TraceState)
-    step_results: dict[str, StepResult] = field(default_factory=dict)
-    status: str = "pending"
-    iteration: int = 0
-    plan_order: dict[str, int] = field(default_factory=dict)
-    running: dict[str, int] = field(default_factory=dict)
-    """Steps begun and not ended, with their position in plan order (nested runs: in order of starting)."""
-    updated_at: str | None = None
-    state_version: str = STATE_VERSION
+    def __init__(
+        self,
+        run_id: str,
+        trace_id: str,
+        skill_id: str,
+        skill_version: str | None = None,
+        parent_run_id: str | None = None,
+        inputs: dict[str, Any] | None = None,
+        frame: FrameState | None = None,
+        updated_at: str | None = None,
+    ) -> None:
+        self.run_id = run_id
+        self.trace_id = trace_id
+        self.skill_id = skill_id
+        self.skill_version = skill_version
+        self.parent_run_id = parent_run_id
+        self.inputs = {} if inputs is None else inputs
+        self.frame = FrameState() if frame is None else frame
+        self.vars: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
+        self.extensions: dict[str, Any] = {}
+        self.working = WorkingState()
+        self.output = OutputState()
+        self.trace = TraceState()
+        self.step_results: dict[str, StepResult] = {}
+        self.status = "pending"
+        self.iteration = 0
+        self.plan_order: dict[str, int] = {}
+        self.running: dict[str, int] = {}
+        """Steps begun and not ended, with their position in plan order (nested runs: in order of starting)."""
+        self.updated_at = updated_at
+        self.state_version = STATE_VERSION
 
     @property
     def current_step(self) -> str | None:
@@ -61,14 +70,14 @@ class ExecutionState:
 
 def forked(state: ExecutionState) -> ExecutionState:
     """A copy whose writable namespaces share nothing with `state`; for what only one step may see."""
-    return replace(
-        state,
-        vars=copied(state.vars),
-        outputs=copied(state.outputs),
-        extensions=copied(state.extensions),
-        working=WorkingState(**copied(as_dict(state.working))),
-        output=OutputState(**copied(as_dict(state.output))),
-    )
+    fork = ExecutionState.__new__(ExecutionState)
+    vars(fork).update(vars(state))
+    fork.vars = copied(state.vars)
+    fork.outputs = copied(state.outputs)
+    fork.extensions = copied(state.extensions)
+    fork.working = WorkingState(**copied(as_dict(state.working)))
+    fork.output = OutputState(**copied(as_dict(state.output)))
+    return fork
 
 
 def snapshot(state: ExecutionState) -> dict[str, Any]:

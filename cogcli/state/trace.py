@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -23,25 +22,25 @@ class TraceStep(NamedTuple):
         return {**self._asdict(), "reads": list(self.reads), "writes": list(self.writes)}
 
 
-@dataclass(slots=True)
 class TraceMetrics:
     """Sums over ended steps, kept up to date while the run goes on."""
 
-    step_count: int = 0
-    llm_calls: int = 0
-    tool_calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    elapsed_ms: int = 0
+    def __init__(self) -> None:
+        self.step_count = 0
+        self.llm_calls = 0
+        self.tool_calls = 0
+        self.tokens_in = 0
+        self.tokens_out = 0
+        self.elapsed_ms = 0
 
     def as_dict(self) -> dict[str, int]:
         """The sums as a JSON object."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return dict(vars(self))
 
 
-@dataclass(slots=True)
 class TraceState:
     """Entries in order of ending, and the sums."""
 
-    steps: list[TraceStep] = field(default_factory=list)
-    metrics: TraceMetrics = field(default_factory=TraceMetrics)
+    def __init__(self) -> None:
+        self.steps: list[TraceStep] = []
+        self.metrics = TraceMetrics()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import wait_until
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SAMPLES = Path(__file__).resolve().parents[2] / "docs/samples"
@@ -62,13 +63,12 @@ def test_an_aborted_run_replays_to_where_it_was_cut(demo: Any) -> None:
     demo.skill("demo.sleepy", "- {id: nap, uses: demo.text.nap, input: {text: {$literal: x}}}")
     command = [COGCLI, "run", "demo.sleepy", "-q"]
     process = subprocess.Popen(command, cwd=demo.root, env=demo.env, stderr=subprocess.DEVNULL)
-    while not list(demo.root.glob(".cogcli/episodes/*/events.jsonl")):
-        time.sleep(0.05)
+    wait_until(lambda: list(demo.root.glob(".cogcli/episodes/*/events.jsonl")))
     time.sleep(0.4)
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(0.2)
-    assert process.wait(10) == 130
+    assert process.wait(60) == 130
     demo.run("replay", "@last").assert_ok()
 
 

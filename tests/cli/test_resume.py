@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.waiting import wait_until
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SOURCE = """
@@ -70,9 +70,7 @@ def _kill_in(project: Any, name: str, *flags: str) -> None:
     hold = project.write(f"hold-{name}", "")
     command = [COGCLI, "run", "demo.three", "-p", "text=x", "-q", *flags]
     process = subprocess.Popen(command, cwd=project.root, env=project.env)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and f"{name}\n" not in _ledger(project):
-        time.sleep(0.02)
+    wait_until(lambda: f"{name}\n" in _ledger(project))
     process.kill()
     process.wait()
     hold.unlink()

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fakes.processes import PATIENCE
 from fakes.surroundings import surroundings
 from support.mcp_calls import SERVER
 from support.raw_server import Conversation, serving
+from support.waiting import wait_until
 
 from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse, Invoker
 from cogcli.bindings.invokers.registry import INVOKERS
@@ -68,10 +68,7 @@ class Target(NamedTuple):
 
     def wait_until_entered(self) -> None:
         """Until `silent` was reached."""
-        until = time.monotonic() + PATIENCE
-        while not self.entered():
-            assert time.monotonic() < until, "it was never reached"
-            time.sleep(0.005)
+        wait_until(self.entered)
 
 
 # -- pythoncall -------------------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ import os
 import time
 from pathlib import Path
 
-PATIENCE = 20.0
-"""Seconds that only something that never happens takes: machines are noisy."""
+from support.waiting import PATIENCE
 
 
 def is_there(pid: int) -> bool:

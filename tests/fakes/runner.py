@@ -104,6 +104,6 @@ class Gate:
 
     def __call__(self, given: dict[str, Any]) -> Any:
         self.entered.set()
-        self.open.wait(20)
+        self.open.wait(60)
         self.ended.set()
         return dict(self.outputs)

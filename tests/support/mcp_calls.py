@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +80,3 @@ def is_alive(pid: int) -> bool:
 def pids(file: Path) -> list[int]:
     """The processes that a server told of."""
     return [int(line) for line in file.read_text().split()] if file.exists() else []
-
-
-def wait_until(so: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Fail if something is not so in time."""
-    until = time.monotonic() + seconds
-    while not so():
-        assert time.monotonic() < until, "it never became so"
-        time.sleep(0.02)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.specs.checks.gates import gates_of
@@ -115,4 +114,4 @@ def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fiel
 
 
 def _certain(field: FieldSpec) -> FieldSpec:
-    return field if field.required or field.default is None else replace(field, required=True)
+    return field if field.required or field.default is None else field._replace(required=True)

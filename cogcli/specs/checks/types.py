@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.jsonvalue import shown
@@ -69,7 +68,7 @@ def literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
         return "" if fits(kind, wanted.type) else f"expected {wanted.type}, found {shown(value)}"
     if _holds_literal(value):
         return ""
-    _, violations = fit({"": replace(wanted, schema=None)}, {"": value})
+    _, violations = fit({"": wanted._replace(schema=None)}, {"": value})
     return violations[0].message.partition("`: ")[2] if violations else ""
 
 

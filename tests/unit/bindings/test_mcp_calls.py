@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mcp_calls import Caller, is_alive, pids, service, wait_until
+from support.mcp_calls import Caller, is_alive, pids, service
+from support.waiting import wait_until
 
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
@@ -293,9 +294,7 @@ def test_a_silent_server_costs_the_deadline_and_is_killed(tmp_path: Path, own: C
 
 
 def test_a_server_without_trust_is_never_started(own: Caller) -> None:
-    from dataclasses import replace
-
-    error = own.refused("echo", service=replace(TOOLS, trusted=False))
+    error = own.refused("echo", service=TOOLS._replace(trusted=False))
     assert (error.code, error.left) == ("service.untrusted", False)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from fakes.processes import children, descriptors, is_gone, is_there
 from fakes.surroundings import surroundings
+from support.waiting import wait_until
 
 from cogcli.bindings.invokers.base import CallContext, InvocationRequest
 from cogcli.bindings.invokers.capture import CAP
@@ -36,7 +37,8 @@ def me():
 
 def meets(folder, number, others):
     open(os.path.join(folder, str(number)), "w").close()
-    while len(os.listdir(folder)) < others:
+    late = time.monotonic() + 60
+    while len(os.listdir(folder)) < others and time.monotonic() < late:
         time.sleep(0.005)
     return {"pid": os.getpid()}
 
@@ -131,8 +133,7 @@ def call(root: Path) -> Iterator[Caller]:
 
 def pids_in(file: Path) -> list[int]:
     """What `told` wrote once it was called."""
-    while not file.exists():
-        time.sleep(0.005)
+    wait_until(file.exists)
     return [int(pid) for pid in file.read_text().split()]
 
 

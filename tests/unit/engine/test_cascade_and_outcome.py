@@ -133,7 +133,7 @@ def test_fail_fast_cancels_running_calls_at_once() -> None:
     slow = Gate(y=1)
     fakes = runner()
     fakes.scripts["c.slow"] = slow
-    fakes.scripts["c.bad"] = lambda given: slow.entered.wait(10) and raises(boom)(given)
+    fakes.scripts["c.bad"] = lambda given: slow.entered.wait(60) and raises(boom)(given)
     steps = [s("slow", "c.slow", []), s("after"), s("bad", "c.bad", [])]
     result = run(skill(*steps), fakes, *ALL, capability("c.slow"))
     slow.open.set()
@@ -147,14 +147,14 @@ def test_fail_fast_lets_effects_in_flight_end_and_records_them() -> None:
     effect = Gate(y=5)
 
     def fail(given: Any) -> Any:
-        effect.entered.wait(10)
+        effect.entered.wait(60)
         raise boom()
 
     fakes = runner()
     fakes.scripts |= {"c.effect": effect, "c.bad": fail}
     steps = [s("effect", "c.effect", []), s("after"), s("bad", "c.bad", [])]
     running = Running(skill(*steps), fakes, *ALL, capability("c.effect", effect="effect"))
-    effect.entered.wait(10)
+    effect.entered.wait(60)
     assert not effect.ended.wait(0.1)
     effect.open.set()
     result = running.result()
@@ -236,8 +236,6 @@ def test_output_mapping_error_writes_nothing() -> None:
 
 
 def test_final_outputs_are_checked_and_completed() -> None:
-    from dataclasses import replace
-
     from cogcli.specs.fields import fields_from
 
     base = skill(step("one", "c.a", output={"y": "outputs.extra"}), outputs="a! b!:integer")
@@ -248,7 +246,7 @@ def test_final_outputs_are_checked_and_completed() -> None:
     typed = run(skill(step("one", "c.a", output={"y": "outputs.a"}), outputs="a:string"), runner(), A)
     assert (typed.outcome.status, typed.code) == ("error", "outputs.type")
     fields = fields_from({"a": {"type": "integer", "default": 7}})
-    whole = run(replace(base, outputs=fields), runner(), A)
+    whole = run(base._replace(outputs=fields), runner(), A)
     assert (whole.outcome.status, whole.outcome.outputs) == ("ok", {"a": 7, "extra": 1})
 
 
@@ -257,7 +255,7 @@ def test_a_bug_in_a_service_ends_the_run_as_internal_after_all_steps_were_told_o
     fakes = runner()
 
     def bug(given: Any) -> Any:
-        slow.entered.wait(10)
+        slow.entered.wait(60)
         raise KeyError("bug")
 
     fakes.scripts |= {"c.slow": slow, "c.bad": bug}

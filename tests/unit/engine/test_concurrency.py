@@ -8,6 +8,7 @@ import pytest
 from fakes.runner import Gate, ScriptedRunner, gives
 from fakes.runs import RUN_ID, Running, engine_for, request, run
 from fakes.specs import capability, skill, step
+from support.waiting import wait_until
 
 from cogcli.engine.run import execute
 
@@ -26,7 +27,7 @@ def in_turn(order: list[str], **outputs: Any) -> ScriptedRunner:
         def answer(given: Any) -> Any:
             place = order.index(name)
             if place:
-                ended[order[place - 1]].wait(10)
+                ended[order[place - 1]].wait(60)
                 time.sleep(0.005)
             ended[name].set()
             return {"y": outputs[name]}
@@ -117,8 +118,7 @@ def test_a_step_waits_for_an_earlier_writer_that_has_not_even_started() -> None:
     runner = ScriptedRunner({"c.d": slow, "c.a": gives(y=[1]), "c.b": gives(y=[2])})
     steps = [step("d", "c.d", depends_on=[]), listed("a", "c.a", ["d"]), listed("b", "c.b", [])]
     running = Running(skill(*steps), runner, *[capability(f"c.{n}") for n in "dab"])
-    while "step.answered" not in running.engine.sink.types("b"):
-        time.sleep(0.002)
+    wait_until(lambda: "step.answered" in running.engine.sink.types("b"))
     slow.open.set()
     result = running.result()
     assert result.state.vars == {"l": [1, 2]}
@@ -135,7 +135,7 @@ def test_nobody_waits_for_a_writer_that_will_never_start(first: str, fail_fast: 
     answered = threading.Event()
 
     def failing(given: Any) -> Any:
-        answered.wait(5)
+        answered.wait(60)
         time.sleep(0.02)
         raise ServerFaultError("call.server-error", "boom")
 
@@ -160,7 +160,7 @@ def test_waiting_for_plan_order_does_not_count_as_the_steps_own_time() -> None:
     runner = ScriptedRunner({"c.a": slow, "c.b": gives(y=[2])})
     steps = [listed("a", "c.a", []), {**listed("b", "c.b", []), "timeout_seconds": 0.1}]
     running = Running(skill(*steps), runner, capability("c.a"), capability("c.b"))
-    slow.entered.wait(5)
+    slow.entered.wait(60)
     time.sleep(0.4)
     slow.open.set()
     assert running.result().state.vars == {"l": [1, 2]}
@@ -171,13 +171,12 @@ def test_many_parked_steps_are_let_go_without_looking_at_all_of_them_each_time()
     runner = ScriptedRunner({"c.a": first, "c.b": gives(y=[1])})
     steps = [listed("s0", "c.a", [])] + [listed(f"s{n}", "c.b", []) for n in range(1, 2000)]
     running = Running(skill(*steps), runner, capability("c.a"), capability("c.b"), max_workers=4)
-    while len(runner.attempts) < 2000:
-        time.sleep(0.01)
-    started = time.monotonic()
+    wait_until(lambda: len(runner.attempts) == 2000)
+    started = time.process_time()
     first.open.set()
     result = running.result()
     assert result.state.vars["l"] == [0] + [1] * 1999
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 5
 
 
 def test_ready_steps_start_in_plan_order() -> None:

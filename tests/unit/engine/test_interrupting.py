@@ -31,7 +31,7 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> float:
 def started(slow: Gate, *steps: dict[str, Any], caps: tuple[Any, ...] = (A, SLOW), **options: Any) -> Running:
     runner = ScriptedRunner({"c.slow": slow, "c.a": gives(y=2), "g.slow": slow})
     running = Running(skill(*steps), runner, *caps, **options)
-    assert slow.entered.wait(5)
+    assert slow.entered.wait(60)
     return running
 
 
@@ -135,7 +135,7 @@ def test_nothing_is_repeated_after_a_signal() -> None:
     runner = ScriptedRunner({"c.a": refused})
     runner.members["c.a"] = (member("b", retries=5, base=0.3),)
     running = Running(skill(s("a", "c.a")), runner, A)
-    tried.entered.wait(5)
+    tried.entered.wait(60)
     running.interrupt()
     result = running.result()
     assert (result.steps, len(runner.attempts)) == ({"a": "skipped"}, 1)

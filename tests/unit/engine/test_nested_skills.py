@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from fakes.runner import Gate, ScriptedRunner, echo, gives, raises
 from fakes.runs import Running, run
 from fakes.sink import payload_of
 from fakes.specs import capability, skill, step
+from support.waiting import wait_until
 
 from cogcli.core.calls import Answer
 from cogcli.core.errors import ServerFaultError
@@ -166,7 +166,7 @@ def test_fail_fast_in_the_parent_starts_nothing_new_in_a_child() -> None:
     short, long, fail = Gate(x=1), Gate(x=1), threading.Event()
 
     def failing(given: Any) -> Any:
-        fail.wait(10)
+        fail.wait(60)
         raise boom()
 
     runner = ScriptedRunner({"c.short": short, "c.long": long, "c.a": echo, "c.bad": failing})
@@ -184,10 +184,9 @@ def test_fail_fast_in_the_parent_starts_nothing_new_in_a_child() -> None:
     caps += [A, capability("c.bad"), capability("c.wait")]
     running = Running(main, runner, *caps, nested=[inner], max_workers=4)
     for gate in (short, long, waits):
-        gate.entered.wait(5)
+        assert gate.entered.wait(60)
     fail.set()
-    while running.engine.sink.types("bad")[-1:] != ["step.failed"]:
-        time.sleep(0.005)
+    wait_until(lambda: running.engine.sink.types("bad")[-1:] == ["step.failed"])
     short.open.set()
     time.sleep(0.1)
     long.open.set()
@@ -223,7 +222,7 @@ def test_an_effect_that_waits_for_plan_order_in_a_cut_off_child_holds_nobody_up(
     slow, effect, fail = Gate(x=[1]), Gate(x=[2]), threading.Event()
 
     def failing(given: Any) -> Any:
-        fail.wait(10)
+        fail.wait(60)
         raise boom()
 
     runner = ScriptedRunner({"c.slow": slow, "c.effect": effect, "c.bad": failing})
@@ -243,23 +242,16 @@ def test_an_effect_that_waits_for_plan_order_in_a_cut_off_child_holds_nobody_up(
         nested=[inner],
     )
     for gate in (slow, effect):
-        assert gate.entered.wait(5)
+        assert gate.entered.wait(60)
     if answered == "before the failure":
         effect.open.set()
-        _until(lambda: "step.answered" in running.engine.sink.types("n/b"))
+        wait_until(lambda: "step.answered" in running.engine.sink.types("n/b"))
         fail.set()
     else:
         fail.set()
-        _until(lambda: "step.failed" in running.engine.sink.types("bad"))
+        wait_until(lambda: "step.failed" in running.engine.sink.types("bad"))
         effect.open.set()
     result = running.result()
     slow.open.set()
     assert result.steps == {"n": "skipped", "bad": "failed"}
     assert result.sink.types("n/b") == ["step.started", "step.answered", "step.skipped"]
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    late = time.monotonic() + 10
-    while not holds() and time.monotonic() < late:
-        time.sleep(0.005)
-    assert holds()

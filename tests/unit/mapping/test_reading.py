@@ -13,7 +13,9 @@ from cogcli.state.execution import ExecutionState
 
 
 def state(**blocks: Any) -> ExecutionState:
-    return ExecutionState("run_1", "t", "test.main", **blocks)
+    made = ExecutionState("run_1", "t", "test.main")
+    vars(made).update(blocks)
+    return made
 
 
 def given(text: str, **blocks: Any) -> Any:

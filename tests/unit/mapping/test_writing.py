@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import pytest
+from fakes.states import whole
 
 from cogcli.core.errors import OutputMappingError
 from cogcli.core.refs import READ_ONLY, WORKING_SLOTS, WRITABLE, parse_target
@@ -14,7 +15,9 @@ from cogcli.state.execution import ExecutionState
 
 
 def state(**blocks: Any) -> ExecutionState:
-    return ExecutionState("run_1", "t", "test.main", **blocks)
+    made = ExecutionState("run_1", "t", "test.main")
+    vars(made).update(blocks)
+    return made
 
 
 def mapped(
@@ -27,11 +30,11 @@ def mapped(
     """Write what was produced, as a finished step does; gives the targets written."""
     names = declared.split() if declared is not None else list(produced)
     rules = compiled(mapping, strategy, names)
-    before = copy.deepcopy(run)
+    before = copy.deepcopy(whole(run))
     try:
         writes = writes_of(rules, produced, run)
     finally:
-        assert run == before, "computing writes must not write"
+        assert whole(run) == before, "computing writes must not write"
     for write in writes:
         write_value(run, write.target, write.strategy, copy.deepcopy(write.value))
     return [write.target.text for write in writes]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,7 +102,7 @@ def test_of_several_the_ones_that_can_be_called_are_offered() -> None:
         "for one run: --bind a.b=second",
         "why not `first`: cogcli bindings explain a.b",
     ]
-    none = refused(catalog(NEEDY, first, replace(first, id="other")))
+    none = refused(catalog(NEEDY, first, first._replace(id="other")))
     assert none.hint.startswith("none of them can be called here")
     many = refused(catalog(*(binding(f"b{n}") for n in range(9))))
     assert many.message.endswith("`b3`, `b4` and 4 more")
@@ -131,7 +130,7 @@ def test_a_binding_that_is_named_wrongly_is_told_with_those_there_are() -> None:
     assert typo.message == "capability `a.b`: `--bind` names `notes_raed`: there is no such binding"
     assert typo.hint == "did you mean `notes_read`?"
     assert refused(found, SelectionOptions(binds={"a.b": "x"})).hint == "`a.b` has `files`, `notes_read`"
-    elsewhere = replace(found, bound={"sends": "a.c"}.get)
+    elsewhere = found._replace(bound={"sends": "a.c"}.get)
     other = refused(elsewhere, SelectionOptions(binds={"a.b": "sends"}))
     assert other.message == "capability `a.b`: `--bind` names `sends`: it binds `a.c`"
     assert other.hint == "`a.b` has `files`, `notes_read`"
@@ -142,7 +141,7 @@ def test_candidates_are_used_only_when_they_are_named() -> None:
     assert refused(found).code == "binding.none"
     assert "--bind a.b=new" in refused(found).hint
     assert select(found, "a.b", SelectionOptions(binds={"a.b": "new"})).usable == ("new",)
-    assert refused(replace(found, defaults=Defaults({"a.b": "new"}, {}))).code == "binding.ineligible"
+    assert refused(found._replace(defaults=Defaults({"a.b": "new"}, {}))).code == "binding.ineligible"
 
 
 def test_ineligible_members_of_the_chain_are_passed_over() -> None:
@@ -287,9 +286,9 @@ def test_a_service_that_may_not_be_used_makes_the_binding_ineligible(
 
 
 def test_headers_of_an_untrusted_binding_get_no_variable() -> None:
-    lent = replace(binding("one", "web", "openapi", headers={"X": "${KEY}"}), trusted=False)
+    lent = binding("one", "web", "openapi", headers={"X": "${KEY}"})._replace(trusted=False)
     assert refused(catalog(WEB, lent), ENVIRON).code == "service.untrusted"
-    assert select(catalog(WEB, replace(lent, trusted=True)), "a.b", ENVIRON).usable == ("one",)
+    assert select(catalog(WEB, lent._replace(trusted=True)), "a.b", ENVIRON).usable == ("one",)
 
 
 def test_several_reasons_are_all_told_and_an_unset_variable_first() -> None:
@@ -301,7 +300,7 @@ def test_several_reasons_are_all_told_and_an_unset_variable_first() -> None:
 
 def test_a_missing_or_broken_service_is_told() -> None:
     assert refused(catalog(binding("one", "nobody"))).code == "service.unknown"
-    broken = replace(catalog(binding("one", "nobody")), broken={"service:nobody": "s.yaml"})
+    broken = catalog(binding("one", "nobody"))._replace(broken={"service:nobody": "s.yaml"})
     assert "its file s.yaml has errors" in refused(broken).message
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ def hosted(
         {"a.b": Active(active, "active_bindings.json", "a.b")} if active else {},
         {"a.b": overridden} if overridden else {},
     )
-    return replace(found, host=host, **more)
+    return found._replace(host=host, **more)
 
 
 def four() -> Catalog:
@@ -106,7 +105,7 @@ def test_an_override_that_prefers_leaves_the_choice_to_the_next_rule() -> None:
 
 
 def on(service: str, id: str, layer: str, channel: str = "local") -> Any:
-    return replace(binding(id, service, channel=channel), layer=layer)
+    return binding(id, service, channel=channel)._replace(layer=layer)
 
 
 def test_a_service_means_the_capabilitys_binding_on_it_of_the_latest_layer_then_by_id() -> None:
@@ -146,7 +145,7 @@ def test_a_candidate_is_no_fallback() -> None:
 
 @pytest.mark.parametrize("kind", ["active", "overrides"])
 def test_nothing_is_chosen_past_a_file_that_cannot_be_read(kind: str) -> None:
-    broken = replace(four(), broken={f"{kind}:host": "broken.file"})
+    broken = four()._replace(broken={f"{kind}:host": "broken.file"})
     error = refused(broken)
     assert error.code == "binding.none"
     assert "broken.file has errors" in error.message

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from fakes.states import whole
 
 from cogcli.core.refs import FRAME_FIELDS, OUTPUT_FIELDS, WORKING_SLOTS
 from cogcli.state.cognitive import FrameState, OutputState, WorkingState, as_dict, frame_from
@@ -10,10 +11,10 @@ from cogcli.state.trace import TraceMetrics, TraceStep
 
 
 def test_blocks_have_the_fields_of_the_seed() -> None:
-    assert tuple(FrameState.__slots__) == FRAME_FIELDS
-    assert tuple(WorkingState.__slots__) == WORKING_SLOTS
-    assert tuple(OutputState.__slots__) == OUTPUT_FIELDS
-    assert tuple(TraceMetrics.__slots__) == (
+    assert FrameState._fields == FRAME_FIELDS
+    assert tuple(vars(WorkingState())) == WORKING_SLOTS
+    assert tuple(vars(OutputState())) == OUTPUT_FIELDS
+    assert tuple(vars(TraceMetrics())) == (
         "step_count", "llm_calls", "tool_calls", "tokens_in", "tokens_out", "elapsed_ms",
     )  # fmt: skip
     assert TraceStep._fields == (
@@ -26,7 +27,7 @@ def test_a_fresh_state_is_empty_and_shares_nothing_with_another() -> None:
     one.vars["x"] = 1
     one.working.risks.append({})
     one.extensions["p"] = {}
-    assert two == ExecutionState("r", "t", "s.k")
+    assert whole(two) == whole(ExecutionState("r", "t", "s.k"))
     assert (two.status, two.iteration, two.current_step, two.state_version) == ("pending", 0, None, "1.0.0")
 
 
