@@ -21,8 +21,10 @@ Tell = Callable[[str, str, int, int], None]
 @pytest.fixture(scope="session")
 def shooting_range(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
     """One for all crash tests: its home is warm, its undisturbed runs are known."""
-    yield Range(tmp_path_factory.mktemp("crash"))
+    found = Range(tmp_path_factory.mktemp("crash"))
+    yield found
     INSTALLED.close()
+    found.service.close()
 
 
 @pytest.fixture

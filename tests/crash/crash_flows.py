@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crash_service import Service
 from crash_zygote import INSTALLED, Zygotes
 
 HERE = Path(__file__).resolve().parent
@@ -19,8 +20,6 @@ COGCLI = str(Path(sys.executable).parent / "cogcli")
 SYSCALLS = (
     "write", "fdatasync", "fsync", "renameat", "mkdir", "mkdirat", "ftruncate", "unlinkat", "fallocate",
 )  # fmt: skip
-SECRET = "crash-secret-0123456789"
-"""What the service answers under a key that names a secret (`crash_effects.py`)."""
 
 
 class Flow(NamedTuple):
@@ -32,6 +31,8 @@ class Flow(NamedTuple):
     skill: str = ""
     """Its skill, where that is not called like it."""
     flags: tuple[str, ...] = ()
+    syscalls: tuple[str, ...] = ()
+    """What else it calls that it may be killed at."""
 
 
 FLOWS = (
@@ -40,9 +41,10 @@ FLOWS = (
     Flow("gate", 4),
     Flow("nested", 0),
     Flow("blobs", 0),
+    Flow("remote", 0, syscalls=("sendto", "recvfrom")),
     Flow("approval", 5, ("--approve", "crash.approved")),
 )
-"""The six of the durability promise."""
+"""The six of the durability promise, and one whose effects are another process's."""
 MORE = (
     Flow("order", 0),
     Flow("waiting", 5, ("--approve", "crash.approved")),
@@ -69,8 +71,10 @@ class Done(NamedTuple):
 class Sandbox:
     """A project, a runs directory, a ledger and a home that nothing else uses."""
 
-    def __init__(self, root: Path, zygotes: Zygotes = INSTALLED) -> None:
+    def __init__(self, root: Path, registry: Path, service: Service, zygotes: Zygotes = INSTALLED) -> None:
         self.root = root
+        self.registry = registry
+        self.service = service
         self.zygotes = zygotes
         self.runs, self.ledger_file, self.project = root / "runs", root / "ledger", root / "project"
         self.project.mkdir(parents=True)
@@ -81,10 +85,11 @@ class Sandbox:
             "TZ": "UTC",
             "PYTHONDONTWRITEBYTECODE": "1",
             "CRASH_LEDGER": str(self.ledger_file),
+            "CRASH_TOKEN": service.token(self.ledger_file),
         }
 
     def flags(self) -> list[str]:
-        return ["--registry", str(REGISTRY), "--runs-dir", str(self.runs), "--json"]
+        return ["--registry", str(self.registry), "--runs-dir", str(self.runs), "--json"]
 
     def asked(self, flow: Flow) -> list[str]:
         """The arguments of a run."""
@@ -147,6 +152,7 @@ class Sandbox:
     @property
     def ledger(self) -> list[str]:
         """The keys of what happened, in order; a line cut short did not."""
+        self.service.settled()
         if not self.ledger_file.exists():
             return []
         lines = self.ledger_file.read_bytes().split(b"\n")
@@ -169,9 +175,9 @@ def outputs_of(done: Done) -> Any:
     return json.loads(done.out).get("outputs") if done.out else None
 
 
-def warmed(home: Path) -> Path:
+def warmed(home: Path, registry: Path, service: Service) -> Path:
     """A home whose cache knows the registry, for sandboxes to share."""
-    sandbox = Sandbox(home / "warm")
+    sandbox = Sandbox(home / "warm", registry, service)
     sandbox.environment["HOME"] = str(home)
     for flow in FLOWS:
         sandbox.command(*sandbox.asked(flow))

@@ -14,12 +14,13 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from crash_flows import SECRET, Sandbox
+from crash_flows import Sandbox
+from crash_service import SECRET
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.document import to_bytes
@@ -30,7 +31,7 @@ from cogcli.mapping.apply import apply, begun
 from cogcli.state.execution import ExecutionState
 
 Event = dict[str, Any]
-ONCE: Final = ("crash.effect", "crash.large", "crash.gated", "crash.approved", "crash.fails")
+ONCE: Final = ("crash.effect", "crash.posted", "crash.large", "crash.gated", "crash.approved", "crash.fails")
 """Capabilities whose effect must not happen twice."""
 CALLS: Final = (*ONCE, "crash.again", "crash.flaky", "crash.read", "crash.slow", "crash.fast")
 TEMPORARY: Final = (".ballast", ".tmp-")
@@ -38,12 +39,16 @@ CLOSINGS: Final = ("step.completed", "step.failed", "step.skipped", "step.degrad
 
 
 class Scene:
-    """An episode, and what the service outside says. `finished`: the run was gone on with to its end."""
+    """An episode, and what the service outside says. `finished`: the run was gone on with to its end. `secrets`: what
+    must not be in it."""
 
-    def __init__(self, episode: Path, ledger: list[str], *, finished: bool) -> None:
+    def __init__(
+        self, episode: Path, ledger: list[str], *, finished: bool, secrets: Sequence[str] = ()
+    ) -> None:
         self.episode = episode
         self.ledger = ledger
         self.finished = finished
+        self.secrets = [secret.encode() for secret in secrets]
         self.names = {path.name for path in episode.iterdir()}
         self.lines = (episode / "events.jsonl").read_bytes().split(b"\n")[:-1]
 
@@ -207,7 +212,7 @@ def _no_temporary(scene: Scene) -> Iterator[str]:
 
 def _no_secret(scene: Scene) -> Iterator[str]:
     for path in scene.episode.rglob("*"):
-        if path.is_file() and SECRET.encode() in path.read_bytes():
+        if path.is_file() and any(secret in path.read_bytes() for secret in scene.secrets):
             yield f"a secret in {path.name}"
 
 
@@ -287,7 +292,8 @@ def broken(sandbox: Sandbox, *, finished: bool = False) -> list[str]:
         found.append(f"{len(sandbox.episodes)} episodes")
     for episode in sandbox.episodes:
         if (episode / "events.jsonl").exists():
-            scene = Scene(episode, sandbox.ledger, finished=finished)
+            secrets = (SECRET, sandbox.environment["CRASH_TOKEN"])
+            scene = Scene(episode, sandbox.ledger, finished=finished, secrets=secrets)
             found += [f"{name}: {what}" for name, check in INVARIANTS.items() for what in _told(check, scene)]
         elif sandbox.ledger or any(episode.iterdir()):
             found.append(f"no log, but {sorted(path.name for path in episode.iterdir())}, {sandbox.ledger}")

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from crash_flows import Done, Flow, Sandbox, outputs_of, warmed
+from crash_flows import REGISTRY, Done, Flow, Sandbox, outputs_of, warmed
 from crash_invariants import CLOSINGS, Scene, broken, key_of
 from crash_launcher import concerns
+from crash_service import Service
 from crash_zygote import INSTALLED, Zygotes
 
 ALLOWED = (0, 1, 3, 4, 5, 6)
@@ -52,7 +53,9 @@ class Range:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.zygotes = INSTALLED
-        self.home = warmed(root / "home")
+        self.service = Service()
+        self.registry = self.service.registry(REGISTRY, root / "registry")
+        self.home = warmed(root / "home", self.registry, self.service)
         self._calls: dict[tuple[str, str, bool, bool], list[str]] = {}
         self._halves: dict[tuple[str, bool], int] = {}
         self._outputs: dict[str, Any] = {}
@@ -126,7 +129,8 @@ class Range:
 
     def sandbox(self, name: str) -> Sandbox:
         """A fresh one, with the shared home."""
-        sandbox = Sandbox(self.root / name.replace(" ", "-").replace(":", "-"), self.zygotes)
+        place = self.root / name.replace(" ", "-").replace(":", "-")
+        sandbox = Sandbox(place, self.registry, self.service, self.zygotes)
         sandbox.environment["HOME"] = str(self.home)
         return sandbox
 

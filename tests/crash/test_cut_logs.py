@@ -1,9 +1,9 @@
 """A log that ends after any of its events: what has ended in it stays ended, and is not called again.
 
 Each log of a whole run is cut after its first event, its second, ..., as a kill right there leaves it, every call that
-had begun having happened. Beside the six flows: writes that wait for plan order, writes that do not because an earlier
-step waits for a person, a race, items of which one fails, repeats, a failure beside running calls and a nested run, and
-a run that a signal ended.
+had begun having happened. Beside the flows that are killed: writes that wait for plan order, writes that do not because
+an earlier step waits for a person, a race, items of which one fails, repeats, a failure beside running calls and a
+nested run, and a run that a signal ended.
 
 `COGCLI_LONG_TESTS=1` cuts after every event; else a sample.
 """

@@ -64,7 +64,9 @@ def test_the_installed_command_killed_at_any_system_call_keeps_its_promises(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
     if LONG:
-        outcomes = [one for syscall in SYSCALLS for one in _every(shooting_range, flow, syscall)]
+        outcomes = [
+            one for syscall in (*SYSCALLS, *flow.syscalls) for one in _every(shooting_range, flow, syscall)
+        ]
     else:
         text = FEW[FLOWS.index(flow) % len(FEW)]
         outcomes = shooting_range.all([Point(flow, syscall=text)])
