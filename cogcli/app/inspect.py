@@ -94,10 +94,12 @@ _STATE_LIMIT = 1 << 30
 def projected(directory: Path, warn: Warn | None = None) -> bytes:
     """What the events of an episode project, as the bytes of `state.json`."""
     from cogcli.app.logs import each_event
+    from cogcli.core.collecting import uncollected
     from cogcli.episode.document import to_bytes
     from cogcli.episode.project import project
 
-    return to_bytes(project(each_event(directory, warn)))
+    with uncollected():
+        return to_bytes(project(each_event(directory, warn)))
 
 
 def document(directory: Path, warn: Warn | None = None) -> Document:
@@ -152,10 +154,12 @@ def verified(directory: Path, *, key: str | None = None, head: str | None = None
 
     Raises EnvironmentRefusal where there is no log to open.
     """
+    from cogcli.core.collecting import uncollected
     from cogcli.episode.verify import verify
     from cogcli.episode.verify_origin import LEVELS, Trusted, level_of
 
-    findings = verify(directory, Trusted(key, head))
+    with uncollected():
+        findings = verify(directory, Trusted(key, head))
     level = level_of(findings)
     return Verified(findings, level, LEVELS[level])
 

@@ -123,7 +123,8 @@ class _Reading:
                 self.head_at = number
             event = event_of(value, raw, get_blob.get)
             self._last_timestamp = event.timestamp
-            yield from self._missing_blobs(number, raw, event)
+            if blobs.MARK in raw or event.event_type == "run.started":
+                yield from self._missing_blobs(number, raw, event)
             if self.lines.chained:
                 yield from self._story.check(number, event)
             yield from self._fold(number, event, projections)

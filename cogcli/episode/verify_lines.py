@@ -28,6 +28,8 @@ _OPTIONAL: Final = (("step_id", str), ("agent_id", str), ("caused_by", str), ("m
 _KEYS: Final = frozenset(
     ["seq", "id", "timestamp", "prev", "clock", *(k for k, _ in _REQUIRED), *(k for k, _ in _OPTIONAL)]
 )
+_SHAPES: Final = 1000
+"""Sound shapes that are remembered; ours are few, a foreign log may have as many as lines."""
 _METRICS: Final = frozenset(("started_at", "completed_at", "duration_ms"))
 
 
@@ -44,14 +46,19 @@ class LineCheck:
         self._trace: Any = None
         self._timestamp = ""
         self._unknown_phases: set[str] = set()
+        self._sequence = 0
+        """The `seq` that the next line must have. A gap is told once: what follows is counted on from there."""
+        self._sound: set[tuple[Any, ...]] = set()
+        """Keys and types of lines in which both were as they must be."""
 
     def check(self, number: int, raw: bytes, line: dict[str, Any]) -> Iterator[Finding]:
         """What is wrong with one line."""
         if not self.count:
             self._begin(line)
         if self.chained:
-            yield from self._chain(number, line)
-            for code, message in self._own(number, raw, line):
+            if line.get("prev") != self.head:
+                yield self._unlinked(number)
+            for code, message in self._own(raw, line):
                 yield _error(code, number, message)
         elif "seq" in line or "prev" in line:
             yield _error("chain.mixed", number, "a chained line in an unchained log")
@@ -71,39 +78,36 @@ class LineCheck:
 
     # -- our own lines ------------------------------------------------------------------------------------------------
 
-    def _own(self, number: int, raw: bytes, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        get = line.get
-        sequence = get("seq")
-        if type(sequence) is not int or sequence != self.count:
-            yield "seq.wrong", f"seq is {sequence!r:.30}, expected {self.count}"
-        if not (type(event_id := get("id")) is str and EVENT_ID.fullmatch(event_id)):
+    def _own(self, raw: bytes, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        sequence, event_id = line.get("seq"), line.get("id")
+        if type(sequence) is not int or sequence != self._sequence:
+            yield "seq.wrong", f"seq is {sequence!r:.30}, expected {self._sequence}"
+        self._sequence = (sequence if type(sequence) is int else self._sequence) + 1
+        if not (type(event_id) is str and EVENT_ID.fullmatch(event_id)):
             yield "id.invalid", f"id {event_id!r:.60} is none of ours"
         if len(raw) >= MAX_LINE:
             yield "line.long", f"{len(raw) + 1:,} bytes, at most {MAX_LINE:,} are allowed"
         yield from self._time(line)
-        for key, kind in _REQUIRED:
-            if type(get(key)) is not kind:
-                yield "event.key", f"`{key}` is {get(key)!r:.40}, expected {_WORDS[kind]}"
-        for key, kind in _OPTIONAL:
-            if key in line and type(line[key]) is not kind:
-                yield "event.key", f"`{key}` is {line[key]!r:.40}, expected {_WORDS[kind]}"
-        if not line.keys() <= _KEYS:
-            for key in line:
-                if key not in _KEYS and not key.startswith("x-"):
-                    yield "event.key", f"key `{key:.60}` is none of an event's"
-        if type(metrics := get("metrics")) is dict and not metrics.keys() <= _METRICS:
+        yield from self._shaped(line)
+
+    def _shaped(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """What is wrong with keys and types. Nothing else counts here: a shape that was sound once is so again."""
+        shape = (*line, *map(type, line.values()))
+        if shape not in self._sound:
+            found = list(_key_problems(line))
+            yield from found
+            if not found and len(self._sound) < _SHAPES:
+                self._sound.add(shape)
+        if type(metrics := line.get("metrics")) is dict and not metrics.keys() <= _METRICS:
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
-    def _chain(self, number: int, line: dict[str, Any]) -> Iterator[Finding]:
+    def _unlinked(self, number: int) -> Finding:
         """A broken link is told of the line that is not what the next one says it was."""
-        if line.get("prev") == self.head:
-            return
         self._broken_at = number
         if number == 1:
-            yield _error("chain.broken", 1, "its `prev` is not that of an episode's first line")
-        else:
-            message = f"its hash is not the one that line {number} names: one of them was altered"
-            yield _error("chain.broken", number - 1, message)
+            return _error("chain.broken", 1, "its `prev` is not that of an episode's first line")
+        message = f"its hash is not the one that line {number} names: one of them was altered"
+        return _error("chain.broken", number - 1, message)
 
     def _time(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
         timestamp, clock = line.get("timestamp"), line.get("clock")
@@ -137,6 +141,20 @@ class LineCheck:
         if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:
             self._unknown_phases.add(phase)
             yield Finding("phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here")
+
+
+def _key_problems(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    get = line.get
+    for key, kind in _REQUIRED:
+        if type(get(key)) is not kind:
+            yield "event.key", f"`{key}` is {get(key)!r:.40}, expected {_WORDS[kind]}"
+    for key, kind in _OPTIONAL:
+        if key in line and type(line[key]) is not kind:
+            yield "event.key", f"`{key}` is {line[key]!r:.40}, expected {_WORDS[kind]}"
+    if not line.keys() <= _KEYS:
+        for key in line:
+            if key not in _KEYS and not key.startswith("x-"):
+                yield "event.key", f"key `{key:.60}` is none of an event's"
 
 
 _WORDS: Final = {str: "text", dict: "an object", list: "a list"}

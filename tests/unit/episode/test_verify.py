@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import sample_episode as sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cogcli.app.inspect import verified
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode.document import to_bytes
 from cogcli.episode.findings import Finding
@@ -168,6 +170,53 @@ def test_a_shortened_log_without_manifest_is_never_called_sound(sealed: Path) ->
     write_log(sealed, log_lines(sealed)[:-2])
     (sealed / "manifest.json").unlink()
     assert "state.unproven" in codes(sealed)
+
+
+def test_a_gap_in_the_sequence_is_told_once(sealed: Path) -> None:
+    lines = log_lines(sealed)
+    write_log(sealed, [*lines[:3], *lines[4:]])
+    assert [f.line for f in verify(sealed) if f.code == "seq.wrong"] == [4]
+
+
+@pytest.mark.parametrize("bad", [{"step_id": 7}, {"evidence_ids": None}, {"note": "x"}])
+def test_a_shape_that_is_not_sound_is_told_of_every_line_that_has_it(
+    sealed: Path, bad: dict[str, Any]
+) -> None:
+    events = events_of(sealed)
+    rechained(sealed, [{**event, **bad} if n in (2, 3) else event for n, event in enumerate(events)])
+    assert [f.line for f in verify(sealed) if f.code == "event.key"] == [3, 4]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_looking_at_an_episode_leaves_the_collector_as_it_was(sealed: Path, enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        assert is_clean(verified(sealed).findings)
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+@pytest.mark.parametrize("line", [b"[]\n", b"7\n"])
+def test_json_that_is_no_event_is_no_torn_end(tmp_path: Path, line: bytes) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    journal.close()
+    with (journal.directory / "events.jsonl").open("ab") as file:
+        file.write(line)
+    assert [(f.code, f.line) for f in verify(journal.directory) if f.severity == "error"] == [
+        ("line.broken", 2)
+    ]
+
+
+def test_a_log_that_is_a_link_is_named_itself(sealed: Path, tmp_path: Path) -> None:
+    log = sealed / "events.jsonl"
+    log.rename(tmp_path / "away")
+    log.symlink_to(tmp_path / "away")
+    with pytest.raises(EnvironmentRefusal, match=r"events\.jsonl: is a symbolic link") as refused:
+        verify(sealed)
+    assert refused.value.file == str(log)
 
 
 def test_a_garbled_line_in_the_middle_stops_and_is_named(sealed: Path) -> None:
