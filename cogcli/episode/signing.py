@@ -12,7 +12,8 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import canonical
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
@@ -32,8 +33,8 @@ Sign = Callable[[dict[str, Any]], dict[str, str]]
 
 def signer(path: str) -> Sign:
     """What signs with the private key of a file. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
+    key = _private_key(path, _read(path, _TO_SIGN), _TO_SIGN)
     _require_private(path)
-    key = _private_key(path, _read(path))
     key_id = _name_of(key.public_key())
 
     def sign(manifest: dict[str, Any]) -> dict[str, str]:
@@ -44,9 +45,9 @@ def signer(path: str) -> Sign:
 
 def public_key(path: str) -> str:
     """The `key_id` of the key in a file, public or private. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
-    data = _read(path)
+    data = _read(path, _TO_CHECK)
     if b"PRIVATE KEY" in data:
-        return _name_of(_private_key(path, data).public_key())
+        return _name_of(_private_key(path, data, _TO_CHECK).public_key())
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -55,9 +56,9 @@ def public_key(path: str) -> str:
     try:
         key = load_pem_public_key(data)
     except Exception as error:
-        raise _unusable(path, "is no PEM file of a public key") from error
+        raise _unusable(path, "holds no key that can be read", _TO_CHECK, found=_found(data)) from error
     if not isinstance(key, Ed25519PublicKey):
-        raise _unusable(path, "is a key of another kind than ed25519")
+        raise _unusable(path, "is of another kind", _TO_CHECK, found=_kind_of(key))
     return _name_of(key)
 
 
@@ -98,7 +99,7 @@ def _name_of(key: Ed25519PublicKey) -> str:
     return key.public_bytes_raw().hex()
 
 
-def _private_key(path: str, data: bytes) -> Any:
+def _private_key(path: str, data: bytes, use: _Use) -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -107,31 +108,76 @@ def _private_key(path: str, data: bytes) -> Any:
     try:
         key = load_pem_private_key(data, password=None)
     except Exception as error:
-        raise _unusable(path, "is no PEM file of a private key without a passphrase") from error
+        raise _unusable(path, "holds no key that can be read", use, found=_found(data)) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise _unusable(path, "is a key of another kind than ed25519")
+        raise _unusable(path, "is of another kind", use, found=_kind_of(key))
     return key
+
+
+class _Use(NamedTuple):
+    """What a key is for, what it has to be, and where one comes from."""
+
+    what: str
+    expected: str
+    hint: str
+
+
+_TO_SIGN: Final = _Use(
+    "the key to sign with",
+    "an ed25519 private key as PEM, without a passphrase",
+    "COGCLI_SIGNING_KEY names it; make one with: openssl genpkey -algorithm ed25519 -out FILE && chmod 600 FILE",
+)
+_TO_CHECK: Final = _Use(
+    "the key to check with",
+    "the ed25519 key of whoever signed, public or private, as PEM",
+    "they make the public one with: openssl pkey -in KEY -pubout -out FILE",
+)
+
+
+def _found(data: bytes) -> str:
+    """What a file holds in place of the key, in a few words and without a byte of it."""
+    if not data.strip():
+        return "an empty file"
+    if b"ENCRYPTED" in data:
+        return "a private key with a passphrase"
+    if b"PUBLIC KEY" in data:
+        return "a public key"
+    if b"-----BEGIN" in data:
+        return "PEM of something else, or damaged"
+    return "no PEM file"
+
+
+def _kind_of(key: object) -> str:
+    return f"{type(key).__name__.strip('_').removesuffix('PrivateKey').removesuffix('PublicKey')} key"
 
 
 def _require_private(path: str) -> None:
     try:
-        mode = os.stat(path).st_mode
+        mode = stat.S_IMODE(os.stat(path).st_mode)
     except (OSError, ValueError) as error:
-        raise _unusable(path, getattr(error, "strerror", None) or "cannot be read") from error
+        raise _unusable(path, getattr(error, "strerror", None) or "cannot be read", _TO_SIGN) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise _unusable(path, "may be used by others than its owner", hint=f"chmod 600 {path}")
+        raise EnvironmentRefusal(
+            "signing.key",
+            f"{_TO_SIGN.what} may be used by others than its owner",
+            expected="mode 0600 or stricter",
+            found=f"mode {mode:04o}",
+            hint=f"chmod 600 {quote(path)}",
+            file=path,
+        )
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, use: _Use) -> bytes:
     try:
         return read_regular(path, limit=_LIMIT)
     except FileRefused as error:
-        raise _unusable(path, error.message) from error
+        raise _unusable(path, error.message, use) from error
 
 
-def _unusable(path: str, why: str, *, hint: str = "") -> EnvironmentRefusal:
-    hint = hint or "make one with: openssl genpkey -algorithm ed25519 -out FILE"
-    return EnvironmentRefusal("signing.key", f"key `{path}` {why}", hint=hint)
+def _unusable(path: str, why: str, use: _Use, *, found: str = "") -> EnvironmentRefusal:
+    return EnvironmentRefusal(
+        "signing.key", f"{use.what} {why}", expected=use.expected, found=found, hint=use.hint, file=path
+    )
 
 
 def _missing() -> ServiceResolutionError:

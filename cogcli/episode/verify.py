@@ -46,7 +46,11 @@ def verify(directory: Path, trusted: Trusted = NOTHING) -> list[Finding]:
         try:
             return _capped(_verified(folder, trusted))
         except FileRefused as error:
-            raise unreadable(directory, error.message, file=Path(error.path).name) from error
+            refusal = unreadable(directory, error.message, file=Path(error.path).name)
+            refusal.next = ()  # that would be to verify it
+            if error.reason == "not-regular":
+                refusal.hint = "an episode holds regular files only: put the file itself there"
+            raise refusal from error
 
 
 def is_clean(findings: Iterable[Finding]) -> bool:
