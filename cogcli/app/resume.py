@@ -149,6 +149,7 @@ def _gone_on(
         approvals=Approvals((*recording.approvals, *new)),
         order=turns,
     )
+    engine.spent_ms = recording.sittings.milliseconds
     control.attach(engine)
     with diverted():
         finished = execute(

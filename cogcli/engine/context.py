@@ -80,6 +80,8 @@ class Engine:
         self.taken_over = taken_over or {}
         """By step path: what need not be done again."""
         self.order = order or Untold()
+        self.spent_ms: int | None = None
+        """How long earlier sittings of a run took that is gone on with."""
         self.loop = Loop(options.max_workers)
         self._plans: dict[str, Plan] = {}
 

@@ -64,6 +64,8 @@ class _Root:
         self._started = engine.clock.monotonic()
         self._started_at = engine.clock.now()
         event = engine.tell(_first_event(engine, plan, request, run_id))
+        if engine.spent_ms is not None:
+            self._started_at = event.timestamp
         self._run = Run(engine, plan, begun(event), prefix="", depth=0)
         self._graph = Graph(self._run, run_step)
 
@@ -106,7 +108,7 @@ class _Root:
     def _aborted(self, signal: str) -> Steps:
         """Start nothing new, let running calls end for a while, then finish as aborted."""
         self._engine.loop.honour()
-        reason = f"{signal} received"
+        reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
         self._run.emit(build.run_aborting(self._run.state.run_id, reason=reason, signal=signal))
         yield from self._graph.wait(until=self._engine.loop.grace_until)
         yield from self._graph.wind_down(force=True)
@@ -119,7 +121,7 @@ class _Root:
 
     def _terminate(self, outcome: Outcome) -> None:
         engine, error = self._engine, outcome.error
-        took = max(0, round((engine.clock.monotonic() - self._started) * 1000))
+        took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
         draft = build.run_terminated(
             self._run.state.run_id,
             status=outcome.status,

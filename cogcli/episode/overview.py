@@ -23,7 +23,10 @@ _ENDS: Final = 256 * 1024
 
 
 class Overview(NamedTuple):
-    """An episode in a list. `status` is an outcome word, `running` or `interrupted`; `sealed`: it has a manifest."""
+    """An episode in a list. `status` is an outcome word, `running` or `interrupted`; `sealed`: it has a manifest.
+
+    `duration_ms` is that of the summary; as long as there is none, from the first event to the last.
+    """
 
     id: str
     directory: Path

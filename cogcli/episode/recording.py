@@ -22,6 +22,7 @@ from cogcli.core.refs import parse_target
 from cogcli.episode.ended import FULL_DISK, Ended, Key
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Draft, Event
+from cogcli.events.sittings import Sittings
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import FINISHES, TakenOver, Write
 
@@ -47,6 +48,7 @@ class Recording:
         """The payloads of results that were on disk before their steps ended."""
         self.answered_at: dict[Key, int] = {}
         """By step: the position at which its result was there first."""
+        self.sittings = Sittings()
         self.started: Event | None = None
         self.last: Event | None = None
         self.decisions: dict[Key, Event] = {}
@@ -61,6 +63,7 @@ class Recording:
     def _take(self, event: Event) -> None:
         kind, key = event.event_type, (event.run_id, event.step_id)
         self.last = event
+        self.sittings.take(event)
         self.ended.take(event)
         if kind == "step.answered" or kind in FINISHES:
             self.answered_at.setdefault(key, event.seq or 0)

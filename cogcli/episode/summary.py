@@ -1,7 +1,8 @@
 """`summary.json`: how a finished run went. Every metric has its one formula here.
 
 Ratios are 0..1, and null where there is nothing to divide by. Times are milliseconds. Steps are the root run's, all
-else includes nested runs.
+else includes nested runs. `duration_ms` is how long the run was under way, as its end measured it: of a run that was
+taken up again the sum of its sittings (`events.sittings`), without what lies between them.
 """
 
 from __future__ import annotations

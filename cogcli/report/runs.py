@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.events.envelope import Event
+from cogcli.events.sittings import Sittings
 from cogcli.report.unfinished import Asks
 
 _DEEPEST: Final = 64
@@ -153,9 +154,17 @@ class RunFold:
         self.root: RunView | None = None
         self.runs: dict[str, RunView] = {}
         self.asks = Asks()
+        self.sittings = Sittings()
         self.last = ""
         self.chained = False
         """Whether the log is one of ours from its first event on: only such a log can be gone on with."""
+
+    @property
+    def ms(self) -> int | None:
+        """How long the root run was under way: in all, as its end tells, or so far."""
+        if self.root is None:
+            return None
+        return self.root.ms if self.root.ms is not None else self.sittings.milliseconds
 
     def branches(self, only: str = "") -> list[Branch]:
         """The whole tree, or the branch of the step of this id."""
@@ -170,6 +179,7 @@ class RunFold:
         self.last = event.timestamp or self.last
         self.episode_id = self.episode_id or event.episode_id
         self.trace_id = self.trace_id or event.trace_id or ""
+        self.sittings.take(event)
         payload = event.payload if isinstance(event.payload, dict) else {}
         run = self._run(event.run_id or "", payload)
         if event.phase == "start":
@@ -299,7 +309,15 @@ def _fallback(told: Any, attempts: list[dict[str, Any]]) -> str:
 
 
 def _overlaps(run: RunView, step: StepView) -> bool:
-    return any(other.status == "running" for other in run.steps.values() if other is not step)
+    """Whether another step runs meanwhile: not one that this is a part of, nor a part of it."""
+    return any(
+        other.status == "running" and not _within(step.id, other.id) and not _within(other.id, step.id)
+        for other in run.steps.values()
+    )
+
+
+def _within(id: str, outer: str) -> bool:
+    return id == outer or id.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
 
 
 def _milliseconds(own: Any, metrics: dict[str, Any] | None) -> int | None:

@@ -17,7 +17,6 @@ from cogcli.report.words import (
     counted,
     duration,
     fuzzy_time,
-    milliseconds_between,
     short_episode,
     short_trace,
 )
@@ -49,11 +48,10 @@ def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int |
     run = fold.root or RunView("")
     dot = f" {glyphs.dot} "
     parts = [f"{run.skill or 'no skill'} {run.version}".rstrip()]
-    ms = run.ms if run.ms is not None else milliseconds_between(run.started_at, fold.last)
     when = fuzzy_time(run.started_at, now) if width else run.started_at
     episode = short_episode(fold.episode_id) if width else fold.episode_id
     trace = short_trace(fold.trace_id) if width else fold.trace_id
-    rest = [duration(ms), episode, when, f"trace {trace}" if trace else ""]
+    rest = [duration(fold.ms), episode, when, f"trace {trace}" if trace else ""]
     word = status.partition(",")[0]
     sign = f"{glyphs.outcome(word)} {status}"
     texts = [visible(text) for text in (*parts, sign, *rest) if text]
@@ -70,7 +68,7 @@ def tree(fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only:
         return []
     rows = list(_rows(fold.branches(only), glyphs, "", boxes=width is not None))
     columns = _columns(rows, width)
-    lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.last)]
+    lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
         text = f"   {error}"
         lines.append([(text if width is None else cut(text, width), "red")])
@@ -200,9 +198,8 @@ def _columns(rows: list[_Row], width: int | None) -> _Columns:
 
 
 def _root_line(
-    run: RunView, glyphs: Glyphs, status: str, columns: _Columns, width: int | None, last: str
+    run: RunView, glyphs: Glyphs, status: str, columns: _Columns, width: int | None, ms: int | None
 ) -> Line:
-    ms = run.ms if run.ms is not None else milliseconds_between(run.started_at, last)
     done = f"{run.count('done')} of {len(run.own)} done"
     word = status.partition(",")[0]
     sign = glyphs.outcome(word)

@@ -107,6 +107,8 @@ def test_resume_keeps_ids_and_the_start(stopped: Any) -> None:
     assert state["episode"]["run_id"] == before["run_id"]
     assert state["episode"]["started_at"] == before["timestamp"]
     assert sum(event["event_type"] == "run.started" for event in _events(stopped)) == 1
+    end = next(event for event in _events(stopped) if event["event_type"] == "run.terminated")
+    assert end["metrics"]["started_at"] == before["timestamp"]
 
 
 def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
