@@ -83,7 +83,8 @@ def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[
         yield "status", payload.get("status")
     else:
         for name in ("decision", "verdict", "gate", "rule", "attempt", "reason", "signal", "wait_ms"):
-            yield name, payload.get(name)
+            if payload.get(name) != "ABORT":  # stands in the log for a signal where somebody closed the run
+                yield name, payload.get(name)
     yield from (("error", error.get("code")), ("message", error.get("message")))
 
 

@@ -39,7 +39,7 @@ CASES: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "trace-bad-why": ((REVIEW,), ("trace", "--why", "outputs.txt")),
     "diff": ((GREET, FAILS), ("diff",)),
     "diff-same": ((GREET,), ("diff", "@last", "@last")),
-    "diff-one": ((GREET,), ("diff", "@last")),
+    "diff-one": ((GREET, FAILS), ("diff", "@last")),
     "graph": ((), ("graph", "demo.review")),
     "graph-episode": ((REVIEW,), ("graph", "@last")),
     "graph-dot": ((REVIEW,), ("graph", "@last", "--format", "dot")),

@@ -17,18 +17,32 @@ def execute(context: Context) -> int:
     """Compare the two that are named, or the newest with the one before."""
     words = context.arguments.words or ["@last~1", "@last"]
     if len(words) != 2:
-        raise UsageError(
-            "usage.value",
-            "`diff` needs two episodes, or none for the newest two",
-            found=f"`{words[0]}`",
-            next=(f"cogcli diff {words[0]} @last",),
-        )
+        raise _one(context, words[0])
     difference = compare(*(_side(context, word) for word in words))
     context.own["diff"] = as_object(difference)
     if not context.json:
         out = context.screen.out
         context.screen.answer_lines(lines(difference, out.glyphs, width=out.width))
     return NO if context.arguments.on("--exit-code") and not difference.same else OK
+
+
+def _one(context: Context, word: str) -> UsageError:
+    """The error for a single episode, with the comparison that was probably meant: with the newest other one."""
+    from shlex import quote
+
+    named = inspect.find(context.settings, word)
+    newest = inspect.store_of(context.settings).ids()[:2]
+    if named.name in newest[:1]:
+        pair = f"@last~1 {quote(word)}" if newest[1:] else ""
+    else:
+        pair = f"{quote(word)} @last" if newest else ""
+    return UsageError(
+        "usage.value",
+        "`diff` needs two episodes, or none for the newest two",
+        found=f"`{word}`",
+        hint="" if pair else "there is no other one to compare it with",
+        next=(f"cogcli diff {pair}",) if pair else ("cogcli ls",),
+    )
 
 
 def _side(context: Context, word: str) -> Side:

@@ -82,6 +82,22 @@ def test_gates_items_and_rounds_stand_under_their_step_and_are_not_counted() -> 
     assert [row["step_id"] for row in rows(fold(gated()), only="each#0")] == ["each#0", "each#0@pre0"]
 
 
+def test_items_and_gates_are_no_parallel_steps_of_what_they_belong_to() -> None:
+    def begun(id: str) -> Event:
+        return event(1, "step.started", "act", {"step_id": id, "step_status": "running"})
+
+    def ended(id: str) -> Event:
+        return event(2, "step.completed", "act", {"step_id": id, "step_status": "done"})
+
+    one_by_one = [begun("each"), begun("each#0"), ended("each#0"), begun("each#1"), begun("each#1@post0")]
+    run = fold([log()[0], *one_by_one]).root
+    assert run is not None
+    assert not any(step.overlaps for step in run.steps.values())
+    run = fold([log()[0], *one_by_one, begun("each#2"), begun("eachother")]).root
+    assert run is not None
+    assert [step.id for step in run.steps.values() if step.overlaps] == ["each#2", "eachother"]
+
+
 def test_runs_that_claim_to_be_inside_one_another_end() -> None:
     forged = [event(0, "run.started", "start", {"skill": {"id": "a.b"}})]
     parents = [("run_root", "run_0"), *((f"run_{n - 1}", f"run_{n}") for n in range(1, 300))]
