@@ -118,6 +118,7 @@ def request_of(started: Event) -> Any:
         tags=payload["tags"],
         pins=payload["pins"],
         selection=payload.get("selection") or {},
+        taken_over=payload.get("taken_over") or {},
     )
 
 

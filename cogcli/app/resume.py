@@ -147,6 +147,7 @@ def _gone_on(
         ids=settings.ids,
         listener=_only_new(listener, recording),
         approvals=Approvals((*recording.approvals, *new)),
+        taken_over=recording.reused,
         order=turns,
     )
     engine.spent_ms = recording.sittings.milliseconds

@@ -179,6 +179,7 @@ def run(
             taken_over=taken_over,
         )
         asked = _asked(loaded, request, journal, runner.pinned())
+        asked = asked._replace(taken_over={path: one.as_dict() for path, one in (taken_over or {}).items()})
         if control is not None:
             control.attach(engine)
         with diverted():

@@ -29,6 +29,8 @@ class Request(NamedTuple):
     pins: Mapping[str, Any]
     selection: Mapping[str, Any] = {}
     """By capability: the chain that was pinned, and why."""
+    taken_over: Mapping[str, Any] = {}
+    """By step: what it need not do again. It stands in the first event, so that it holds for whoever goes on."""
 
 
 class Finished(NamedTuple):
@@ -152,6 +154,7 @@ def _first_event(engine: Engine, plan: Plan, request: Request, run_id: str) -> A
         tags=dict(request.tags),
         pins=dict(request.pins),
         selection=dict(request.selection),
+        taken_over=dict(request.taken_over),
     )
 
 

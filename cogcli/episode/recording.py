@@ -126,19 +126,21 @@ class Recording:
         """The results of the root's steps that are done, by step path."""
         root = self.started.run_id if self.started else None
         return {
-            step_id or "": _taken_over(closing)
+            step_id or "": _taken_over(closing.payload, {"episode": closing.episode_id, "event": closing.id})
             for (run_id, step_id), closing in self.closings.items()
             if run_id == root and closing.event_type == "step.completed"
         }
 
     @property
     def reused(self) -> dict[str, TakenOver]:
-        """The results that this log itself took over from an earlier one."""
+        """The results that this log itself took over from an earlier one, or was going to."""
         root = self.started.run_id if self.started else None
+        told = (self.started.payload.get("taken_over") if self.started else None) or {}
         marked = {
             path for (run, path), c in self.closings.items() if run == root and "reused_from" in c.payload
         }
-        return {path: result for path, result in self.results.items() if path in marked}
+        done = {path: result for path, result in self.results.items() if path in marked}
+        return {path: _taken_over(result) for path, result in told.items()} | done
 
     def wrote_at(self, run_id: str, step_id: str) -> int | None:
         """The position of what a step wrote; None where it did not end so that it could."""
@@ -196,14 +198,13 @@ class Recording:
         return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
 
 
-def _taken_over(closing: Event) -> TakenOver:
-    """What a closing event holds, and where that came from first."""
-    payload = closing.payload
-    targets = [(parse_target(write["target"]), write) for write in payload.get("writes") or ()]
+def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> TakenOver:
+    """What a closing event at this place holds, or a first event, and where that came from first."""
+    targets = [(parse_target(write["target"]), write) for write in told.get("writes") or ()]
     return TakenOver(
-        payload.get("output") or {},
+        told.get("output") or {},
         tuple(Write(target, write["strategy"], write["value"]) for target, write in targets if target),
-        payload.get("reused_from") or {"episode": closing.episode_id, "event": closing.id},
+        told.get("reused_from") or place or {},
     )
 
 

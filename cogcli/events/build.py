@@ -36,6 +36,7 @@ def run_started(
     tags: dict[str, str],
     pins: Payload,
     selection: Payload | None = None,
+    taken_over: Payload | None = None,
     parent_run_id: str | None = None,
     step_id: str | None = None,
     using: str = "runner",
@@ -54,6 +55,8 @@ def run_started(
         "selection": selection or {},
         "parent_run_id": parent_run_id,
     }
+    if taken_over:
+        payload["taken_over"] = taken_over
     return Draft("run.started", "start", run_id, payload, step_id, "system")
 
 

@@ -48,6 +48,8 @@ class RunStarted(Payload):
     tags: dict[str, str]
     pins: Json
     selection: Json = {}
+    taken_over: Json = {}
+    """By step: results of an earlier episode that are used in place of doing the step."""
     parent_run_id: str | None
 
 

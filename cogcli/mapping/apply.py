@@ -41,6 +41,11 @@ class TakenOver(NamedTuple):
     writes: tuple[Write, ...]
     origin: dict[str, str]
 
+    def as_dict(self) -> dict[str, Any]:
+        """The result as it stands in the first event of the run that takes it over."""
+        writes = [write.as_dict() for write in self.writes]
+        return {"output": self.output, "writes": writes, "reused_from": self.origin}
+
 
 FINISHES: Final = frozenset(("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed"))
 _COUNTED: Final = frozenset(("done", "failed", "vetoed"))

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from conftest import LONG, Judge  # type: ignore[import-not-found]
+from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, SYSCALLS, Flow
 from crash_points import Outcome, Point, Range
+
+from cogcli.episode.verify import is_clean, verify
 
 FEW = ("write:signal=KILL:when=4", "fdatasync:signal=KILL:when=2", "renameat:signal=KILL:when=1")
 
@@ -57,6 +60,30 @@ def test_what_a_person_said_in_doubt_stands_after_a_kill(
         pytest.skip("this flow waits for a person instead")
     points = sample(shooting_range.points(flow, resumed=True, doubt=True), 4, FLOWS.index(flow))
     judge("killed while resumed in doubt", shooting_range.all(points))
+
+
+def test_a_rerun_killed_anywhere_calls_nothing_that_it_takes_over(shooting_range: Range, tell: Tell) -> None:
+    """From the fourth of five steps: what was to be taken over is, though its results were not in the new log yet."""
+    linear = FLOWS[0]
+    places = range(1, 100) if LONG else (19, 20, 21, 23)
+    wrong = []
+    for at in places:
+        sandbox = shooting_range.sandbox(f"rerun {at}")
+        sandbox.command(*sandbox.asked(linear))
+        sandbox.launch("rerun", "@last", "--from", "d", *sandbox.flags(), at=at)
+        earlier, *new = sandbox.episodes
+        if new and b"\n" in (new[0] / "events.jsonl").read_bytes():
+            sandbox.command("resume", new[0].name, "--in-doubt", "skip", *sandbox.flags())
+        again = set(sandbox.ledger[5:]) - {"d", "e"}
+        wrong += [f"rerun kill@{at}: {again}"] if again else []
+        wrong += [f"rerun kill@{at}: {path.name}" for path in (earlier, *new) if not _sound(path)]
+        sandbox.remove()
+    tell("killed while rerun", linear.name, len(places), len(wrong))
+    assert wrong == []
+
+
+def _sound(episode: Path) -> bool:
+    return not (episode / "events.jsonl").exists() or is_clean(verify(episode))
 
 
 @pytest.mark.usefixtures("strace")
