@@ -17,6 +17,8 @@ from cogcli.report.tree import skipped_because
 from cogcli.report.words import duration, short_trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cogcli.cli.streams import Screen
 
 _ENDED = ("done", "failed", "skipped", "vetoed")
@@ -29,6 +31,10 @@ class Display(Protocol):
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
+        ...
+
+    def recall(self, events: Iterable[Event]) -> None:
+        """Learn, without showing it, what a run had told before it is gone on with."""
         ...
 
     def close(self) -> None:
@@ -62,6 +68,9 @@ class Silent:
     def __call__(self, event: Event) -> None:
         return None
 
+    def recall(self, events: Iterable[Event]) -> None:
+        return None
+
     def close(self) -> None:
         return None
 
@@ -74,6 +83,10 @@ class Lines(Silent):
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
         self._lines = EventLines()
+
+    def recall(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._lines.line(event)
 
     def __call__(self, event: Event) -> None:
         self.screen.tell(self._lines.line(event) + "\n")
@@ -115,6 +128,12 @@ class Static(Silent):
         self.fold = RunFold()
         self._told: set[str] = set()
         self._headed = False
+
+    def recall(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.fold.add(event)
+        own = self.fold.root.own if self.fold.root else []
+        self._told = {step.id for step in own if step.status in _ENDED}
 
     def __call__(self, event: Event) -> None:
         self.fold.add(event)
@@ -227,7 +246,7 @@ class Animated(Static):
         live.stop()
         root = self.fold.root
         for step in root.own if root else ():
-            if step.status != "pending":
+            if step.status != "pending" and step.id not in self._told:
                 self.screen.say(self.row(root, step))  # type: ignore[arg-type]
 
 

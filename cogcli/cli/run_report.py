@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.frame import frame
 from cogcli.cli.render_error import help_rows, next_lines
+from cogcli.cli.standing import CHOICES
 from cogcli.core.display import visible
 from cogcli.report.glyphs import style_of
 from cogcli.report.spans import Line
@@ -37,7 +38,7 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     if told.get("code") in ("safety.confirmation", "policy.approval"):
         return [f"cogcli resume {episode} --approve {told.get('capability')}{again}"]
     if told.get("code") == "effect.in-doubt":
-        return [f"cogcli resume {episode} --in-doubt skip{again}"]
+        return [f"cogcli resume {episode} --in-doubt {choice}{again}" for choice in CHOICES]
     step = f" --step {step} --io" if isinstance(step, str) and step else ""
     return [f"cogcli trace {episode}{step}{again}"]
 

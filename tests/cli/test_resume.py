@@ -93,7 +93,10 @@ def _clean(project: Any) -> None:
 def test_a_killed_run_goes_on_without_calling_again_what_answered(stopped: Any) -> None:
     _declare(stopped, "side_effects: true, idempotent: true")
     _kill_in(stopped, "second")
-    assert stopped.run("resume", "@last", "-q").assert_ok().json == {"text": "x121"}
+    gone_on = stopped.run("resume", "@last", env={"COGCLI_FORCE_TTY": "80"}).assert_ok()
+    assert gone_on.json == {"text": "x121"}
+    assert gone_on.err.startswith("demo.three 1.0.0 · 3 steps · trace ")
+    assert [line.split()[1] for line in gone_on.err.splitlines()[1:3]] == ["b", "c"]
     assert _ledger(stopped) == ["first\n", "second\n", "second\n", "first\n"]
     _clean(stopped)
 
@@ -122,6 +125,7 @@ def test_an_effect_in_doubt_is_asked_about(stopped: Any) -> None:
     assert shown.err.split("next: ")[1].split("\n      ") == [*ways[:2], f"{ways[2]}\n"]
     result = stopped.run("resume", "@last", "--json", "-q").assert_exit(5).json
     assert result["error"]["code"] == "effect.in-doubt"
+    assert result["error"]["next"] == ways
     told = stopped.run("trace", "--json").json["trace"]
     assert (told["status"], told["steps"][1]["status"], told["next"]) == ("pending", "in doubt", ways)
     assert _ledger(stopped) == ["first\n", "second\n"]

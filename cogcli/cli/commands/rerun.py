@@ -44,6 +44,9 @@ def execute(context: Context) -> int:
             result = app.run(
                 settings, loaded, request, listener=heard, control=control, taken_over=reuse.steps,
             )  # fmt: skip
+    except CogcliError as error:
+        heard.place(error)
+        raise
     finally:
         display.close()
     tell(context, result, heard, None, answer=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cogcli.app.resume import ResumeRequest
     from cogcli.app.run_skill import RunResult
     from cogcli.cli.context import Context
+    from cogcli.cli.progress import Display
 
 
 def execute(context: Context) -> int:
@@ -52,6 +53,7 @@ def continued(context: Context, directory: Path, request: ResumeRequest) -> tupl
     display = display_for(
         context.screen, str(settings.value("progress")), verbose=context.arguments.on("--verbose")
     )
+    _recall(display, directory)
     control, heard = Control(), Heard(display)
     context.screen.claim_stdout()
     try:
@@ -60,6 +62,17 @@ def continued(context: Context, directory: Path, request: ResumeRequest) -> tupl
     finally:
         display.close()
     return result, heard
+
+
+def _recall(display: Display, directory: Path) -> None:
+    """What the run told before; whether its log is fit to go on with, is judged by who goes on with it."""
+    from contextlib import suppress
+
+    from cogcli.app.logs import each_event
+    from cogcli.core.errors import CogcliError
+
+    with suppress(CogcliError):
+        display.recall(each_event(directory))
 
 
 def _request(context: Context) -> ResumeRequest:

@@ -48,6 +48,9 @@ def run_skill(
     try:
         with Signals(context, control, display):
             result = app.run(context.settings, loaded, request, listener=heard, control=control)
+    except CogcliError as error:
+        heard.place(error)
+        raise
     finally:
         display.close()
     for text in result.leftovers:
@@ -176,9 +179,11 @@ class Heard:
         self.wall_ms: int | None = None
         self._broken = False
         self._root: str | None = None
+        self._episode = ""
 
     def __call__(self, event: Event) -> None:
         self._root = self._root or event.run_id
+        self._episode = self._episode or event.episode_id
         if event.phase == "terminate" and event.run_id == self._root:
             self.wall_ms = round((event.metrics or {}).get("duration_ms") or 0)
         if self._broken:
@@ -187,6 +192,13 @@ class Heard:
             self.display(event)
         except Exception:
             self._broken = True
+
+    def place(self, error: CogcliError) -> None:
+        """Give an error that stopped a run which had begun the command that shows how far it came."""
+        if self._episode and not error.next:
+            from cogcli.report.words import short_episode
+
+            error.next = (f"cogcli trace {short_episode(self._episode)}",)
 
 
 class Signals:
