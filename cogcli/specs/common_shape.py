@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.specs.capability import CONFORMANCE_RANKS
@@ -59,7 +60,13 @@ def check_headers(headers: Any, path: Path, report: Report, subject: str) -> Non
             report.warn("secret.literal", (*path, name), message, hint="write ${NAME} and set the variable")
 
 
+_BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
+
+
 def check_placeholders(value: str, path: Path, report: Report, said: str) -> None:
     """Every `${` of a header or environment value opens a `${NAME}`."""
     if value.count("${") != len(PLACEHOLDER.findall(value)):
         report.error("value.range", path, f"{said}: expected `${{NAME}}` with A-Z, 0-9 and `_`")
+    elif bare := _BARE.fullmatch(value):
+        message = f"{said}: `{value}` is sent as it is written"
+        report.warn("value.range", path, message, hint=f"write ${{{bare[1]}}} for the variable")

@@ -19,7 +19,7 @@ from cogcli.specs.documents import (
     resolved,
 )
 from cogcli.specs.foreign_schema import Closing
-from cogcli.specs.problems import suggestion
+from cogcli.specs.problems import listing, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,7 +144,8 @@ class OpenApiDocument:
         here = {entry.method: entry for entry in self.entries if entry.path == path}
         if not here:
             known = [*self._by_id, *self._paths]
-            raise DocumentFault("wire.operation", f"no operation `{name}`", suggestion(name, known))
+            hint = suggestion(name, known) or listing(known)
+            raise DocumentFault("wire.operation", f"no operation `{name}`", hint)
         if method is None:
             method = next(iter(here)) if len(here) == 1 else "POST"
         if method not in here:

@@ -16,7 +16,7 @@ from cogcli.specs.documents import (
     resolved,
 )
 from cogcli.specs.foreign_schema import Closing
-from cogcli.specs.problems import suggestion
+from cogcli.specs.problems import listing, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,8 @@ class OpenRpcDocument:
         """The method of a name. Raises DocumentFault `wire.operation` for an unknown one."""
         found = self._methods.get(name)
         if found is None:
-            raise DocumentFault("wire.operation", f"no method `{name}`", suggestion(name, self._methods))
+            hint = suggestion(name, self._methods) or listing(self._methods)
+            raise DocumentFault("wire.operation", f"no method `{name}`", hint)
         return found
 
     def _all(self) -> dict[str, RpcMethod]:

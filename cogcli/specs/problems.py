@@ -57,6 +57,13 @@ def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
     return f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
 
 
+def listing(known: Iterable[str], *, limit: int = 6) -> str:
+    """A hint sentence naming the first of what there is; words of one line only."""
+    words = list(filter(str.isprintable, known))
+    more = f" and {len(words) - limit} more" if len(words) > limit else ""
+    return f"it has {', '.join(words[:limit])}{more}" if words else "it has none"
+
+
 class ProblemsFound(CogcliError):
     """Problems that keep a command from starting, all of them; told under the code of the first."""
 

@@ -20,8 +20,15 @@ _SHOWN: Final = 5
 _INELIGIBLE: Final = "binding.ineligible"
 
 
-def no_binding(id: str, candidates: Sequence[str]) -> BindingResolutionError:
-    """`binding.none`: nothing binds a capability, but for candidates."""
+def no_binding(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingResolutionError:
+    """`binding.none`: nothing binds a capability, but for candidates and what could not be read."""
+    broken = [
+        file for key, file in catalog.broken.items() if key.startswith("binding:") and f"/{id}/" in file
+    ]
+    if broken:
+        return _error(
+            "binding.none", id, f"no binding: {broken[0]} has errors", f"cogcli validate {broken[0]}"
+        )
     hint = f"add one in bindings/CHANNEL/{id}"
     if candidates:
         hint = f"candidates are used only when named: {_ways(id, candidates[0])}"

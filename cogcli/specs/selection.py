@@ -234,7 +234,7 @@ def _only(catalog: Catalog, id: str, options: SelectionOptions, considered: list
     ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
     if not ids:
         considered.append(Considered("only", None, False, "there is none"))
-        raise no_binding(id, all_ids)
+        raise no_binding(catalog, id, all_ids)
     if len(ids) > 1:
         considered.append(Considered("only", None, False, f"there are {len(ids)}: {', '.join(ids)}"))
         raise ambiguous(catalog, id, ids, options)

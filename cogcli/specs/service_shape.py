@@ -41,7 +41,20 @@ _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE
 _SECRET_QUERY: Final = re.compile(
     r"[?&](?:[^=&]*[_-])?(?:key|apikey|token|secret|password|sig|signature)=", re.IGNORECASE
 )
-_URL_TEXT: Final = Text(pattern=_URL, code="service.url", expected="an http or https URL without user info")
+_URL_TEXT: Final = Text(
+    pattern=_URL,
+    code="service.url",
+    expected="an http or https URL without user info",
+    hint="write https://HOST/PATH; a password or token goes into auth_ref",
+    secretive=True,
+)
+_AUTH_TEXT: Final = Text(
+    pattern=_AUTH,
+    code="secret.literal",
+    expected="`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`",
+    hint="name where the secret is, as in auth_ref: NOTES_TOKEN for the environment variable of that name",
+    secretive=True,
+)
 
 SERVICE: Final = Record(
     {
@@ -66,9 +79,7 @@ SERVICE: Final = Record(
         "base_url": may(_URL_TEXT),
         "url": may(_URL_TEXT),
         "spec_ref": may(Text(empty=False)),
-        "auth_ref": may(
-            Text(pattern=_AUTH, expected="`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`")
-        ),
+        "auth_ref": may(_AUTH_TEXT),
         "command": may(Text(empty=False)),
         "args": may(ListOf(Text())),
         "env": may(MapOf(Text(), foreign=True)),
@@ -139,3 +150,9 @@ def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
         if exposed and url.lower().startswith("http:") and raw.get("network") != "private":
             message = f"{subject}: credentials are sent over plain http"
             report.warn("service.plain-http", (key,), message, hint="use https")
+
+
+def document_key(raw: dict[str, Any]) -> str:
+    """What a file in the place of a service is if it describes an API instead; empty for a service."""
+    keys = ("openapi", "swagger", "openrpc")
+    return next((key for key in keys if isinstance(raw.get(key), str) and "kind" not in raw), "")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Text:
     """Text, one of `choices`, or matching `pattern` (`code` and `expected` tell what that means).
 
-    `hint` says what helps where something else than text is found.
+    `hint` says what helps where it is something else. What is `secretive` may hold a secret by mistake, so that it is
+    not shown.
     """
 
     choices: tuple[str, ...] = ()
@@ -26,6 +27,7 @@ class Text:
     empty: bool = True
     longest: int = 0
     hint: str = ""
+    secretive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

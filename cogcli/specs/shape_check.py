@@ -67,16 +67,19 @@ class _Walk:
     def _text(self, shape: Text, value: str, path: Path, said: str) -> None:
         if shape.choices and value not in shape.choices:
             message = f"{said}: found {shown(value)}, expected {expected(shape)}"
-            self.report.error("value.choice", path, message, hint=suggestion(value, shape.choices))
+            other_case = next(
+                (f"write {choice}" for choice in shape.choices if choice.lower() == value.lower()), ""
+            )
+            hint = other_case or suggestion(value, shape.choices)
+            self.report.error("value.choice", path, message, hint=hint)
         elif (
             (shape.pattern and not shape.pattern.fullmatch(value))
             or (not shape.empty and not value.strip())
             or (shape.longest and len(value) > shape.longest)
         ):
-            found = (
-                "one that is none" if shape.code == "service.url" else shown(value)
-            )  # it may hold a password
-            self.report.error(shape.code, path, f"{said}: found {found}, expected {expected(shape)}")
+            found = "" if shape.secretive else f"found {shown(value)}, "
+            message = f"{said}: {found}expected {expected(shape)}"
+            self.report.error(shape.code, path, message, hint=shape.hint)
 
     def _number(self, shape: Number, value: float, path: Path, said: str) -> None:
         low = shape.least is not None and value < shape.least

@@ -9,7 +9,7 @@ from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, SERVICES, check_overrides, read_services
 from cogcli.specs.policy_shape import DEFAULTS
 from cogcli.specs.report import Report, has_errors
-from cogcli.specs.service_shape import SERVICE, check_service
+from cogcli.specs.service_shape import SERVICE, check_service, document_key
 from cogcli.specs.shape import Shape, cleaned
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
@@ -43,6 +43,11 @@ _RULES: Final[dict[str, Callable[[dict[str, Any], Report, str], None]]] = {
 _SUBJECTS: Final = {"active": "active bindings"}
 
 
+_APART: Final = (
+    "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"
+)
+
+
 class Checked(NamedTuple):
     """A file's mapping ready for its model, None where it has errors, and every problem of its content."""
 
@@ -56,6 +61,11 @@ def check_file(kind: str, value: dict[str, Any], places: Places | None, file: st
         return Checked(*read_services(value, places, file))
     named = kind in KINDS and isinstance(value.get("id"), str)
     subject = f"{kind} `{value['id']}`" if named else _SUBJECTS.get(kind, kind)
+    if kind == "service" and (document := document_key(value)):
+        report = Report(file, places)
+        message = f"service: found a document of `{document}`, expected a service"
+        report.error("key.unknown", (document,), message, hint=_APART, key=True)
+        return Checked(None, report.problems)
     problems = check_shape(SHAPES[kind], value, places, file, subject)
     rules = _RULES.get(kind)
     if rules:

@@ -147,7 +147,7 @@ def test_every_shipped_scenario_passes_against_its_mock_server(project: Any) -> 
 def test_without_a_choice_the_list_is_told(tides: Tides) -> None:
     tides.scenario()
     result = tides.project.run(*VERIFY).assert_exit(2)
-    assert "scenarios in tooling/openapi_scenarios: tides" in result.err
+    assert "scenarios in tooling/openapi_scenarios:\n          tides\n" in result.err
     tides.project.run(*VERIFY, "--all", "--scenario", "tides").assert_exit(2)
 
 

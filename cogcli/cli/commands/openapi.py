@@ -59,12 +59,12 @@ def _names(context: Context, place: app.Place) -> list[str] | None:
     if named:
         return named
     known = app.names_in(place)
-    more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-    listed = f"{', '.join(known[:_LISTED])}{more}" if known else "there are none"
     where = context.settings.shown(place.directory)
-    raise UsageError(
-        "usage.flag", "say `--all`, or `--scenario FILE`", hint=f"scenarios in {where}: {listed}"
-    )
+    listed = [f"  {name}" for name in known[:_LISTED]]
+    if len(known) > _LISTED:
+        listed.append(f"  and {len(known) - _LISTED} more")
+    head = f"scenarios in {where}:" if known else f"there are no scenarios in {where}"
+    raise UsageError("usage.flag", "say `--all`, or `--scenario FILE`", hint="\n".join([head, *listed]))
 
 
 def _head(context: Context, scenarios: Sequence[Scenario], *, jobs: int, live: bool) -> Line:

@@ -10,7 +10,7 @@ from cogcli.specs.checks.wire_openapi import object_findings
 from cogcli.specs.checks.wire_shipped import shipped_findings
 from cogcli.specs.documents import DocumentFault
 from cogcli.specs.lock import locked_tools
-from cogcli.specs.problems import suggestion
+from cogcli.specs.problems import listing, suggestion
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -53,8 +53,8 @@ def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]
     tool = tools.get(binding.operation)
     if tool is None:
         message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
-        known = f"it has {', '.join(sorted(tools)[:6])}; " if tools else ""
-        hint = suggestion(binding.operation, tools) or f"{known}cogcli services refresh {service.id}"
+        refresh = f"cogcli services refresh {service.id}"
+        hint = suggestion(binding.operation, tools) or f"{listing(sorted(tools))}; {refresh}"
         yield Finding("wire.operation", "E", ("operation",), message, hint)
         return
     taken: dict[str, Taken] = {}

@@ -9,7 +9,7 @@ from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.checks.wire_finding import Finding, Wire
 from cogcli.specs.checks.wire_python import function_findings
 from cogcli.specs.modules import module_file
-from cogcli.specs.problems import suggestion
+from cogcli.specs.problems import listing, suggestion
 from cogcli.specs.shipped_tools import MODULES, TABLES
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def shipped_findings(binding: Binding, server: str) -> Iterator[Finding | Wire]:
     if target is None:
         if tools:
             message = f"shipped server `{server}` has no tool `{binding.operation}`"
-            hint = suggestion(binding.operation, tools) or f"it has {', '.join(sorted(tools))}"
+            hint = suggestion(binding.operation, tools) or listing(sorted(tools))
             yield Finding("wire.operation", "E", ("operation",), message, hint)
         return
     module, function = target

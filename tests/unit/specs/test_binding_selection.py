@@ -108,6 +108,13 @@ def test_of_several_the_ones_that_can_be_called_are_offered() -> None:
     assert many.message.endswith("`b3`, `b4` and 4 more")
 
 
+def test_a_binding_that_cannot_be_read_is_told_where_none_is_left() -> None:
+    broken = {"binding:one": "bindings/local/a.b/one.yaml", "binding:x": "bindings/a.bc/x"}
+    error = refused(catalog()._replace(broken=broken))
+    assert error.message == "capability `a.b`: no binding: bindings/local/a.b/one.yaml has errors"
+    assert error.hint == "cogcli validate bindings/local/a.b/one.yaml"
+
+
 def test_all_variables_that_are_not_set_are_one_reason_with_a_line_to_paste_for_each() -> None:
     error = refused(catalog(NEEDY, binding("one", "needy", "openapi")))
     assert (error.code, error.hint) == ("env.missing", "export KEY=...\nexport TOKEN=...")

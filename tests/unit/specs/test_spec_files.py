@@ -55,3 +55,41 @@ def test_the_base_registry_has_no_problems() -> None:
 def test_valid_specs_give_no_problems(file: Path) -> None:
     catalog = Registry([BASE], base=str(SPECS)).files([str(file)])
     assert check(catalog) == []
+
+
+def checked(kind: str, text: str) -> list[Problem]:
+    from cogcli.specs.shapes import check_file
+    from cogcli.specs.yaml_io import parse
+
+    parsed = parse(text.encode(), file="x.yaml")
+    assert parsed.value is not None
+    return check_file(kind, parsed.value, parsed.places, "x.yaml").problems
+
+
+@pytest.mark.parametrize("key", ["auth_ref", "base_url"])
+def test_a_secret_in_the_wrong_place_is_not_repeated(key: str) -> None:
+    text = "id: x\nkind: openapi\nspec_ref: a.json\n" + f"{key}: 'me:sentinel-4711@'\n"
+    (problem,) = checked("service", text)
+    assert problem.code in ("secret.literal", "service.url")
+    assert "sentinel" not in problem.told
+    assert "auth_ref" in problem.told
+
+
+def test_a_variable_without_braces_and_a_word_in_another_case_are_told_as_meant() -> None:
+    service = (
+        "id: x\nkind: openapi\nbase_url: https://a.example\nmetadata: {headers: {X-A: $A_KEY, X-B: ${B}}}\n"
+    )
+    (bare,) = checked("service", service.replace("${B}", '"${B}"'))
+    assert (bare.severity, bare.code, bare.hint) == ("W", "value.range", "write ${A_KEY} for the variable")
+    binding = (
+        "id: b\ncapability: a.b\nservice: x\nprotocol: openapi\noperation: a\nrequest: {}\nresponse: {}\n"
+        "metadata: {method: get}\n"
+    )
+    (method,) = checked("binding", binding)
+    assert (method.code, method.hint) == ("value.choice", "write GET")
+
+
+def test_a_document_among_services_is_told_as_one() -> None:
+    (problem,) = checked("service", "openapi: 3.1.0\npaths: {}\n")
+    assert "found a document of `openapi`" in problem.message
+    assert "spec_ref: docs/notes.yaml" in problem.hint
