@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ def test_a_callee_that_changes_its_arguments_changes_nothing(catalog: Catalog) -
 
 
 def test_no_secret_in_a_message_reaches_whoever_called(catalog: Catalog) -> None:
-    catalog.bindings["one"] = replace(catalog.bindings["one"], operation="tells")
+    catalog.bindings["one"] = catalog.bindings["one"]._replace(operation="tells")
     given = surroundings({"A_KEY": "sesame-open-the-door"})
     live = LiveRunner(catalog, lambda id: select(catalog, id, SelectionOptions()), given)
     secret = given.secrets.resolved("A_KEY")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -309,7 +308,7 @@ def test_what_is_wrong_has_its_place_in_the_document(
 def test_a_document_of_another_name_is_suggested(tmp_path: Path) -> None:
     service = service_with(tmp_path, NOTES, name="notes.yaml")
     with pytest.raises(DocumentFault) as caught:
-        openapi_of(replace(service, settings={"spec_ref": "docs/note.json"}))
+        openapi_of(service._replace(settings={"spec_ref": "docs/note.json"}))
     assert caught.value.hint == "did you mean `docs/notes.yaml`?"
 
 
