@@ -3,8 +3,8 @@
 1. A call is answered from the log; one that it has no answer to ends as it did then: cut off by a signal, cancelled by
    what happened beside it, or in doubt.
 2. An event told again is held against the recorded one. The first that differs, or is not there, ends the replay.
-3. Where a full disk ended the run, the log ends in the middle of the story: all that it tells of is told again, then
-   the replay ends there, too.
+3. Where a crash or a full disk ended the run, or it waits, the log ends in the middle of the story: all that it tells
+   of is told again, then the replay ends there, too.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Diverged(CogcliError):
 
 
 class EndOfLog(CogcliError):
-    """Ends a replay where a full disk ended the log."""
+    """Ends a replay where the log ends."""
 
     def __init__(self) -> None:
-        super().__init__("env.disk", "here the disk was full")
+        super().__init__("episode.unreadable", "the log ends here")
 
 
 class CutOff:
@@ -96,22 +96,24 @@ class Recorded:
 
     def attempt(self, attempt: Attempt) -> Answer:
         self._turns.wait(attempt)
-        result = recorded(self._recording, attempt)
-        full = self._recording.full
-        if result is None and full is not None:
-            self._turns.wait_before(full)
+        answer = recorded(self._recording, attempt)
+        return self._unanswered(attempt) if answer is None else answer
+
+    def _unanswered(self, attempt: Attempt) -> Answer:
+        """End a call that got no answer then, in the way it ended then."""
+        recording = self._recording
+        end = recording.ended.over(attempt.run_id, attempt.step_id)
+        if recording.stops and (end is None or end is recording.full):
+            self._turns.wait_for_all()
             raise EndOfLog
-        if result is None:
-            # It was cancelled then, by a failure beside it or by a signal; so it is now.
-            end = self._recording.ended.over(attempt.run_id, attempt.step_id)
-            if end is None or self._recording.ended.by_signal(end):
-                self._cut_off()
-            elif (attempt.run_id, attempt.step_id) not in self._recording.closings:
-                self._turns.wait_before(end)
-                raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
-            self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
-            raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
-        return result
+        if end is None or recording.ended.by_signal(end):
+            self._cut_off()
+        elif (attempt.run_id, attempt.step_id) not in recording.closings:
+            self._turns.wait_before(end)
+            raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
+        # It was cancelled then, by a failure beside it or by a signal; so it is now.
+        self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
+        raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
 
     def close(self, grace: float) -> None:
         self._ended.set()
@@ -130,13 +132,13 @@ class Retold:
         """The recorded event that this one is told again as. Raises Diverged or EndOfLog."""
         recorded = self._recording.told(draft)
         if recorded is None:
-            if self._recording.full is not None:
-                return self._beyond(draft)
             if draft.event_type in self._cut_off.beginnings:
                 self._cut_off()
                 raise Cancelled
             if draft.event_type in _BY_TIMING:
                 return _unrecorded(draft)
+            if self._recording.stops:
+                return self._beyond(draft)
             what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
             raise Diverged(Difference(None, draft.step_id, what, None, draft.payload))
         if recorded is self._recording.full:
@@ -149,8 +151,8 @@ class Retold:
         return recorded
 
     def _beyond(self, draft: Draft) -> Event:
-        """What a full disk kept out of the log; it ends the replay as soon as all is told that came before."""
-        if draft.event_type not in _BY_TIMING and self._left == []:
+        """What came too late for the log; it ends the replay as soon as all is told that came before."""
+        if not self._left:
             raise EndOfLog
         return _unrecorded(draft)
 

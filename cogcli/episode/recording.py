@@ -101,6 +101,13 @@ class Recording:
         return end if end is not None and end.payload.get("status_reason") == FULL_DISK else None
 
     @property
+    def stops(self) -> bool:
+        """Whether the log stops before the run's own end: it was interrupted, it waits, or the disk was full."""
+        return self.full is not None or (
+            self.started is not None and self.started.run_id not in self.ended.runs
+        )
+
+    @property
     def approvals(self) -> tuple[Answered, ...]:
         """What people answered, in order."""
         return tuple(

@@ -166,8 +166,9 @@ class Range:
         if not _begun(sandbox):
             return []
         acknowledged, happened = _committed(sandbox), len(sandbox.ledger)
+        found = [f"replay equals up to where the run was: {text}" for text in differing(sandbox)]
         last = finished(sandbox, point.flow, done)
-        found = [f"gone on with: {text}" for text in broken(sandbox, finished=True)]
+        found += [f"gone on with: {text}" for text in broken(sandbox, finished=True)]
         otherwise = _left_out(sandbox) or _failed_itself(point)
         outputs = None if otherwise else self.outputs(point.flow)
         return found + wrong_with(Course(sandbox, acknowledged, happened, last, outputs))
@@ -213,7 +214,12 @@ def _sealed_stays(course: Course) -> Iterator[str]:
 
 
 def _replay_equals(course: Course) -> Iterator[str]:
-    replayed = course.sandbox.command("replay", "@last", *course.sandbox.flags())
+    yield from differing(course.sandbox)
+
+
+def differing(sandbox: Sandbox) -> Iterator[str]:
+    """How a replay of what lies there differs, be it finished or not."""
+    replayed = sandbox.command("replay", "@last", *sandbox.flags())
     if replayed.code:
         yield f"exit {replayed.code}: {replayed.out[:300]}"
 

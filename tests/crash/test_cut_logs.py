@@ -22,7 +22,7 @@ import pytest
 from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import COGCLI, FLOWS, MORE, Flow, Sandbox
 from crash_invariants import CALLS, broken, key_of
-from crash_points import Course, Range, finished, wrong_with
+from crash_points import Course, Range, differing, finished, wrong_with
 
 DERIVED = ("state.json", "summary.json", "manifest.json")
 
@@ -75,8 +75,9 @@ def gone_on_with(shooting_range: Range, whole: Sandbox, flow: Flow, lines: list[
     happened = [key for key in whole.ledger if key in begun]
     sandbox.environment["CRASH_SOON"] = "1"
     sandbox.ledger_file.write_text("".join(f'{{"key": "{key}"}}\n' for key in happened))
+    found = [f"replay equals up to the cut: {text}" for text in differing(sandbox)]
     last = finished(sandbox, flow, sandbox.command("ls", *sandbox.flags()))
-    found = broken(sandbox, finished=True)
+    found += broken(sandbox, finished=True)
     found += wrong_with(Course(sandbox, b"".join(lines), len(happened), last, None))
     if not found:
         sandbox.remove()

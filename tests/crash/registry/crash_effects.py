@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from typing import Any
+
+_ALONE = threading.Lock()
+"""A write may be cut short on purpose: its line is whole before the next one begins."""
 
 
 def effect(key: str, value: Any = None) -> dict[str, Any]:
@@ -62,13 +66,14 @@ def refuse() -> dict[str, Any]:
 
 def _note(key: str) -> None:
     line = b"\n" + json.dumps({"key": key}).encode() + b"\n"
-    handle = os.open(os.environ["CRASH_LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        while line:
-            line = line[os.write(handle, line) :]
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with _ALONE:
+        handle = os.open(os.environ["CRASH_LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            while line:
+                line = line[os.write(handle, line) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _noted(key: str) -> bool:
