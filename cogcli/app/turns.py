@@ -70,6 +70,12 @@ class Turns:
         count = len(self._places) if intent is None else self._count(intent.seq or 0)
         return None if self._passed >= count or self._lost else lambda: self._wait(count)
 
+    def repeated(self, run_id: str, path: str, number: int) -> bool:
+        """Whether the log tells of this attempt, after the first."""
+        return any(
+            event.payload["attempt"] == number for event in self._recording.repeats.get((run_id, path), ())
+        )
+
     def _count(self, place: int) -> int:
         return bisect_left(self._places, place)
 

@@ -164,7 +164,8 @@ def _attempts(
                 return answer
             if repeat < member.retry_count and _may_repeat(capability, failure):
                 wait = _wait(member, repeat, failure)
-                yield Sleep(time.monotonic() + wait)
+                if not record.repeated_then:
+                    yield Sleep(time.monotonic() + wait)
                 continue
             break
         if not _may_fall_back(capability, failure):

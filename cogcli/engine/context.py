@@ -49,6 +49,10 @@ class Untold:
     def before(self, run_id: str, path: str) -> None:
         """Nothing."""
 
+    def repeated(self, run_id: str, path: str, number: int) -> bool:
+        """Never."""
+        return False
+
 
 class Engine:
     """The machinery of one run tree."""

@@ -56,7 +56,8 @@ def sent(
             failure = error
         wait = min(retry.backoff_seconds * retry.backoff_multiplier ** (attempt - 1), _MAX_WAIT)
         record.will_repeat(wait, failure)
-        yield Sleep(time.monotonic() + wait)
+        if not record.repeated_then:
+            yield Sleep(time.monotonic() + wait)
         attempt += 1
 
 

@@ -43,3 +43,7 @@ class Order(Protocol):
     def before(self, run_id: str, path: str) -> Callable[[], None] | None:
         """What waits until a call of this step may begin; None where it may now. It blocks, though not for long."""
         ...
+
+    def repeated(self, run_id: str, path: str, number: int) -> bool:
+        """Whether the log tells of this attempt, after the first: then nobody has to wait for it once more."""
+        ...

@@ -85,6 +85,12 @@ class StepRecord:
         return next(attempt for attempt in reversed(self.attempts) if attempt["status"] != "skipped")
 
     @property
+    def repeated_then(self) -> bool:
+        """Whether the log that is told again tells of the next attempt: its wait is over."""
+        number = 1 + (self.attempts_made if self.attempts else self._begun)
+        return self.run.engine.order.repeated(self.run.state.run_id, self.path, number)
+
+    @property
     def all_reads(self) -> list[str]:
         """Every reference read, those of the input first, without repeats."""
         return list(self.reads | self.expression_reads)

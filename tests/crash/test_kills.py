@@ -72,7 +72,7 @@ def test_a_rerun_killed_anywhere_calls_nothing_that_it_takes_over(shooting_range
         sandbox.command(*sandbox.asked(linear))
         sandbox.launch("rerun", "@last", "--from", "d", *sandbox.flags(), at=at)
         earlier, *new = sandbox.episodes
-        if new and b"\n" in (new[0] / "events.jsonl").read_bytes():
+        if new and (new[0] / "events.jsonl").exists():
             sandbox.command("resume", new[0].name, "--in-doubt", "skip", *sandbox.flags())
         again = set(sandbox.ledger[5:]) - {"d", "e"}
         wrong += [f"rerun kill@{at}: {again}"] if again else []

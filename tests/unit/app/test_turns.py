@@ -99,6 +99,12 @@ def test_an_attempt_that_was_repeated_then_waits_for_nobody() -> None:
     assert after(lambda: order.wait(attempt("e", 2)), lambda: [order.told(one) for one in LOG] and None)
 
 
+def test_an_attempt_that_was_made_then_is_not_waited_for_again() -> None:
+    again = event(9, "call.retried", "e", attempt=2, reason="retry")
+    order = Turns(Recording((*LOG, again)))
+    assert [order.repeated("run", "e", number) for number in (1, 2, 3)] == [False, True, False]
+
+
 def test_only_what_was_done_wrote(order: Turns) -> None:
     assert [order.wrote_at("run", step) for step in "abcde"] == [4, 7, 5, None, None]
 

@@ -5,11 +5,12 @@ import time
 from typing import Any, NamedTuple
 
 import pytest
-from fakes.runner import Gate, ScriptedRunner, gives
+from fakes.runner import Gate, ScriptedRunner, gives, member, raises
 from fakes.runs import RUN_ID, Running, engine_for, request, run
 from fakes.specs import capability, skill, step
 from support.waiting import wait_until
 
+from cogcli.core.errors import TransportError
 from cogcli.engine.run import execute
 
 
@@ -46,15 +47,19 @@ def test_concurrent_appends_stand_in_plan_order(order: str) -> None:
 
 
 class Told(NamedTuple):
-    """A log that tells where steps wrote."""
+    """A log that tells where steps wrote, and of every repeat or of none."""
 
     places: dict[str, int]
+    repeats: bool = False
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
         return self.places.get(path)
 
     def before(self, run_id: str, path: str) -> None:
         return None
+
+    def repeated(self, run_id: str, path: str, number: int) -> bool:
+        return self.repeats
 
 
 @pytest.mark.parametrize(
@@ -76,6 +81,20 @@ def test_what_a_log_tells_of_is_written_in_its_order(
     engine.order = Told(wrote_at)
     finished = execute(engine, engine.plan_of(plan.id), request(), RUN_ID)
     assert finished.state.vars == {"l": expected}
+
+
+def test_what_a_log_tells_of_is_not_waited_for_again() -> None:
+    """Neither before a retry by the step nor before one by the binding."""
+    away = raises(lambda: TransportError("call.transport", "away", left=False))
+    runner = ScriptedRunner({"c.a": [away, away, away, gives(y=1)]})
+    runner.members["c.a"] = (member("b", retries=1, base=30.0),)
+    plan = skill(step("a", "c.a", output={"y": "vars.y"}, retry={"max_attempts": 2, "backoff_seconds": 30}))
+    engine = engine_for(runner, [capability("c.a")], [plan])
+    engine.order = Told({}, repeats=True)
+    begun = time.monotonic()
+    assert execute(engine, engine.plan_of(plan.id), request(), RUN_ID).state.vars == {"y": 1}
+    assert len(runner.attempts) == 4
+    assert time.monotonic() - begun < 25
 
 
 @pytest.mark.parametrize("order", ["abc", "cba"])
