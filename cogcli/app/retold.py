@@ -77,6 +77,11 @@ class CutOff:
             self.loop.interrupt(self.signal)
             self.loop.interrupt(self.signal)
 
+    def begin_nothing(self) -> None:
+        """Nothing begins from here on; what was answered within the grace is still to be told, now as then."""
+        if self.signal is not None and self.loop is not None and self.loop.signal is None:
+            self.loop.interrupt(self.signal)
+
 
 class Recorded:
     """A runner that answers from a log."""
@@ -133,7 +138,7 @@ class Retold:
         recorded = self._recording.told(draft)
         if recorded is None:
             if draft.event_type in self._cut_off.beginnings:
-                self._cut_off()
+                self._cut_off.begin_nothing()
                 raise Cancelled
             if draft.event_type in _BY_TIMING:
                 return _unrecorded(draft)

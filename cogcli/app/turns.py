@@ -66,8 +66,9 @@ class Turns:
 
     def before(self, run_id: str, path: str) -> Callable[[], None] | None:
         """What waits until a call of this step may begin; None where it may now."""
-        intent = self._recording.intents.get((run_id, path)) or self._recording.ended.over(run_id, path)
-        count = len(self._places) if intent is None else self._count(intent.seq or 0)
+        recording, key = self._recording, (run_id, path)
+        told = recording.intents.get(key) or recording.closings.get(key) or recording.ended.over(run_id, path)
+        count = len(self._places) if told is None else self._count(told.seq or 0)
         return None if self._passed >= count or self._lost else lambda: self._wait(count)
 
     def repeated(self, run_id: str, path: str, number: int) -> bool:

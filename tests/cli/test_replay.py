@@ -72,6 +72,39 @@ def test_an_aborted_run_replays_to_where_it_was_cut(demo: Any) -> None:
     demo.run("replay", "@last").assert_ok()
 
 
+def test_what_ended_within_the_grace_of_a_signal_is_told_again(demo: Any) -> None:
+    """The item that never began is skipped in the log before the last of those that had begun ends."""
+    demo.services(
+        "import pathlib\nimport time\n\n\ndef nap(text: str) -> dict[str, object]:\n"
+        f"    here = pathlib.Path({str(demo.root)!r})\n"
+        "    (here / f'began-{text}').touch()\n"
+        "    while not (here / f'go-{text}').exists():\n"
+        "        time.sleep(0.01)\n"
+        "    return {'text': text}\n"
+    )
+    demo.capability("demo.text.nap", "nap")
+    demo.skill(
+        "demo.sleepy",
+        "- {id: nap, uses: demo.text.nap, input: {text: item},"
+        " config: {foreach: {items: inputs.texts, max_parallel: 2}}}",
+        inputs="{texts: {type: array, required: true}}",
+    )
+    command = [COGCLI, "run", "demo.sleepy", "-p", 'texts:=["a", "b", "c"]', "-q"]
+    process = subprocess.Popen(command, cwd=demo.root, env=demo.env, stderr=subprocess.DEVNULL)
+
+    def logged(text: str) -> bool:
+        return any(text in log.read_text() for log in demo.root.glob(".cogcli/episodes/*/events.jsonl"))
+
+    wait_until(lambda: (demo.root / "began-a").exists() and (demo.root / "began-b").exists())
+    process.send_signal(signal.SIGTERM)
+    wait_until(lambda: logged("run.aborting"))
+    (demo.root / "go-a").touch()
+    wait_until(lambda: logged("step.skipped"))
+    (demo.root / "go-b").touch()
+    assert process.wait(60) == 143
+    demo.run("replay", "@last").assert_ok()
+
+
 def test_a_mailed_episode_replays_with_no_project_around_it(demo: Any, tmp_path: Path) -> None:
     episode = demo.run("run", "demo.greet", "-p", "text=hi", "--json", "-q").assert_ok().json["dir"]
     away = tmp_path / "mailed" / Path(episode).name
