@@ -1,6 +1,6 @@
 """`doctor` about services: what keeps each from being called, and with `--net` whether it can be reached.
 
-Nothing is started and no secret is sent: a server is asked for nothing but to answer, a program is only looked for.
+Nothing is started and no service is sent a secret: it is asked for nothing but to answer, a program is only looked for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cogcli.core.errors import RuntimeErrorBase
 from cogcli.specs.eligibility import not_set, untrusted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cogcli.app.checks import Checked
     from cogcli.app.settings import Settings
@@ -44,7 +44,8 @@ def services(settings: Settings, found: Checked, *, net: bool) -> Iterator[Check
         for check in (*_problems(found, service), *_untrusted(service), *_libraries(service)):
             troubled.add(service.id)
             yield check
-    yield from _reached(found.catalog.services.values(), troubled, net=net)
+    proxies = settings.environ if settings.value("use_env_proxy") else {}
+    yield from _reached(found.catalog.services.values(), troubled, proxies, net=net)
 
 
 def _problems(found: Checked, service: Service) -> Iterator[Check]:
@@ -86,7 +87,10 @@ def _libraries(service: Service) -> Iterator[Check]:
         yield Check("services", service.id, "error", f"needs `{module}`, which is not installed", (), fix)
 
 
-def _reached(known: Iterable[Service], broken: set[str], *, net: bool) -> Iterator[Check]:
+def _reached(
+    known: Iterable[Service], broken: set[str], proxies: Mapping[str, str], *, net: bool
+) -> Iterator[Check]:
+    """Whether each answers, asked the way that a run would ask."""
     remote = [service for service in known if _url(service)]
     if not remote:
         return
@@ -101,10 +105,10 @@ def _reached(known: Iterable[Service], broken: set[str], *, net: bool) -> Iterat
 
     from cogcli.core.http import Http
 
-    http = Http()
+    http = Http(proxies=proxies)
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            yield from pool.map(lambda service: _answers(http, service), asked)
+            yield from pool.map(lambda service: _answers(http, service, _proxy(proxies, service)), asked)
     finally:
         http.close()
 
@@ -113,16 +117,27 @@ def _url(service: Service) -> str:
     return service.settings.get("base_url") or service.settings.get("url") or ""
 
 
-def _answers(http: Http, service: Service) -> Check:
+def _proxy(proxies: Mapping[str, str], service: Service) -> str:
+    """The proxy between us and a service, empty for none."""
+    from urllib.parse import urlsplit
+
+    from cogcli.core.http import proxy_for, proxy_shown
+
+    parts = urlsplit(_url(service))
+    return proxy_shown(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
+
+
+def _answers(http: Http, service: Service, proxy: str) -> Check:
     """Whether a server answers at all; which status it gives does not matter."""
     from cogcli.core.calls import Cancellation
     from cogcli.core.http import HttpRequest
 
     url = _url(service)
+    shown = f"{url} through {proxy}" if proxy else url
     try:
         request = HttpRequest("HEAD", url, network=service.network)
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
     except RuntimeErrorBase as error:
         fix = error.hint or "is it running, and is its address right?"
-        return Check("services", service.id, "error", f"{url}: {error.message}", (service.file,), fix)
-    return Check("services", service.id, "ok", f"{url} answers (HTTP {reply.status})")
+        return Check("services", service.id, "error", f"{shown}: {error.message}", (service.file,), fix)
+    return Check("services", service.id, "ok", f"{shown} answers (HTTP {reply.status})")

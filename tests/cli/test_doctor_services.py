@@ -46,6 +46,25 @@ def test_a_server_that_answers_is_told_from_one_that_does_not(project: Any) -> N
     assert GONE in found["gone"]["message"]
 
 
+def test_a_server_is_asked_the_way_that_a_run_would_ask(project: Any) -> None:
+    with serving(lambda talk: talk.reply(b"", status="404 Not Found")) as proxy:
+        project.env |= {
+            "COGCLI_USE_ENV_PROXY": "1",
+            "http_proxy": proxy.url.replace("//", "//me:sentinel-word@"),
+        }
+        remote(project, "far", "http://far.example.test/base", "public")
+        found = checks(project, "--net")["far"]
+    assert found["message"] == f"http://far.example.test/base through {proxy.url} answers (HTTP 404)"
+
+
+@pytest.mark.parametrize(("url", "helped"), [(GONE, True), ("http://169.254.169.254/latest", False)])
+def test_a_private_network_is_proposed_only_where_it_would_help(project: Any, url: str, helped: bool) -> None:
+    remote(project, "near", url, "public")
+    problems = project.run("validate", "--json").assert_ok().json["problems"]
+    [problem] = [problem for problem in problems if problem["code"] == "safety.scope"]
+    assert ("network: private" in (problem["hint"] or "")) == helped
+
+
 def test_a_program_that_is_not_there_is_told(project: Any) -> None:
     project.write("services/local/clock.yaml", "id: clock\nkind: mcp\ncommand: no-such-clock\n")
     found = checks(project, code=1)

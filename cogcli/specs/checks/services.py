@@ -63,7 +63,9 @@ def _check_address(service: Service, key: str, report: Report, subject: str) -> 
         return
     refusal = literal_refusal(host, network_of(service))
     if refusal:
-        hint = "write network: private, if it is yours" if service.network == "public" else ""
+        # What is never called is not made callable by a word in the file.
+        private = service.network == "public" and not literal_refusal(host, "private")
+        hint = "write network: private, if it is yours" if private else ""
         if service.network == "private" and not service.trusted:
             hint = "trust the project: cogcli config trust"
         report.need("safety.scope", (key,), f"{subject}: {host} {refusal}", hint=hint)
