@@ -113,10 +113,10 @@ class Recorded:
             raise EndOfLog
         if end is None or recording.ended.by_signal(end):
             self._cut_off()
-        elif (attempt.run_id, attempt.step_id) not in recording.closings:
+        elif (attempt.run_id, attempt.step_id) not in recording.closings and not _ran_late(end):
             self._turns.wait_before(end)
             raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
-        # It was cancelled then, by a failure beside it or by a signal; so it is now.
+        # It was cancelled then, by a failure beside it, by a signal or by a limit of time; so it is now.
         self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
         raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
 
@@ -182,6 +182,10 @@ class Retold:
         event = left[0]
         what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
         return Difference(event.seq, event.step_id, what, event.payload, None)
+
+
+def _ran_late(end: Event) -> bool:
+    return end.payload.get("status_reason") in ("step.timeout", "run.timeout")
 
 
 def _unrecorded(draft: Draft) -> Event:

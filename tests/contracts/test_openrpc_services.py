@@ -102,7 +102,13 @@ def test_the_service_gives_the_document_it_goes_by(sums: Any) -> None:
 
     url, document = sums
     service = Service("sums", "openrpc", network="private", trusted=True, settings={"url": url})
-    assert live_document(service, surroundings(), 10) == json.loads(json.dumps(document))
+    assert _lasting(live_document(service, surroundings(), 10)) == _lasting(json.loads(json.dumps(document)))
+
+
+def _lasting(document: dict[str, Any]) -> dict[str, Any]:
+    """A document without its examples: the server makes them up anew each time."""
+    methods = [{**method, "examples": None} for method in document["methods"]]
+    return {**document, "methods": methods}
 
 
 def test_the_items_of_a_foreach_go_out_as_one_array_each_with_its_own_events(project: Any) -> None:

@@ -273,7 +273,7 @@ def test_a_runs_directory_that_is_none_is_told_before_anything_runs(demo: Any, r
     demo.write("notes.md", "x")
     outcome = attack(demo, *GREET, "--runs-dir", runs_dir, "--json")
     assert (outcome.code, outcome.error) == (3, "env.runs-dir")
-    assert outcome.envelope["error"]["next"] == ["cogcli doctor"]
+    assert outcome.envelope["error"]["next"] == [f"cogcli doctor --runs-dir {runs_dir}"]
 
 
 def test_an_empty_home_leads_to_the_users_own_not_to_the_root_directory() -> None:
