@@ -13,6 +13,7 @@ from cogcli.bindings.invokers.base import CallContext, InvocationRequest, Invoke
 from cogcli.bindings.invokers.registry import INVOKERS
 from cogcli.bindings.reply_line import reply_line
 from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
+from cogcli.core.display import visible_block
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
@@ -97,7 +98,7 @@ class LiveRunner:
             except RuntimeErrorBase as error:
                 passage.failed(error.code)
                 # The log masks what it takes; this reaches the terminal and callers, too.
-                error.message = self._surroundings.secrets.masked(error.message)
+                error.message = visible_block(self._surroundings.secrets.masked(error.message))
                 error.args = (error.message,)
                 raise
             except BaseException:

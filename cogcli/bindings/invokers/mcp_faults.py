@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import Final
 
 from cogcli.bindings.invokers.mcp_wire import INTERNAL
@@ -40,7 +42,8 @@ def translated(error: BaseException, *, left: bool, status: int | None = None) -
             "call.server-error", shortened(f"malformed reply: {first['msg']} at `{place}`"), left=left
         )
     if _is_transport(error):
-        return TransportError("call.transport", shortened(f"{type(error).__name__}: {error}"), left=left)
+        told = _unreached(error) or f"{type(error).__name__}: {error}"
+        return TransportError("call.transport", shortened(told), left=left)
     return ServerFaultError("call.server-error", shortened(f"{type(error).__name__}: {error}"), left=left)
 
 
@@ -72,6 +75,22 @@ def _is_transport(error: BaseException) -> bool:
 
     broken = (OSError, EOFError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
     return isinstance(error, broken) or type(error).__module__.partition(".")[0] in ("httpx", "httpx2")
+
+
+def _unreached(error: BaseException) -> str | None:
+    """Which address could not be connected to, and why: what the HTTP library keeps in the causes of its own error."""
+    request = getattr(error, "_request", None)
+    cause: BaseException | None = error
+    while cause is not None and not getattr(cause, "errno", None):
+        cause = cause.__cause__ or cause.__context__
+    if request is None or not isinstance(cause, OSError):
+        return None
+    why = (
+        "the name is not known"
+        if isinstance(cause, socket.gaierror)
+        else os.strerror(cause.errno or 0).lower()
+    )
+    return f"{request.url.netloc.decode()}: {why}"
 
 
 def shortened(text: str) -> str:

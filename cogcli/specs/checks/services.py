@@ -57,7 +57,9 @@ def _check_address(service: Service, key: str, report: Report, subject: str) -> 
 
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        if parts.port == 0:
+            raise ValueError("nothing answers at port 0")
     except ValueError as error:
         report.error("service.url", (key,), f"{subject}: `{key}` is no URL: {error}")
         return

@@ -18,7 +18,7 @@ from cogcli.specs.service import Service
 
 SOURCE = """
 def double(n): return {"value": n * 2, "usage": {"input_tokens": 4}}
-def tells(n): raise ValueError(f"bad key {n}")
+def tells(n): raise ValueError(f"bad key \\x1b[31m {n}")
 def vandal(l):
     l.append("vandal")
     return {"value": l}
@@ -115,6 +115,7 @@ def test_no_secret_in_a_message_reaches_whoever_called(catalog: Catalog) -> None
     with pytest.raises(RuntimeErrorBase) as caught:
         live.attempt(attempt("c.one", live.chain("c.one").members[0], {"n": secret}))
     assert "bad key" in caught.value.message
+    assert "\\x1b[31m" in caught.value.message  # what a terminal would obey is escaped
     assert secret not in caught.value.message
     assert secret not in str(caught.value)
 

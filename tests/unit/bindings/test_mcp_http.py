@@ -182,3 +182,11 @@ def test_nobody_there_is_a_transport_error(call: Caller) -> None:
         port = free.getsockname()[1]
     error = call.refused("ask", {}, service=service(f"http://127.0.0.1:{port}/mcp"))
     assert (error.code, error.left) == ("call.transport", False)
+
+
+def test_a_server_that_is_not_there_is_told_by_its_address(call: Caller) -> None:
+    with scripted(lambda message: None) as server:
+        url = server.url
+    error = call.refused("ask", {}, service=service(url))
+    address = url.split("/")[2]
+    assert (error.code, error.message) == ("call.transport", f"{address}: connection refused")
