@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from support.project import Project
 # How long an example takes depends on who else uses the machine, and says nothing of the code.
 settings.register_profile("cogcli", deadline=None)
 settings.load_profile("cogcli")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""Where these tests run in the background Ctrl-C is ignored, and so it would be in every command they start."""
 
 _LOOPBACK = ("127.", "::1", "localhost")
 
