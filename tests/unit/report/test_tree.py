@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from fakes.logged import NOW, STAMP, event
+
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import ASCII, UNICODE
 from cogcli.report.runs import fold
 from cogcli.report.spans import plain, width
 from cogcli.report.table import EventLines, rows
 from cogcli.report.tree import footer, header, tree
-
-STAMP = "2026-11-20T22:58:0{}.000000Z"
-NOW = STAMP.format(9)
-
-
-def event(second: int, type: str, phase: str, payload: dict[str, Any], **more: Any) -> Event:
-    base = Event(second, f"ev_{second}", STAMP.format(second), "ep_01M7XJXW876C0000000000000A", "run_root",
-                 "7f3a91c2" * 4, phase, type, payload)  # fmt: skip
-    return base._replace(**more)
 
 
 def log() -> list[Event]:

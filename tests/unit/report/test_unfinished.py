@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fakes.logged import NOW, STAMP, event
 
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import UNICODE
@@ -15,15 +16,6 @@ from cogcli.report.table import rows
 from cogcli.report.timeline import timeline
 from cogcli.report.tree import header, tree
 from cogcli.report.unfinished import Standing, settled, told
-
-STAMP = "2026-11-20T22:58:0{}.000000Z"
-NOW = STAMP.format(9)
-
-
-def event(second: int, type: str, phase: str, payload: dict[str, Any], **more: Any) -> Event:
-    base = Event(second, f"ev_{second}", STAMP.format(second), "ep_01M7XJXW876C0000000000000A", "run_root",
-                 "7f3a91c2" * 4, phase, type, payload)  # fmt: skip
-    return base._replace(**more)
 
 
 def begun(effect: str = "effect", **payload: Any) -> list[Event]:
