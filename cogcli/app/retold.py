@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app.closing import ABORT, BEGINNINGS
@@ -117,7 +118,9 @@ class Recorded:
             self._turns.wait_before(end)
             raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
         # It was cancelled then, by a failure beside it, by a signal or by a limit of time; so it is now.
-        self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
+        closed = (attempt.run_id, attempt.step_id) in recording.closings
+        with attempt.cancel.staying("cancelled before it left") if closed else nullcontext():
+            self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
         raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
 
     def close(self, grace: float) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cogcli.core.errors import TransportError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -73,6 +75,9 @@ class Cancellation:
         self._lock = threading.Lock()
         self._set = False
         self._callbacks: dict[object, Callable[[], None]] = {}
+        self._staying = ""
+        self.stayed = ""
+        """Why nothing of the call has left, where it was given up inside `staying`."""
 
     @property
     def is_set(self) -> bool:
@@ -85,10 +90,27 @@ class Cancellation:
             if self._set:
                 return
             self._set = True
+            self.stayed = self._staying
             callbacks, self._callbacks = list(self._callbacks.values()), {}
         for callback in callbacks:
             with suppress(Exception):  # closing what is closed already
                 callback()
+
+    @contextmanager
+    def staying(self, why: str) -> Iterator[None]:
+        """While inside, nothing of the call has left: `why` says what it still waits for.
+
+        Raises TransportError at the end where the call was given up inside: it must not leave any more.
+        """
+        with self._lock:
+            self._staying = why
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._staying = ""
+        if self.stayed:
+            raise TransportError("call.transport", self.stayed, left=False)
 
     @contextmanager
     def told(self, callback: Callable[[], None]) -> Iterator[None]:

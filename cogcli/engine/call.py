@@ -20,6 +20,7 @@ from cogcli.core.errors import (
     InputMappingError,
     RuntimeErrorBase,
     SafetyConfirmationRequiredError,
+    TransportError,
 )
 from cogcli.core.jsonvalue import copied
 from cogcli.core.refs import MISSING
@@ -180,11 +181,14 @@ def _sent(
 ) -> Steps:
     """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
     shield = run.engine.loop.shield
-    call = _call_of(run, record, capability, member, number, values)
+    cancel = Cancellation()
+    call = _call_of(run, record, capability, member, number, values, cancel)
     shield(capability.effect == "effect")
     try:
         answer = yield call
     except RuntimeErrorBase as error:
+        if cancel.stayed:
+            error.left = False
         if error.left is False:
             shield(False)
         else:
@@ -195,7 +199,7 @@ def _sent(
         record.note_effect()
         raise
     except Cancelled:
-        if capability.effect != "effect":
+        if capability.effect != "effect" or cancel.stayed:
             raise
         raise _in_doubt(capability, "it was cut off") from None
     if capability.effect == "effect":
@@ -213,11 +217,11 @@ def _note_unanswered(record: StepRecord, capability: Capability, error: RuntimeE
 
 
 def _call_of(
-    run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
-) -> Call:
+    run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
+    cancel: Cancellation,
+) -> Call:  # fmt: skip
     limit = member.timeout_seconds
     deadline = time.monotonic() + limit
-    cancel = Cancellation()
     place = record.siblings.announce() if record.siblings else None
     attempt = Attempt(
         capability_id=capability.id,
@@ -234,7 +238,7 @@ def _call_of(
         place=place,
     )
     runner = run.engine.runner
-    return Call(lambda: _made(runner, attempt), deadline, _late(limit), cancel.set)
+    return Call(lambda: _made(runner, attempt), deadline, _late(limit, cancel), cancel.set)
 
 
 def _made(runner: CapabilityRunner, attempt: Attempt) -> Answer:
@@ -253,8 +257,15 @@ def _traceparent(run: Run, record: StepRecord, number: int) -> str:
     return f"00-{trace_of(run.state.trace_id)}-{span_of(record.intent, number)}-01"
 
 
-def _late(limit: float) -> Callable[[], Exception]:
-    return lambda: CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
+def _late(limit: float, cancel: Cancellation | None = None) -> Callable[[], Exception]:
+    """What a call past its limit ends with: one that was given up before anything left was never made."""
+
+    def error() -> Exception:
+        if cancel is not None and cancel.stayed:
+            return TransportError("call.transport", cancel.stayed, left=False)
+        return CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
+
+    return error
 
 
 def _note(

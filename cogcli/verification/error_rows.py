@@ -356,12 +356,12 @@ _ROWS: Final[tuple[Row, ...]] = (
     Row("call.transport", "worker died", _PYTHON, None, _function("dies", "process")),
     Row("call.transport", "program", _MCP, None, _tool("echo", command="no-such-program-of-the-bench")),
     Row("call.transport", "server died", _MCP, None, _tool("dies")),
+    Row("call.transport", "silent server", _MCP, None, _tool("echo", "silent", metadata={"timeout_seconds": _SHORT})),
     Row(
         "call.circuit-open", "",
         {"metadata": {"retry_count": 6, "retry_backoff_base": 0}}, _status(503, {"Retry-After": "0"}),
     ),
     # late
-    Row("call.timeout", "silent server", _MCP, None, _tool("echo", "silent", metadata={"timeout_seconds": _SHORT})),
     Row("call.timeout", "", {"metadata": {"timeout_seconds": _SHORT}}, _slow),
     # A step's limit bounds its own retries, too: who retries after it is the step around.
     Row("step.timeout", "", {"nested": {"timeout_seconds": _SHORT}}, _slow),

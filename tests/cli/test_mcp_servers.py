@@ -182,3 +182,30 @@ def test_a_shipped_tool_table_needs_no_server_and_no_extra(project: Any) -> None
     )
     result = project.run("run", "text.clean", "-p", "text=a   b", "--json").assert_ok()
     assert result.json["outputs"] == {"text": "a b"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "flags", "code"),
+    [
+        ("attempt", [], "call.transport"),
+        ("step", [], "step.timeout"),
+        ("run", ["--timeout", "1"], "run.timeout"),
+    ],
+)
+def test_an_effect_of_a_service_that_never_started_is_in_no_doubt(
+    project: Any, limit: str, flags: list[str], code: str
+) -> None:
+    project.write("services/local/deaf.yaml", 'id: deaf\nkind: mcp\ncommand: sleep\nargs: ["60"]\n')
+    seconds = 0.5 if limit == "attempt" else 30
+    tool(
+        project, "mail.send", "deaf", "send", "{}", "{sent: {type: any}}", "{}", "{sent: response}",
+        f"{{timeout_seconds: {seconds}}}",
+    )  # fmt: skip
+    file = project.root / "capabilities/mail.send.yaml"
+    file.write_text(file.read_text().replace("side_effects: false", "side_effects: true"))
+    config = "{timeout_seconds: 0.5}" if limit == "step" else "{}"
+    project.skill("mail.out", f"- {{id: send, uses: mail.send, config: {config}}}")
+    answer = project.run("run", "mail.out", "--json", *flags).assert_exit(6).json
+    assert answer["error"]["code"] == code
+    project.run("replay", "@last").assert_ok()
+    assert project.run("resume", "@last").code == 2

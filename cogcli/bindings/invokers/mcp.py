@@ -31,6 +31,7 @@ from cogcli.bindings.invokers.base import (
 from cogcli.bindings.invokers.http_failures import quoted, retry_after
 from cogcli.bindings.invokers.pythoncall import PythonCall
 from cogcli.core.errors import (
+    CallTimeoutError,
     RejectedError,
     RequestMappingError,
     ResponseMappingError,
@@ -139,9 +140,16 @@ class Mcp:
             raise
 
     def _linked(self, service: Service, context: CallContext) -> tuple[Portal, Session, Link]:
-        portal, session = self._session(service)
+        from cogcli.bindings.invokers.mcp_faults import NOT_READY
+
+        if time.monotonic() >= context.deadline:
+            raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
         try:
-            return portal, session, portal.wait(context, session.linked, context.deadline)
+            with context.cancel.staying(NOT_READY):
+                portal, session = self._session(service)
+                return portal, session, portal.wait(context, session.linked, context.deadline)
+        except CallTimeoutError as error:  # whoever was late, it is a server that never started
+            raise TransportError("call.transport", NOT_READY, left=False) from error
         except RuntimeErrorBase as error:
             error.left = False
             raise

@@ -21,6 +21,7 @@ LATE: Final = -32001
 _SERVER_ERRORS: Final = range(-32099, -31999)
 _KEPT: Final = 4000
 """More than is told in the end: secrets are masked before a text is cut to its last length."""
+NOT_READY: Final = "the server was not ready in time"
 OVERLOADED: Final = (429, 502, 503, 504)
 
 

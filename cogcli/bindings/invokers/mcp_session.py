@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cogcli.bindings.invokers.mcp_faults import CLOSED, translated
+from cogcli.bindings.invokers.mcp_faults import CLOSED, NOT_READY, translated
 from cogcli.bindings.invokers.mcp_tools import listed
 from cogcli.bindings.invokers.mcp_wire import Exchange, Fault, Wire, fault_of, in_progress
 from cogcli.core.errors import CallTimeoutError, TransportError
@@ -79,7 +79,7 @@ class Link:
         return self.failure is None and self.transport.gone is None and not self._stop.is_set()
 
     async def started(self, deadline: float) -> None:
-        """Wait for the start. Raises what kept the server from starting, CallTimeoutError at the deadline."""
+        """Wait for the start. Raises what kept the server from starting, TransportError at the deadline."""
         import anyio
 
         self._waiting += 1
@@ -207,5 +207,5 @@ def _plain() -> Any:
     return TypeAdapter(dict[str, Any])
 
 
-def _slow_start() -> CallTimeoutError:
-    return CallTimeoutError("call.timeout", "the server was not ready in time", left=False)
+def _slow_start() -> TransportError:
+    return TransportError("call.transport", NOT_READY, left=False)

@@ -289,7 +289,8 @@ def test_a_server_does_not_outlive_us_however_we_end(tmp_path: Path) -> None:
 def test_a_silent_server_costs_the_deadline_and_is_killed(tmp_path: Path, own: Caller) -> None:
     file = tmp_path / "pids"
     error = own.refused("echo", service=service("--silent", f"--pid={file}"), seconds=1)
-    assert (error.code, error.left) == ("call.timeout", False)
+    assert (error.code, error.left) == ("call.transport", False)
+    assert error.message == "the server was not ready in time"
     wait_until(lambda: not any(map(is_alive, pids(file))))
 
 

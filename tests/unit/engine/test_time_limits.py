@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from fakes.runner import Gate, ScriptedRunner, gives, member
-from fakes.runs import run
+from fakes.runs import Running, run
 from fakes.specs import capability, skill, step
+
+from cogcli.core.calls import Answer, Attempt
 
 SLACK = 1.5
 
@@ -174,4 +176,40 @@ def test_an_effect_in_doubt_inside_a_nested_skill_outweighs_its_time_limit(never
     assert result.steps == {"n": "pending"}
     assert result.outcome.error.message.startswith(
         "step `n` > skill `test.child` > step `c`: `c.stuck` may have"
+    )
+
+
+class Staying(ScriptedRunner):
+    """A runner whose calls never leave: they wait for a service that does not start."""
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        with attempt.cancel.staying("the service is not there"):
+            return super().attempt(attempt)
+
+
+@pytest.mark.parametrize("beside", [0, 3])
+@pytest.mark.parametrize("how", ["attempt", "step", "run", "signal"])
+def test_an_effect_that_never_left_is_in_no_doubt(never: Gate, how: str, beside: int) -> None:
+    effect = capability("c.stuck", effect="effect")
+    runner = Staying({"c.stuck": never, "c.a": gives(y=1)})
+    runner.members["c.stuck"] = (member("b", timeout=0.2 if how == "attempt" else 30.0),)
+    steps = [step("s", "c.stuck", timeout_seconds=0.2 if how == "step" else None, depends_on=[])]
+    steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
+    limits: dict[str, Any] = {"timeout_seconds": 0.2} if how == "run" else {}
+    running = Running(skill(*steps), runner, effect, A, **limits)
+    if how == "signal":
+        assert never.entered.wait(60)
+        running.interrupt()
+        running.interrupt()
+    result = running.result()
+    words = {
+        "attempt": ("error", "call.transport", "failed"),
+        "step": ("error", "step.timeout", "failed"),
+        "run": ("error", "run.timeout", "skipped"),
+        "signal": ("aborted", result.code, "skipped"),
+    }
+    assert (result.outcome.status, result.code, result.steps["s"]) == words[how]
+    told = [event for event in result.sink.events if event.step_id == "s"][-1].payload
+    assert [(a["code"], a["left"]) for a in told.get("attempts", [])] == (
+        [(words[how][1], False)] if how in ("attempt", "step") else []
     )
