@@ -7,7 +7,7 @@ from typing import Any, Final
 from cogcli.core.errors import UsageError
 
 SPECS: Final = ("skill", "capability", "binding", "service", "policy", "services", "active", "overrides")
-ARTIFACTS: Final = ("events", "learn", "state", "summary", "manifest")
+ARTIFACTS: Final = ("events", "learn", "state", "state-written", "summary", "manifest")
 OWN: Final = ("config", "result")
 NAMES: Final = (*SPECS, *ARTIFACTS, *OWN)
 

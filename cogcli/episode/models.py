@@ -15,6 +15,7 @@ Ratio = Annotated[float, Field(ge=0, le=1)]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Field(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
+StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
 StepStatus = Literal["pending", "running", "done", "skipped", "failed", "vetoed"]
 Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
 Number = int | float
@@ -67,7 +68,7 @@ class PlanStep(Part):
     """One step and where it stands."""
 
     id: str
-    kind: Literal["detect", "analyze", "plan", "act", "verify", "review"]
+    kind: StepKind
     description: str
     status: StepStatus
     rationale: str | None = None
@@ -138,7 +139,7 @@ class Links(Part):
 
 
 class StateDocument(Part):
-    """`state.json`."""
+    """`state.json` as it is written here; what others may write is `seed_models.SeedState`."""
 
     version: Literal["1.0"]
     state_schema_version: Literal["1.0.0"]

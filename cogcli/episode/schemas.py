@@ -1,4 +1,7 @@
-"""JSON Schemas of the five artifacts, made from the models: an event line, a learn line and three documents."""
+"""JSON Schemas of the five artifacts, made from the models: an event line, a learn line and three documents.
+
+`state.json` has two: `state` is what readers accept, of any tool [seed]; `state-written` what is written here.
+"""
 
 from __future__ import annotations
 
@@ -94,10 +97,20 @@ def learn_schema() -> Schema:
 
 
 def state_schema() -> Schema:
-    """`state.json`."""
+    """`state.json` of any tool."""
+    from cogcli.episode.seed_models import SeedState
+
+    schema: Schema = SeedState.model_json_schema()
+    definitions = schema.pop("$defs")
+    kept = {name: definitions[name] for name in sorted(definitions)}
+    return {"$schema": _DIALECT, **schema, "title": "state.json", "$defs": kept}
+
+
+def written_state_schema() -> Schema:
+    """`state.json` as it is written here."""
     from cogcli.episode.models import StateDocument
 
-    return _document("state.json", StateDocument)
+    return _document("state.json, as cogcli writes it", StateDocument)
 
 
 def summary_schema() -> Schema:
@@ -118,10 +131,11 @@ SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "events": event_schema,
     "learn": learn_schema,
     "state": state_schema,
+    "state-written": written_state_schema,
     "summary": summary_schema,
     "manifest": manifest_schema,
 }
-"""By the stem of the file that they describe."""
+"""By the stem of the file that they describe, and who writes it."""
 
 
 def _document(title: str, model: Any) -> Schema:

@@ -1,0 +1,124 @@
+"""The shape of `state.json` as any tool may write it: what the seed requires, and nothing beyond [seed].
+
+Readers accept this; what is written here fits `models.StateDocument`, which is narrower. Optional members may be null,
+keys that the seed does not name may stand anywhere; its three vocabularies are closed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cogcli.episode.models import Json, Number, Outcome, Ratio, StepKind, StepStatus
+
+Version = Annotated[str, Field(pattern=r"^1\.")]
+
+
+class SeedPart(BaseModel):
+    """What all parts share: further keys are allowed."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+
+class SeedEpisode(SeedPart):
+    """Which run this is."""
+
+    id: str
+    seed: Number | None = None
+    tags: Json | None = None
+    using: str | None = None
+    started_at: str
+    intuition_mode: str | None = None
+
+
+class SeedGoal(SeedPart):
+    """What was asked."""
+
+    task: str
+    type: str | None = None
+
+
+class SeedBelief(SeedPart):
+    """A statement held true."""
+
+    statement: str
+    confidence: Ratio
+    provenance: str
+    timestamp: str | None = None
+
+
+class SeedStep(SeedPart):
+    """One step and where it stands."""
+
+    id: str
+    kind: StepKind
+    description: str
+    status: StepStatus
+    rationale: str | None = None
+    inputs: Json | None = None
+    outputs: Json | None = None
+
+
+class SeedPlan(SeedPart):
+    """The latest plan."""
+
+    source: str | None = None
+    updated_at: str | None = None
+    rationale: str | None = None
+    steps: list[SeedStep]
+
+
+class SeedFact(SeedPart):
+    """One thing remembered."""
+
+    key: str
+    value: Any
+    timestamp: str | None = None
+    provenance: str | None = None
+
+
+class SeedMemory(SeedPart):
+    """What was remembered in the run."""
+
+    facts: list[SeedFact] | None = None
+    scratchpad: str | None = None
+
+
+class SeedAction(SeedPart):
+    """One thing done."""
+
+    id: str | None = None
+    kind: str | None = None
+    tool: str | None = None
+    input_excerpt: Any = None
+    result_status: str | None = None
+    step_id: str | None = None
+    provenance: Any = None
+    result_artifacts: list[Any] | None = None
+    duration_ms: Number | None = None
+    timestamp: str | None = None
+
+
+class SeedOutcomes(SeedPart):
+    """How the run ended, or where it stands."""
+
+    status: Outcome
+    actions: list[SeedAction] | None = None
+    metrics: Json | None = None
+    artifacts: list[Any] | None = None
+    error: Json | str | None = None
+
+
+class SeedState(SeedPart):
+    """`state.json` of any tool."""
+
+    version: Version
+    state_schema_version: Version
+    episode: SeedEpisode
+    goal: SeedGoal
+    beliefs: list[SeedBelief] | None = None
+    plan: SeedPlan
+    memory: SeedMemory | None = None
+    outcomes: SeedOutcomes
+    links: dict[str, str] | None = None
