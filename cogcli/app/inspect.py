@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import UsageError
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -172,6 +172,20 @@ def listed(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overvi
     from itertools import islice
 
     return list(islice(store_of(settings).overviews(wanted), limit))
+
+
+def began_nothing(row: Overview) -> EnvironmentRefusal | None:
+    """The error that says so of a run that was stopped before its first event; None for any other."""
+    from cogcli.episode.layout import EVENTS
+    from cogcli.episode.reading import nothing_began, opened
+    from cogcli.episode.removal import is_being_made
+
+    try:
+        with opened(row.directory) as folder:
+            # A log is locked as soon as it is made; the moment before that has nothing that tells.
+            return nothing_began(folder) if folder.holds(EVENTS) or not is_being_made(row) else None
+    except EnvironmentRefusal:
+        return None
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
@@ -116,7 +116,7 @@ class Folder:
             return stat.S_ISLNK(os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode)
         return False
 
-    def chunks(self, name: str) -> Iterator[bytes]:
+    def chunks(self, name: str) -> Generator[bytes, None, None]:
         """The bytes of a regular file, piece by piece. Raises FileRefused."""
         fd = self.open_file(name)
         try:

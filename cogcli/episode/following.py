@@ -13,7 +13,7 @@ from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.lock import is_locked
-from cogcli.episode.reading import EventLog, opened, unreadable
+from cogcli.episode.reading import EventLog, opened, without_log
 from cogcli.events.envelope import Event
 
 _CHUNK: Final = 1 << 20
@@ -36,7 +36,7 @@ class GrowingLog(EventLog):
             try:
                 yield from self._events(self._growing(folder), kept.get)
             except FileRefused as error:
-                raise unreadable(folder.path, error.message, file=EVENTS) from error
+                raise without_log(folder, error) from error
 
     def _growing(self, folder: Folder) -> Iterator[bytes]:
         fd = folder.open_file(EVENTS)

@@ -13,7 +13,7 @@ from cogcli.episode.document import milliseconds_between
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST, SUMMARY
 from cogcli.episode.lock import is_locked
-from cogcli.episode.reading import event_of, opened, parsed_line, unreadable
+from cogcli.episode.reading import event_of, nothing_began, opened, parsed_line, unreadable, without_log
 from cogcli.episode.vocabulary import OUTCOMES, PROJECTION
 from cogcli.events.envelope import Event
 
@@ -115,7 +115,9 @@ def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
     try:
         fd = folder.open_file(EVENTS)
     except FileRefused as error:
-        raise unreadable(folder.path, error.message, file=EVENTS) from error
+        if error.reason == "missing" and nothing_began(folder):
+            return [], []
+        raise without_log(folder, error) from error
     try:
         size = os.fstat(fd).st_size
         start = os.pread(fd, _ENDS, 0)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,12 +23,15 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.core.strict_json import loads as strict_loads
 from cogcli.episode import blobs
 from cogcli.episode.findings import Finding
-from cogcli.episode.folder import Folder
-from cogcli.episode.layout import EVENTS
+from cogcli.episode.folder import TEMPORARY, Folder
+from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
+from cogcli.episode.lock import is_locked
 from cogcli.events.envelope import Event, from_json
 
 LONGEST_LINE: Final = 8 * 1024 * 1024
 """Our own lines end at 1 MiB; other tools may not know that limit."""
+
+_SKILL: Final = re.compile(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 
 
 class Lines:
@@ -90,7 +94,7 @@ class EventLog:
             try:
                 yield from self._events(folder.chunks(EVENTS), get)
             except FileRefused as error:
-                raise unreadable(folder.path, error.message, file=EVENTS) from error
+                raise without_log(folder, error) from error
 
     def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
         self._lines = Lines(chunks)
@@ -221,10 +225,48 @@ def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> Enviro
     )
 
 
-def without_beginning(path: Path, first: Event | None) -> EnvironmentRefusal:
+def without_log(folder: Folder, refused: FileRefused) -> EnvironmentRefusal:
+    """The error for a log that cannot be opened."""
+    if refused.reason == "missing" and (began_nothing := nothing_began(folder)):
+        return began_nothing
+    return unreadable(folder.path, refused.message, file=EVENTS)
+
+
+def nothing_began(folder: Folder, *, held: bool = False) -> EnvironmentRefusal | None:
+    """The error for a run that was stopped before its first event; None where there is more, or the run is alive.
+
+    `held`: the caller holds the lock of the log itself.
+    """
+    for name, found in folder.entries().items():
+        before = name in (EVENTS, BLOBS, BALLAST) or name.startswith(TEMPORARY)
+        if not before and not (name == LEARN and not found.st_size):
+            return None
+    if not held and is_locked(folder):
+        return None
+    try:
+        with closing(folder.chunks(EVENTS)) as chunks:
+            begun = next(chunks, b"")
+    except FileRefused as error:
+        if error.reason != "missing":
+            return None
+        begun = b""
+    if b"\n" in begun:
+        return None
+    skill = _SKILL.search(begun)
+    again = f"run {skill[1].decode()}" if skill else "skills ls"
+    return EnvironmentRefusal(
+        "episode.unreadable",
+        f"`{folder.path.name}`: nothing began before the run was stopped: run it again",
+        hint="no step was begun, no service was called",
+        next=(f"cogcli {again}",),
+    )
+
+
+def without_beginning(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
     """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
     if first is None:
-        return unreadable(path, "no event was committed: nothing was begun", file=EVENTS)
+        with opened(path) as folder:
+            return nothing_began(folder, held=held) or unreadable(path, "no event was committed", file=EVENTS)
     kind = first.event_type or first.phase or "no event"
     error = unreadable(path, "the log does not begin with the start of a run: its first lines are missing",
                        file=EVENTS, line=1)  # fmt: skip

@@ -41,6 +41,7 @@ from cogcli.episode.reading import (
     parsed_line,
     unreadable,
     without_beginning,
+    without_log,
 )
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_lines import LineCheck
@@ -137,7 +138,7 @@ def _locked(folder: Folder) -> int:
     try:
         fd = folder.open_file(EVENTS, appending=True)
     except FileRefused as error:
-        raise unreadable(folder.path, error.message, file=EVENTS) from error
+        raise without_log(folder, error) from error
     try:
         _lock(folder, fd)
     except BaseException:
@@ -203,7 +204,7 @@ def _read(folder: Folder) -> _Log:
     except FileRefused as error:
         raise unreadable(folder.path, error.message, file=EVENTS) from error
     if not events:
-        raise without_beginning(folder.path, None)
+        raise without_beginning(folder.path, None, held=True)
     return _Log(
         events, End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or ""), tail
     )

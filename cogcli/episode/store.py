@@ -183,7 +183,7 @@ def _mailed(text: str) -> Path:
     path = Path(text)
     if not os.path.isdir(path):
         raise _unknown(text)
-    if not os.path.lexists(path / EVENTS):
+    if not os.path.lexists(path / EVENTS) and not is_own_id(path.name):
         raise unreadable(path, f"{EVENTS} does not exist")
     return path.resolve()
 

@@ -22,7 +22,7 @@ from cogcli.episode.document import to_bytes
 from cogcli.episode.findings import Finding, Severity
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST
-from cogcli.episode.reading import Lines, event_of, is_torn, opened, parsed_line, unreadable
+from cogcli.episode.reading import Lines, event_of, is_torn, nothing_began, opened, parsed_line, unreadable
 from cogcli.episode.verify_documents import DocumentCheck, Log
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_foreign import foreign_findings
@@ -46,7 +46,10 @@ def verify(directory: Path, trusted: Trusted = NOTHING) -> list[Finding]:
         try:
             return _capped(_verified(folder, trusted))
         except FileRefused as error:
-            refusal = unreadable(directory, error.message, file=Path(error.path).name)
+            name = Path(error.path).name
+            if name == EVENTS and (stub := nothing_began(folder)):
+                raise stub from error
+            refusal = unreadable(directory, error.message, file=name)
             refusal.next = ()  # that would be to verify it
             if error.reason == "not-regular":
                 refusal.hint = "an episode holds regular files only: put the file itself there"

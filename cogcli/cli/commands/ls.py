@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.app.inspect import OUTCOMES, before, listed, row_of
+from cogcli.app.inspect import OUTCOMES, before, began_nothing, listed, row_of
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import OK, UsageError
 from cogcli.episode.wanted import Wanted
@@ -13,6 +13,7 @@ from cogcli.report.words import duration, fuzzy_time, short_episode, short_trace
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context
+    from cogcli.episode.overview import Overview
 
 
 def execute(context: Context) -> int:
@@ -27,6 +28,7 @@ def execute(context: Context) -> int:
     )
     limit = None if given.on("--all") else given.integer("--limit", 20)
     found = listed(context.settings, wanted, limit)
+    _tell_of_nothing_begun(context, found)
     rows = [row_of(row, context.settings.shown) for row in found]
     context.own["episodes"] = rows
     if context.json:
@@ -35,6 +37,15 @@ def execute(context: Context) -> int:
     if not rows and context.screen.err.tty and not context.screen.quiet:
         context.screen.tell(f"no episodes in {context.settings.shown(context.settings.runs_dir)}\n")
     return OK
+
+
+def _tell_of_nothing_begun(context: Context, found: list[Overview]) -> None:
+    """Say of runs that were stopped before their first event what is to be done; once, however many they are."""
+    stubs = [stub for row in found if row.started_at is None and (stub := began_nothing(row))]
+    if stubs:
+        more = f" (so in {len(stubs)} episodes)" if len(stubs) > 1 else ""
+        stubs[0].message += more
+        context.warn(stubs[0])
 
 
 def _columns(context: Context) -> tuple[Column, ...]:

@@ -53,6 +53,7 @@ def runs(tmp_path: Path) -> Path:
     interrupted(runs, 3000)
     finished(runs, 4000, tags={"team": "search", "n": "3"})
     (runs / "ep_01HF7YAT0000000000000000ZZ").mkdir()
+    (runs / "ep_01HF7YAT0000000000000000ZZ/notes.txt").touch()
     foreign = runs / "ep_other.tool-1"
     foreign.mkdir()
     (foreign / "events.jsonl").write_text(

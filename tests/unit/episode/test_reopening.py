@@ -238,7 +238,7 @@ def test_a_log_without_an_event_is_nothing_to_go_on_with(tmp_path: Path) -> None
     journal.close()
     for text in (b"", b'{"seq":0'):
         (journal.directory / "events.jsonl").write_bytes(text)
-        assert "no event was committed" in refused(journal.directory).message
+        assert "nothing began before" in refused(journal.directory).message
 
 
 def test_another_tools_log_is_refused(killed: Path) -> None:
