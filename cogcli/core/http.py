@@ -390,6 +390,16 @@ def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
     response.stream = Capped()
 
 
+async def read_body(response: Any) -> bytes:
+    """An `httpx2` response's body; empty where it cannot be read, which whoever reads it next is told, too."""
+    import httpx2
+
+    try:
+        return bytes(await response.aread())
+    except httpx2.StreamError:
+        return b""
+
+
 def _async_backend(network: str | None) -> Any:
     """The asynchronous sibling of `connections.Backend`; time limits are the library's."""
     import anyio

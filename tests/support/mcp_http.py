@@ -106,7 +106,8 @@ def scripted(reply: Callable[[dict[str, Any]], Reply | None]) -> Iterator[Script
 
         def do_POST(self) -> None:
             message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            seen.append({**message, "headers": {k.lower(): v for k, v in self.headers.items()}})
+            message = {**message, "headers": {k.lower(): v for k, v in self.headers.items()}}
+            seen.append(message)
             self._send(reply(message) or polite(message))
 
         def do_GET(self) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 LONGEST: Final = 500
-_OVERLOADED: Final = (429, 502, 503, 504)
+OVERLOADED: Final = (429, 502, 503, 504)
 _TELLING: Final = ("detail", "message", "error_description", "error", "title")
 """Members in which services put a sentence for people."""
 
@@ -49,14 +49,17 @@ def failure(
         _sentence(body) or reply.fault or reply.body[: 8 * LONGEST].decode("utf-8", "replace"), secrets
     )
     text = f"{said}: HTTP {status}{f': {words}' if words else ''}"
-    if status in _OVERLOADED:
+    if status in OVERLOADED:
         error = OverloadedError("call.overloaded", text, left=True)
         error.retry_after = retry_after(reply.header("retry-after"), now)
         return error
     if status >= 500:
         return ServerFaultError("call.server-error", text, left=True)
-    hint = _credentials(service) if status in (401, 403) else ""
-    return RejectedError("call.rejected", text, hint=hint, left=True)
+    if status not in (401, 403):
+        return RejectedError("call.rejected", text, left=True)
+    asked = quoted(reply.header("www-authenticate"), secrets)
+    text += f"; it asks for {asked}" if asked else ""
+    return RejectedError("call.rejected", text, hint=_credentials(service), left=True)
 
 
 def _credentials(service: Service | None) -> str:

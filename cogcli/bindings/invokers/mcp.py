@@ -28,7 +28,7 @@ from cogcli.bindings.invokers.base import (
     InvocationResponse,
     Surroundings,
 )
-from cogcli.bindings.invokers.http_failures import quoted, retry_after
+from cogcli.bindings.invokers.http_failures import quoted
 from cogcli.bindings.invokers.pythoncall import PythonCall
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from cogcli.bindings.invokers.mcp_portal import Portal
     from cogcli.bindings.invokers.mcp_session import Link, Session, Transport
     from cogcli.bindings.invokers.mcp_wire import Exchange
-    from cogcli.core.ports import Clock
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -112,11 +111,24 @@ class Mcp:
     # -- one call -----------------------------------------------------------------------------------------------------
 
     def _called(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        """Make the call; once more in a new session where the server no longer knew the old one."""
+        try:
+            return self._exchanged(request, context)
+        except _SessionLost as lost:
+            first = lost.told
+        try:
+            return self._exchanged(request, context, note=f"{first.message}: opened anew")
+        except _SessionLost as lost:
+            raise lost.told from first
+
+    def _exchanged(
+        self, request: InvocationRequest, context: CallContext, *, note: str = ""
+    ) -> InvocationResponse:
         is_http = "url" in request.service.settings
         own = dict(headers.merged(request, self._surroundings.secrets, {}, {})) if is_http else {}
         started, begun = self._surroundings.clock.now(), time.monotonic()
         portal, session, link = self._linked(request.service, context)
-        exchange = link.transport.wire.begin()
+        exchange = link.transport.wire.begin(note)
         exchange.headers = own
         about = CallMeta(
             method="tools/call",
@@ -130,13 +142,15 @@ class Mcp:
             self._require_agreed(request.service, tool)
             _require_arguments(tool, request)
             call = partial(portal.wait, context, session.call, link, _params(request), exchange)
-            result = _answered(lambda: call(context.deadline), link, exchange, self._surroundings.clock)
+            result = _answered(lambda: call(context.deadline), link, exchange)
             meta = _measured(about, link, exchange, begun, result)
             return _response(request, result, tool, meta)
         except RuntimeErrorBase as error:
             error.record = error.record or _measured(about, link, exchange, begun, None).as_record()
             if error.code in _UNANSWERED and link.transport.said:
                 error.record["stderr"] = link.transport.said
+            if exchange.fault is not None and exchange.fault.is_lost:
+                raise _SessionLost(error) from error
             raise
 
     def _linked(self, service: Service, context: CallContext) -> tuple[Portal, Session, Link]:
@@ -179,6 +193,14 @@ class Mcp:
                 connect = transport_of(service, self._surroundings)
                 session = self._sessions[service.id] = Session(connect)
             return portal, session
+
+
+class _SessionLost(Exception):
+    """A call did not run, since the server did not know the session; the error that tells it."""
+
+    def __init__(self, told: RuntimeErrorBase) -> None:
+        super().__init__(told.message)
+        self.told = told
 
 
 def _portal() -> Portal:
@@ -233,6 +255,7 @@ def _address(service: Service, surroundings: Surroundings) -> Address:
     from urllib.parse import urlsplit
 
     from cogcli.bindings.invokers.mcp_http import Address
+    from cogcli.bindings.invokers.mcp_refusals import Refusals
     from cogcli.core.addresses import literal_refusal
     from cogcli.core.http import proxy_for
 
@@ -246,7 +269,8 @@ def _address(service: Service, surroundings: Surroundings) -> Address:
     }
     environ = surroundings.environ if surroundings.use_env_proxy else {}
     proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
-    return Address(url, service.network, own, environ, proxy)
+    refusals = Refusals(service, secrets, surroundings.clock)
+    return Address(url, service.network, own, environ, proxy, refusals)
 
 
 def identity(service: Service) -> Any:
@@ -334,9 +358,7 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 # -- after it came back -----------------------------------------------------------------------------------------------
 
 
-def _answered(
-    call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange, clock: Clock
-) -> dict[str, Any]:
+def _answered(call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange) -> dict[str, Any]:
     """The result of a call. Raises the fault that the transport saw, else what the SDK's error means."""
     from cogcli.bindings.invokers.mcp_faults import translated
 
@@ -344,13 +366,12 @@ def _answered(
         return call()
     except Exception as error:
         if exchange.fault is not None:
-            raise exchange.fault.error(left=exchange.left) from error
+            raise exchange.fault.error(left=exchange.left and not exchange.fault.is_lost) from error
         gone = link.transport.gone
         if gone is not None and not isinstance(error, RuntimeErrorBase):
             raise gone.error(left=exchange.left) from error
-        told = translated(error, left=exchange.left, status=exchange.status)
+        told = translated(error, left=exchange.left)
         told.left = exchange.left if told.left is None else told.left
-        told.retry_after = retry_after(exchange.retry_after, clock.now()) if exchange.retry_after else None
         raise told from error
 
 

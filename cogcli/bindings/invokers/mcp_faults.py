@@ -1,15 +1,17 @@
-"""What goes wrong in the SDK or in a server, in our own terms; translated here and nowhere else (protocols.md 1)."""
+"""What goes wrong in the SDK or in a server, in our own terms; translated here and nowhere else (protocols.md 1).
+
+A server's own words are told as such; the SDK's and its libraries' never are: they name what nobody here has seen.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
-from typing import Final
+from typing import Any, Final
 
-from cogcli.bindings.invokers.mcp_wire import INTERNAL
+from cogcli.bindings.invokers.mcp_wire import INTERNAL, SHOWN
 from cogcli.core.errors import (
     CallTimeoutError,
-    OverloadedError,
     RejectedError,
     RuntimeErrorBase,
     ServerFaultError,
@@ -18,15 +20,35 @@ from cogcli.core.errors import (
 
 CLOSED: Final = -32000
 LATE: Final = -32001
+LACKING: Final = -32021
+_REFUSALS: Final = (-32020, LACKING, -32022, -32042)
+"""What the protocol itself defines among the codes of server faults: this client lacks something, again and again."""
 _SERVER_ERRORS: Final = range(-32099, -31999)
-_KEPT: Final = 4000
-"""More than is told in the end: secrets are masked before a text is cut to its last length."""
 NOT_READY: Final = "the server was not ready in time"
-OVERLOADED: Final = (429, 502, 503, 504)
+_GONE: Final = "the connection was closed"
+_BROKEN: Final = "the connection broke"
+_SDK: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
+    ("Connection closed", TransportError, "call.transport", _GONE),
+    ("SSE stream ended", TransportError, "call.transport", "the stream of the reply ended before the reply"),
+    (
+        "SSE stream failed: Server-sent event exceeded",
+        ServerFaultError,
+        "call.server-error",
+        "the reply is too long",
+    ),
+    ("SSE stream failed", TransportError, "call.transport", "the stream of the reply broke"),
+    (
+        "Failed to parse SSE message",
+        ServerFaultError,
+        "call.server-error",
+        "the reply is no JSON-RPC message",
+    ),
+)
+"""How the SDK itself begins errors that it makes up, and what they mean. A test brings each about."""
 
 
-def translated(error: BaseException, *, left: bool, status: int | None = None) -> RuntimeErrorBase:
-    """The error of the contract's table. `status` is the HTTP status where the answer came with one."""
+def translated(error: BaseException, *, left: bool) -> RuntimeErrorBase:
+    """The error of the contract's table."""
     from mcp import MCPError
     from pydantic import ValidationError
 
@@ -35,17 +57,13 @@ def translated(error: BaseException, *, left: bool, status: int | None = None) -
     if isinstance(error, RuntimeErrorBase):
         return error
     if isinstance(error, MCPError):
-        return _of_code(error.code, error.message, left=left, status=status)
+        return _of_code(error.code, error.message, error.data, left=left)
     if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        return ServerFaultError(
-            "call.server-error", shortened(f"malformed reply: {first['msg']} at `{place}`"), left=left
-        )
+        return ServerFaultError("call.server-error", _misshapen(error), left=left)
     if _is_transport(error):
-        told = _unreached(error) or f"{type(error).__name__}: {error}"
-        return TransportError("call.transport", shortened(told), left=left)
-    return ServerFaultError("call.server-error", shortened(f"{type(error).__name__}: {error}"), left=left)
+        return TransportError("call.transport", _unreached(error), left=left)
+    text = f"the session with the server failed ({type(error).__name__})"
+    return ServerFaultError("call.server-error", text, left=left)
 
 
 def _telling(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -54,20 +72,38 @@ def _telling(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return (ours or group).exceptions[0]
 
 
-def _of_code(code: int, message: str, *, left: bool, status: int | None) -> RuntimeErrorBase:
-    if status in OVERLOADED:
-        return OverloadedError("call.overloaded", shortened(f"HTTP {status}: {message}"), left=left)
-    if status is not None and 300 <= status < 500 and code in (INTERNAL, CLOSED):
-        # The SDK's own words for a refusal without a JSON-RPC error in it.
-        return RejectedError("call.rejected", shortened(f"HTTP {status}: {message}"), left=left)
+def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorBase:
+    for beginning, kind, own, words in _SDK:
+        if message.startswith(beginning):
+            return kind(own, words, left=left)
     told = shortened(f"{message} (code {code})")
     if code == CLOSED:
         return TransportError("call.transport", told, left=left)
     if code == LATE:
         return CallTimeoutError("call.timeout", told, left=left)
+    if code in _REFUSALS:
+        return RejectedError("call.rejected", told, hint=_lacking(code, data), left=left)
     if code == INTERNAL or code in _SERVER_ERRORS:
         return ServerFaultError("call.server-error", told, left=left)
     return RejectedError("call.rejected", told, left=left)
+
+
+def _lacking(code: int, data: Any) -> str:
+    """What a server wants that this client never has."""
+    wanted = data.get("requiredCapabilities") if code == LACKING and isinstance(data, dict) else None
+    if not isinstance(wanted, dict) or not wanted:
+        return ""
+    return f"the tool needs a client with {', '.join(sorted(map(str, wanted)))[:200]}; this one has none"
+
+
+def _misshapen(error: Any) -> str:
+    """Where a reply is not of the protocol's form. Steps through the library's own models are left out."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if not str(part)[:1].isupper())
+    if not place:
+        return "malformed reply: it is no result of the protocol"
+    how = "is missing" if first["type"] == "missing" else "is not what the protocol has there"
+    return shortened(f"malformed reply: `{place}` {how}")
 
 
 def _is_transport(error: BaseException) -> bool:
@@ -78,22 +114,34 @@ def _is_transport(error: BaseException) -> bool:
     return isinstance(error, broken) or type(error).__module__.partition(".")[0] in ("httpx", "httpx2")
 
 
-def _unreached(error: BaseException) -> str | None:
-    """Which address could not be connected to, and why: what the HTTP library keeps in the causes of its own error."""
-    request = getattr(error, "_request", None)
+_HTTP: Final = {
+    "ConnectTimeout": "no connection in time",
+    "RemoteProtocolError": "the connection was closed without a valid answer",
+    "ReadError": _BROKEN,
+    "WriteError": _BROKEN,
+}
+"""What the HTTP library's exceptions mean, by name."""
+
+
+def _unreached(error: BaseException) -> str:
+    """Which address could not be reached, and why: what the HTTP library keeps in the causes of its own error."""
+    import ssl
+
     cause: BaseException | None = error
     while cause is not None and not getattr(cause, "errno", None):
         cause = cause.__cause__ or cause.__context__
-    if request is None or not isinstance(cause, OSError):
-        return None
-    why = (
-        "the name is not known"
-        if isinstance(cause, socket.gaierror)
-        else os.strerror(cause.errno or 0).lower()
-    )
-    return f"{request.url.netloc.decode()}: {why}"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        why = f"its certificate is not accepted: {cause.verify_message}"
+    elif isinstance(cause, socket.gaierror):
+        why = "the name is not known"
+    elif isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
+        why = os.strerror(cause.errno or 0).lower()
+    else:
+        why = _HTTP.get(type(error).__name__, _BROKEN)
+    request = getattr(error, "_request", None)
+    return shortened(f"{request.url.netloc.decode()}: {why}" if request is not None else why)
 
 
 def shortened(text: str) -> str:
     """Foreign text as far as anything may be told of it."""
-    return text[:_KEPT]
+    return text[:SHOWN]

@@ -3,19 +3,30 @@
 1. No redirect is followed. A body or an event holds at most 8 MiB; a body in any encoding is refused.
 2. Headers of the service go with every request, those of a binding with its calls.
 3. What the server gives us to send back, its session id, has to be plain before it is used.
-4. Each call knows the HTTP status it was answered with.
+4. Each call knows the HTTP status it was answered with, and whether a byte of it went out.
+5. What can be told before the SDK reads an answer is told by us: refusals, lost sessions, bodies that are no message.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from cogcli.bindings.invokers.mcp_wire import MAX_FRAME, Fault, GuardedRead, Wire
+from cogcli.bindings.invokers.mcp_refusals import Refusals
+from cogcli.bindings.invokers.mcp_wire import (
+    LARGE,
+    MAX_FRAME,
+    Exchange,
+    Fault,
+    GuardedRead,
+    Wire,
+    frame_fault,
+)
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
-from cogcli.core.http import async_client, cap_body, proxy_shown
+from cogcli.core.http import HttpReply, async_client, cap_body, proxy_shown, read_body
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,6 +51,7 @@ class Address(NamedTuple):
     headers: Mapping[str, str]
     environ: Mapping[str, str]
     proxy: str
+    refusals: Refusals
 
 
 class StreamableHttp:
@@ -51,8 +63,8 @@ class StreamableHttp:
         self.wire = wire
         self.gentle = False
         """Whether the server is told that the session is over: only once there was one."""
-        self.refusal: int | None = None
-        """The last HTTP status that was no success."""
+        self.refused: Fault | None = None
+        """What the last answer to a request was, where it could not be a result."""
         self.gone: Fault | None = None
         self.when_gone: Callable[[], None] = lambda: None
         self.leftovers: list[str] = []
@@ -68,7 +80,7 @@ class StreamableHttp:
         headers = _free(address.headers)
         timeout = (CONNECT_SECONDS, None, None, None)  # all else ends with the call
         client = async_client(address.network, headers, timeout, environ=address.environ, proxy=address.proxy)
-        client.event_hooks = {"response": [self._seen]}
+        client.event_hooks = {"request": [self._leaving], "response": [self._seen]}
         async with AsyncExitStack() as stack:
             self._client = await stack.enter_async_context(client)
             read, write = await stack.enter_async_context(
@@ -100,14 +112,24 @@ class StreamableHttp:
             except Exception:  # whatever it is, the session is over
                 return
 
+    async def _leaving(self, request: Any) -> None:
+        """Look at a request before the library sends it: its call has left once a first byte goes out."""
+        exchange = self.wire.of(_id_of(request))
+        if exchange is None:
+            return
+
+        async def traced(event: str, about: Any) -> None:
+            if event.endswith("send_request_headers.started"):
+                exchange.left = True
+
+        request.extensions = {**request.extensions, "trace": traced}
+
     async def _seen(self, response: Any) -> None:
         """Look at a reply before the SDK reads it. Raises ServerFaultError, which ends the connection."""
-        exchange = self.wire.of(_id_of(response.request))
-        if response.status_code >= 300:
-            self.refusal = response.status_code
+        id = _id_of(response.request)
+        exchange = self.wire.of(id)
         if exchange is not None:
             exchange.status = response.status_code
-            exchange.retry_after = response.headers.get("retry-after", "")
         session = response.headers.get(_SESSION, "")
         if session and not _PLAIN.fullmatch(session):
             text = "the server's session id holds more than visible ASCII characters"
@@ -116,16 +138,49 @@ class StreamableHttp:
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             del response.headers["content-encoding"]
-            if exchange is not None:
-                text = f"the reply is refused: content encoding `{encoding[:80]}`"
-                exchange.fault = Fault(ResponseMappingError, "response.not-json", text)
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            text = f"the reply is refused: content encoding `{encoding[:80]}`"
+            self._note(exchange, Fault(ResponseMappingError, "response.not-json", text))
+        streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        if not streams or response.status_code >= 300:
             cap_body(response, MAX_FRAME, lambda: self._too_long(exchange))
+        if id is not None:
+            fault = await self._fault(response, exchange, streams=streams)
+            self.refused = fault
+            self._note(exchange, fault)
 
-    def _too_long(self, exchange: Any) -> None:
+    async def _fault(self, response: Any, exchange: Exchange | None, *, streams: bool) -> Fault | None:
+        """Why the answer to a request cannot be a result, as far as that can be told before the SDK reads it."""
+        if streams and response.status_code < 300:
+            return None
+        body = await read_body(response)
         if exchange is not None:
-            text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
-            exchange.fault = Fault(ResponseMappingError, "response.size", text)
+            exchange.response_bytes = len(body)
+        if response.status_code >= 300:
+            in_session = _SESSION in response.request.headers
+            reply = HttpReply(response.status_code, tuple(response.headers.multi_items()), body)
+            return self._address.refusals.fault(self.url, reply, in_session=in_session)
+        slow = len(body) > LARGE
+        return await asyncio.to_thread(_unfit, response, body) if slow else _unfit(response, body)
+
+    def _note(self, exchange: Exchange | None, fault: Fault | None) -> None:
+        if exchange is not None:
+            exchange.fault = exchange.fault or fault
+
+    def _too_long(self, exchange: Exchange | None) -> None:
+        text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
+        self._note(exchange, Fault(ResponseMappingError, "response.size", text))
+
+
+def _unfit(response: Any, body: bytes) -> Fault | None:
+    """Why a successful answer is no message: it is not there, no JSON, or none of the protocol."""
+    if response.status_code == 202:
+        return Fault(ServerFaultError, "call.server-error", "HTTP 202: the server gives no answer to a call")
+    media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        shown = body[:80].decode("utf-8", "replace")
+        text = f"the reply is no JSON but `{media[:80] or 'of no type'}`{f': {shown}' if shown else ''}"
+        return Fault(ResponseMappingError, "response.not-json", text)
+    return frame_fault(body)
 
 
 class _Outgoing:
@@ -143,7 +198,6 @@ class _Outgoing:
             text = f"the request has {size:,} bytes, at most {MAX_FRAME:,} are allowed"
             raise RequestMappingError("request.size", text, left=False)
         if exchange := self._wire.leaving(item.message, size):
-            exchange.left = True
             metadata = item.metadata if isinstance(item.metadata, ClientMessageMetadata) else None
             metadata = metadata or ClientMessageMetadata()
             metadata.headers = {**_free(exchange.headers), **(metadata.headers or {})}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogcli.bindings.invokers.mcp_faults import CLOSED, NOT_READY, translated
 from cogcli.bindings.invokers.mcp_tools import listed
-from cogcli.bindings.invokers.mcp_wire import Exchange, Fault, Wire, fault_of, in_progress
+from cogcli.bindings.invokers.mcp_wire import LOST, Exchange, Fault, Wire, fault_of, in_progress
 from cogcli.core.errors import CallTimeoutError, TransportError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Transport(Protocol):
     proxy: str
     wire: Wire
     gentle: bool
-    refusal: int | None
+    refused: Fault | None
     gone: Fault | None
     when_gone: Callable[[], None]
     leftovers: list[str]
@@ -67,6 +67,8 @@ class Link:
         self.session: ClientSession | None = None
         self.tools: list[dict[str, Any]] = []
         self.failure: Fault | None = None
+        self.lost = False
+        """The server does not know this session any more. What is under way may still be answered."""
         self._stop = asyncio.Event()
         self._scope: anyio.CancelScope | None = None
         self._waiting = 0
@@ -76,7 +78,14 @@ class Link:
     @property
     def usable(self) -> bool:
         """Whether calls may be made, or may be soon."""
-        return self.failure is None and self.transport.gone is None and not self._stop.is_set()
+        over = self.lost or self._stop.is_set() or self.transport.gone is not None
+        return self.failure is None and not over
+
+    def lose(self) -> None:
+        """Make no more calls here; end once nothing is under way."""
+        self.lost = True
+        if self.transport.wire.is_idle:
+            self.stop(gently=False)
 
     async def started(self, deadline: float) -> None:
         """Wait for the start. Raises what kept the server from starting, TransportError at the deadline."""
@@ -124,7 +133,7 @@ class Link:
             if self._scope.cancelled_caught:
                 self.failure = fault_of(_slow_start())
         except BaseException as error:
-            self.failure = transport.gone or fault_of(translated(error, left=False, status=transport.refusal))
+            self.failure = transport.gone or transport.refused or fault_of(translated(error, left=False))
             if transport.gone is None:
                 transport.gone = self.failure
                 transport.wire.fail_all(self.failure)
@@ -154,7 +163,7 @@ class Session:
     def _opened(self, broken: Link | None) -> Link:
         if self._closed:
             raise TransportError("call.transport", "the run is over", left=False)
-        if len(self._links) >= MAX_OPENED:
+        if sum(not link.lost for link in self._links) >= MAX_OPENED:
             last = broken and (broken.transport.gone or broken.failure)
             why = f": {last.text}" if last else ""
             text = f"the connection broke twice, it is not opened again in this run{why}"
@@ -189,6 +198,8 @@ class Session:
             raise
         finally:
             link.transport.wire.ended(exchange)
+            if link.lost or exchange.fault == LOST:
+                link.lose()
         raise CallTimeoutError("call.timeout", "no answer in time", left=exchange.left)
 
     async def close(self, *, gently: bool) -> list[str]:

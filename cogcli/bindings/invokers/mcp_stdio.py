@@ -27,14 +27,16 @@ from cogcli.bindings.invokers.mcp_process import (
 )
 from cogcli.bindings.invokers.mcp_wire import (
     INTERNAL,
+    LARGE,
     MAX_FRAME,
+    SHOWN,
     Fault,
     GuardedRead,
     Wire,
     error_message,
+    read_frame,
 )
-from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError, TransportError
-from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.core.errors import RequestMappingError, ResponseMappingError, TransportError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -42,19 +44,14 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCMessage
 
 STEP_SECONDS: Final = 2.0
 """How long each of the gentler ways to end a program is given."""
 _CHUNK: Final = 64 * 1024
-_LARGE: Final = 256 * 1024
 _POLL_SECONDS: Final = 0.01
 _EXIT_SECONDS: Final = 0.5
-_MAX_NODES: Final = 500_000
 _PENDING: Final = 16
 _BACKLOG: Final = 1024 * 1024
-_SHOWN: Final = 4000
-"""More than is told in the end: secrets are masked before a text is cut to its last length."""
 _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\b')
 _TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
 
@@ -88,7 +85,7 @@ class Tail:
     @property
     def last_line(self) -> str:
         """The last line that says something."""
-        return self.text.strip().rpartition("\n")[2].strip()[:_SHOWN]
+        return self.text.strip().rpartition("\n")[2].strip()[:SHOWN]
 
 
 class Stdio:
@@ -101,8 +98,8 @@ class Stdio:
         self.wire = wire
         self.gentle = False
         """Whether the program is given time to end: only once it was ready."""
-        self.refusal: int | None = None
-        """No statuses here."""
+        self.refused: Fault | None = None
+        """Nothing is refused before it is read."""
         self.gone: Fault | None = None
         """Why the connection is over, if it is over."""
         self.when_gone: Callable[[], None] = lambda: None
@@ -173,7 +170,7 @@ class Stdio:
         try:
             async for line in _lines(stdout):
                 # Refusing a large line takes long enough for others to notice.
-                slow = len(line) > _LARGE
+                slow = len(line) > LARGE
                 message = await asyncio.to_thread(self._understood, line) if slow else self._understood(line)
                 # The SDK may have stopped listening: what still comes is drained, so that the program can end.
                 if message is not None and listening:
@@ -202,22 +199,12 @@ class Stdio:
     def _understood(self, line: bytes) -> SessionMessage | None:
         """The message of a line; None for noise."""
         from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
 
         if not line.strip():
             return None
-        try:
-            value = loads(line, max_bytes=MAX_FRAME, max_nodes=_MAX_NODES)
-            message: JSONRPCMessage = jsonrpc_message_adapter.validate_python(value, by_name=False)
-        except JsonRefused as error:
-            fault = Fault(
-                ResponseMappingError, "response.not-json", f"the reply is refused: {error}"[:_SHOWN]
-            )
-            return self._torn(line, fault)
-        except ValueError:
-            return self._torn(
-                line, Fault(ServerFaultError, "call.server-error", "the reply is no JSON-RPC message")
-            )
+        message = read_frame(line)
+        if isinstance(message, Fault):
+            return self._torn(line, message)
         if exchange := self.wire.of(getattr(message, "id", None)):
             exchange.response_bytes = len(line)
         return SessionMessage(message)
@@ -365,7 +352,7 @@ def _id_in(line: bytes) -> int | None:
     import json
 
     try:
-        value: Any = json.loads(line) if len(line) <= _LARGE else None
+        value: Any = json.loads(line) if len(line) <= LARGE else None
     except (ValueError, RecursionError):
         value = None
     if value is None:

@@ -6,16 +6,19 @@
 3. An answer to nothing we asked, by type and value of its id, or a second one, is noted and dropped.
 4. An answer of more than 1,000 content items is refused before anything looks at the items.
 5. What goes wrong with a call is kept as its fault, in our own terms; the SDK only learns that it ended.
+6. A session that a server says it does not know is lost: the call did not run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from cogcli.core.errors import ResponseMappingError, RuntimeErrorBase
+from cogcli.core.errors import ResponseMappingError, RuntimeErrorBase, ServerFaultError, TransportError
+from cogcli.core.strict_json import JsonRefused, loads
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,9 +30,22 @@ if TYPE_CHECKING:
 MAX_FRAME: Final = 8 * 1024 * 1024
 MAX_ITEMS: Final = 1000
 MAX_NOTICES: Final = 20
+_MEANT: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""What the newest protocol means where a result does not say it."""
 METHOD_NOT_FOUND: Final = -32601
 INTERNAL: Final = -32603
+_UNKNOWN_SESSION: Final = re.compile(
+    r"\bsession\b.*\b(not found|not exist|unknown|expired|terminated|invalid|no longer)\b"
+    r"|\b(no such|no valid|invalid|unknown|expired|missing)\s+(mcp[ -])?session\b",
+    re.IGNORECASE,
+)
+_LATE: Final = -32001
 _ALLOWED: Final = ("ping",)
+LARGE: Final = 256 * 1024
+"""Reading a frame above this takes long enough for others to notice: not on the event loop."""
+MAX_NODES: Final = 500_000
+SHOWN: Final = 4000
+"""More than is told in the end: secrets are masked before a text is cut to its last length."""
 _SHOWN: Final = 80
 _ANSWERS: Final = 16
 
@@ -41,15 +57,27 @@ class Fault(NamedTuple):
     code: str
     text: str
     hint: str = ""
+    retry_after: float | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is a session that the server does not know: the call did not run."""
+        return self == LOST
 
     def error(self, *, left: bool) -> RuntimeErrorBase:
         """This fault, to be raised."""
-        return self.kind(self.code, self.text, hint=self.hint, left=left)
+        error = self.kind(self.code, self.text, hint=self.hint, left=left)
+        error.retry_after = self.retry_after
+        return error
 
 
 def fault_of(error: RuntimeErrorBase) -> Fault:
     """An error that several calls have to raise."""
-    return Fault(type(error), error.code, error.message, error.hint)
+    return Fault(type(error), error.code, error.message, error.hint, error.retry_after)
+
+
+LOST: Final = Fault(TransportError, "call.transport", "the server does not know the session any more")
+"""The call did not run: it is made again in a new session."""
 
 
 class Exchange:
@@ -63,7 +91,6 @@ class Exchange:
         self.headers: Mapping[str, str] = {}
         """What goes with this call alone, where the transport has headers."""
         self.status: int | None = None
-        self.retry_after = ""
         self.fault: Fault | None = None
         self.noted_from = 0
         self.noise_from = 0
@@ -82,10 +109,12 @@ class Wire:
         self._notices: list[str] = []
         self.noise = 0
 
-    def begin(self) -> Exchange:
-        """A new exchange, told from now on what is noted."""
+    def begin(self, note: str = "") -> Exchange:
+        """A new exchange, told from now on what is noted: `note` first, if there is one."""
         exchange = Exchange()
         exchange.noted_from, exchange.noise_from = len(self._notices), self.noise
+        if note:
+            self.note(note)
         return exchange
 
     def leaving(self, message: JSONRPCMessage, size: int | None = None) -> Exchange | None:
@@ -118,6 +147,11 @@ class Wire:
         if exchange.id is not None:
             self._open.pop(exchange.id, None)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no exchange is under way."""
+        return not self._open
+
     def fail_all(self, fault: Fault) -> None:
         """The connection is lost to all exchanges under way for the same reason."""
         for exchange in self._open.values():
@@ -145,6 +179,8 @@ class GuardedRead:
         self._write = write
         self._wire = wire
         self._answers: set[asyncio.Task[None]] = set()
+        self._is_newest = False
+        """Whether the server speaks the protocol without a handshake."""
 
     @property
     def last_context(self) -> Any:
@@ -190,18 +226,31 @@ class GuardedRead:
             return  # nobody is there any more
 
     def _judged(self, item: SessionMessage) -> SessionMessage:
-        from mcp_types import JSONRPCResponse
+        """The message, or a refusal in its place: whoever waits for it finds why in the exchange."""
+        from mcp_types import JSONRPCError, JSONRPCResponse
 
         message = item.message
-        exchange = self._wire.of(message.id) if isinstance(message, JSONRPCResponse) else None
-        if exchange is None or not isinstance(message, JSONRPCResponse):
-            return item
-        content = message.result.get("content")
-        if isinstance(content, list) and len(content) > MAX_ITEMS:
-            text = f"the reply has {len(content):,} content items, at most {MAX_ITEMS:,} are allowed"
-            exchange.fault = Fault(ResponseMappingError, "response.size", text)
-            return error_message(message.id, INTERNAL, "refused")
+        if isinstance(message, JSONRPCResponse):
+            self._complete(message.result)
+            exchange = self._wire.of(message.id)
+            content = message.result.get("content")
+            if exchange is not None and isinstance(content, list) and len(content) > MAX_ITEMS:
+                text = f"the reply has {len(content):,} content items, at most {MAX_ITEMS:,} are allowed"
+                exchange.fault = Fault(ResponseMappingError, "response.size", text)
+                return error_message(message.id, INTERNAL, "refused")
+        elif isinstance(message, JSONRPCError):
+            exchange = self._wire.of(message.id)
+            said = message.error
+            if exchange is not None and said.code == _LATE and names_no_session(said.message):
+                exchange.fault = exchange.fault or LOST
         return item
+
+    def _complete(self, result: dict[str, Any]) -> None:
+        """Add what a result of the newest protocol may lack; the SDK would refuse it for that."""
+        self._is_newest = self._is_newest or "supportedVersions" in result
+        if self._is_newest:
+            for name, meant in _MEANT.items():
+                result.setdefault(name, meant)
 
     def __aiter__(self) -> Self:
         return self
@@ -229,6 +278,31 @@ class GuardedRead:
         trace: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+
+def names_no_session(words: str) -> bool:
+    """Whether an error's words say that a session is not known: no call runs in such a one."""
+    return _UNKNOWN_SESSION.search(words) is not None
+
+
+def read_frame(data: bytes) -> JSONRPCMessage | Fault:
+    """The message that these bytes are, read strictly; else why they are none."""
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        value = loads(data, max_bytes=MAX_FRAME, max_nodes=MAX_NODES)
+        message: JSONRPCMessage = jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except JsonRefused as error:
+        return Fault(ResponseMappingError, "response.not-json", f"the reply is refused: {error}"[:SHOWN])
+    except ValueError:
+        return Fault(ServerFaultError, "call.server-error", "the reply is no JSON-RPC message")
+    return message
+
+
+def frame_fault(data: bytes) -> Fault | None:
+    """Why these bytes are no message; None where they are one."""
+    found = read_frame(data)
+    return found if isinstance(found, Fault) else None
 
 
 def error_message(id: int | str, code: int, text: str) -> SessionMessage:

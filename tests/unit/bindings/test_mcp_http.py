@@ -20,6 +20,10 @@ def call() -> Iterator[Caller]:
     caller.invoker.close(5)
 
 
+HTML = (("content-type", "text/html"),)
+STREAM = (("content-type", "text/event-stream"),)
+
+
 def to_call(reply: Reply) -> Any:
     """A script that gives a reply to `tools/call`, and is polite otherwise."""
     return lambda message: reply if message.get("method") == "tools/call" else None
@@ -57,7 +61,8 @@ def test_a_real_server_is_called_like_any_other(call: Caller, json_response: boo
 def test_a_status_that_tells_a_failure_is_told_as_such(call: Caller, status: int, code: str) -> None:
     with scripted(to_call(Reply(status, b"no", (("retry-after", "7"),)))) as server:
         error = call.refused("ask", {}, service=service(server.url))
-        assert (error.code, error.left, error.retry_after) == (code, True, 7.0)
+        wait = 7.0 if code == "call.overloaded" else None
+        assert (error.code, error.left, error.retry_after) == (code, True, wait)
         assert error.record
         assert error.record["status_code"] == status
         call.invoker.close(5)
@@ -91,7 +96,9 @@ def test_a_redirect_is_never_followed(call: Caller) -> None:
     [
         (b'{"jsonrpc":"2.0","id":1,"result":{"x":"' + b"y" * 9_000_000 + b'"}}', (), "response.size"),
         (gzip.compress(b" " * 20_000_000), (("content-encoding", "gzip"),), "response.not-json"),
-        (b"<html>", (), "call.rejected"),
+        (b"<html>", (), "response.not-json"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}', (), "response.not-json"),
+        (b'{"hello":1}', (), "call.server-error"),
     ],
 )
 def test_a_body_is_capped_and_never_unpacked(
@@ -100,6 +107,56 @@ def test_a_body_is_capped_and_never_unpacked(
     reply = Reply(200, body, (("content-type", "application/json"), *headers))
     with scripted(to_call(reply)) as server:
         assert call.refused("ask", {}, service=service(server.url)).code == code
+        call.invoker.close(5)
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "said"),
+    [
+        (Reply(200, b"<html>hello", HTML), "response.not-json", "`text/html`: <html>hello"),
+        (Reply(200, b"data: {broken}\n\n", STREAM), "call.server-error", "no JSON-RPC message"),
+        (Reply(200, b": nothing\n\n", STREAM), "call.transport", "ended before the reply"),
+        (Reply(200, b"data: " + b"x" * 9_000_000, STREAM), "call.server-error", "too long"),
+        (Reply(202, b"", ()), "call.server-error", "HTTP 202"),
+        (Reply(418, b"short and stout", ()), "call.rejected", "HTTP 418: short and stout"),
+    ],
+)  # fmt: skip
+def test_what_the_library_would_say_is_said_in_our_own_words(
+    call: Caller, reply: Reply, code: str, said: str
+) -> None:
+    with scripted(to_call(reply)) as server:
+        error = call.refused("ask", {}, service=service(server.url))
+        assert (error.code, error.left) == (code, True)
+        assert said in error.message
+        for word in (
+            "SSE",
+            "Server returned",
+            "Unexpected content",
+            "validation error",
+            "pydantic",
+            "jsonrpc_",
+        ):
+            assert word not in error.message
+        call.invoker.close(5)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"content": 5}, "malformed reply: `content` is not what the protocol has there"),
+        ({"isError": False}, "malformed reply: `content` is missing"),
+        ({"content": [{"type": "text"}]}, "malformed reply: `content.0.text` is missing"),
+    ],
+)
+def test_a_result_of_another_form_is_told_by_its_place(
+    call: Caller, result: dict[str, Any], said: str
+) -> None:
+    def reply(message: dict[str, Any]) -> Reply | None:
+        return answer(message["id"], result) if message.get("method") == "tools/call" else None
+
+    with scripted(reply) as server:
+        error = call.refused("ask", {}, service=service(server.url))
+        assert (error.code, error.message) == ("call.server-error", said)
         call.invoker.close(5)
 
 
