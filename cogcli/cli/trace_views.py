@@ -179,6 +179,8 @@ def _exchanged(step: StepView) -> list[Line]:
             )
         lines += _block("request", attempt.get("request")) + _block("reply", attempt.get("reply"))
         lines += _said("printed", attempt.get("printed")) + _said("stderr", attempt.get("stderr"))
+        noticed = attempt.get("notices")
+        lines += _said("noticed", "\n".join(map(str, noticed)) if isinstance(noticed, list) else None)
     return lines + _block("output", step.output) + _block("error", step.error)
 
 

@@ -69,6 +69,12 @@ class StepView:
         self.overlaps = False
         self.child: RunView | None = None
 
+    @property
+    def notices(self) -> list[str]:
+        """What its services did besides answering, each thing once: demands that were refused, noise."""
+        told = [attempt.get("notices") for attempt in self.attempts]
+        return list(dict.fromkeys(word for words in told for word in _words(words)))
+
 
 class RunView:
     """One run: the root, or a nested skill's."""

@@ -28,6 +28,7 @@ def _rows(branches: list[Branch]) -> Iterator[dict[str, Any]]:
             "binding": step.binding or None,
             "reads": step.reads,
             "writes": step.writes,
+            **({"notices": step.notices} if step.notices else {}),
         }
         yield from _rows(below)
 

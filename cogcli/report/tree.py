@@ -40,7 +40,7 @@ class _Row:
         self.time = time
         self.mark = mark
         self.flow = flow
-        self.detail: list[str] = []
+        self.detail: Line = []
 
 
 def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> Line:
@@ -126,7 +126,8 @@ def _row(run: RunView, step: StepView, glyphs: Glyphs, prefix: str, stem: str) -
     )
     if step.error and step.status in ("failed", "vetoed"):
         code, message = step.error.get("code"), step.error.get("message")
-        row.detail = [f"{stem}   {visible(f'{code}: {message}')}"]
+        row.detail.append((f"{stem}   {visible(f'{code}: {message}')}", "red"))
+    row.detail += [(f"{stem}   {visible(notice)}", "dim") for notice in step.notices]
     return row
 
 
@@ -225,8 +226,8 @@ def _row_lines(row: _Row, columns: _Columns, width: int | None) -> list[Line]:
     if columns.flow and (row.flow or row.mark):
         text = f"  {padded(row.mark, 2) if row.mark else '  '}{row.flow}"
         line.append((text if width is None else cut(text, width - columns.total), ""))
-    details: list[Line] = [[(text if width is None else cut(text, width), "red")] for text in row.detail]
-    return [line, *details]
+    details = [(text if width is None else cut(text, width), style) for text, style in row.detail]
+    return [line, *([detail] for detail in details)]
 
 
 def _fitted(line: Line, width: int) -> Line:

@@ -190,6 +190,17 @@ def test_M17_demands_of_a_server_are_refused_and_recorded(tour: Tour) -> None:
     ]
 
 
+def test_M17_what_was_refused_shows_wherever_the_run_is_looked_at(tour: Tour) -> None:
+    project = tour.tools.project
+    refused = tour.attempt("demands")["notices"]
+    steps = {step["step_id"]: step for step in project.run("trace", "@last", "--json").json["trace"]["steps"]}
+    assert steps["demands"]["notices"] == refused
+    assert "notices" not in steps["echo"]
+    for flags in ((), ("--io", "--step", "demands")):
+        shown = project.run("trace", "@last", *flags).assert_ok().out
+        assert all(notice in shown for notice in refused), flags
+
+
 def test_after_all_that_the_same_server_still_serves_and_then_ends(tour: Tour) -> None:
     assert tour.body("echo")["text"] == "hello"
     assert len(pids(tour.tools.files / "pids")) == 1

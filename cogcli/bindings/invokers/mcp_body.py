@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.bindings.invokers.mcp_faults import shortened
+from cogcli.bindings.invokers.mcp_wire import asked_for
 from cogcli.bindings.usage import Told, told_by
 from cogcli.core.errors import RejectedError
 from cogcli.core.strict_json import JsonRefused, loads
@@ -18,7 +19,9 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
     content = [block for block in result.get("content") or [] if isinstance(block, dict)]
     text = "\n".join(block["text"] for block in content if _is_text(block))
     if result.get("resultType") == "input_required":
-        raise RejectedError("call.rejected", "the tool asks for more input, which is never given", left=True)
+        wanted = ", ".join(f"`{method}`" for method in asked_for(result)) or "more input"
+        text = f"the tool asks for {wanted}, which is never given"
+        raise RejectedError("call.rejected", shortened(text), left=True)
     if result.get("isError") is True:
         said = shortened(text.strip()) or "it gives no reason"
         raise RejectedError("call.rejected", f"the tool failed: {said}", left=True)

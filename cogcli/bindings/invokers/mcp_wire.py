@@ -201,7 +201,7 @@ class GuardedRead:
 
         if not isinstance(message, JSONRPCRequest) or message.method in _ALLOWED:
             return False
-        self._wire.note(f"the server asked for `{message.method[:_SHOWN]}`: refused")
+        self._wire.note(refusal_of(message.method))
         # A flood of demands is not answered beyond a few at a time: answers could fill our memory.
         if len(self._answers) < _ANSWERS:
             task = asyncio.create_task(self._refuse(message.id))
@@ -232,6 +232,8 @@ class GuardedRead:
         message = item.message
         if isinstance(message, JSONRPCResponse):
             self._complete(message.result)
+            for method in asked_for(message.result):
+                self._wire.note(refusal_of(method))
             exchange = self._wire.of(message.id)
             content = message.result.get("content")
             if exchange is not None and isinstance(content, list) and len(content) > MAX_ITEMS:
@@ -283,6 +285,19 @@ class GuardedRead:
 def names_no_session(words: str) -> bool:
     """Whether an error's words say that a session is not known: no call runs in such a one."""
     return _UNKNOWN_SESSION.search(words) is not None
+
+
+def refusal_of(method: str) -> str:
+    """How it is noted that a server asked for something."""
+    return f"the server asked for `{method[:_SHOWN]}`: refused"
+
+
+def asked_for(result: Mapping[str, Any]) -> list[str]:
+    """What a result demands before it can be one: the methods, each once."""
+    wanted = result.get("inputRequests") if result.get("resultType") == "input_required" else None
+    requests = list(wanted.values()) if isinstance(wanted, dict) else []
+    methods = [request.get("method") for request in requests[:MAX_NOTICES] if isinstance(request, dict)]
+    return list(dict.fromkeys(method for method in methods if isinstance(method, str)))
 
 
 def read_frame(data: bytes) -> JSONRPCMessage | Fault:

@@ -222,6 +222,22 @@ def test_a_result_without_a_type_is_read(call: Caller) -> None:
         call.invoker.close(5)
 
 
+def test_a_result_that_asks_back_is_a_rejection_and_noted(call: Caller) -> None:
+    form = {"mode": "form", "message": "pw?", "requestedSchema": {"type": "object", "properties": {}}}
+    wanted = {"a": {"method": "elicitation/create", "params": form}, "b": {"method": "roots/list"}}
+    result = {"resultType": "input_required", "inputRequests": wanted}
+    with scripted(newest(lambda message: answer(message["id"], result))) as server:
+        error = call.refused("ask", {}, service=service(server.url))
+        assert (error.code, error.left) == ("call.rejected", True)
+        record = error.record or {}
+        assert "asks for `elicitation/create`, `roots/list`" in error.message
+        assert record["notices"] == [
+            "the server asked for `elicitation/create`: refused",
+            "the server asked for `roots/list`: refused",
+        ]
+        call.invoker.close(5)
+
+
 @pytest.mark.parametrize(
     ("code", "data", "hint"),
     [
