@@ -11,9 +11,11 @@ from cogcli.events import build
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
+    from cogcli.app.doubts import DoubtAnswer
     from cogcli.app.run_skill import Control, RunResult
     from cogcli.app.settings import Settings
     from cogcli.core.calls import Chain
+    from cogcli.engine.doubt import DoubtResolution
     from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.episode.journal import Journal
     from cogcli.episode.recording import Recording
@@ -28,8 +30,8 @@ class ResumeRequest(NamedTuple):
     reject: tuple[str, ...] = ()
     by: str = ""
     reason: str = ""
-    in_doubt: str | None = None
-    """rerun, skip or fail: what happens to an effect that may have happened."""
+    in_doubt: tuple[DoubtAnswer, ...] = ()
+    """What happens to effects that may have happened."""
     allow_changed_specs: bool = False
     abort: bool = False
     """Close the run instead: nothing new begins, it ends as aborted."""
@@ -75,12 +77,15 @@ def resume(
         except SkillNotFoundError as error:
             raise away(error, directory, "resume") from error
         answers = _answers(recording, request)
+        said = _said(recording, request, catalog, directory)
         _tell_resumption(journal, recording, answers, request)
         options = options_from(_beginning(recording).payload["options"])
         live = live_runner(
             settings, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
         )
-        return _gone_on(settings, journal, recording, catalog, live, answers, request, listener, control)
+        return _gone_on(
+            settings, journal, recording, catalog, live, answers, said, request, listener, control
+        )
     finally:
         journal.close()
 
@@ -115,12 +120,14 @@ def _gone_on(
     catalog: Catalog,
     live: CapabilityRunner,
     answers: list[tuple[Event, bool]],
+    said: dict[str | None, DoubtResolution],
     request: ResumeRequest,
     listener: Callable[[Event], None] | None,
     control: Control | None,
 ) -> RunResult:
     from cogcli.app.closing import Closing
-    from cogcli.app.going_on import GoingOn, InDoubt, Resuming
+    from cogcli.app.doubts import Doubts
+    from cogcli.app.going_on import GoingOn, Resuming
     from cogcli.app.replay import request_of
     from cogcli.app.run_skill import Control, finished_as, sealed
     from cogcli.app.turns import Turns
@@ -132,10 +139,9 @@ def _gone_on(
     started = _beginning(recording)
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
-    doubt = InDoubt(request.in_doubt, request.by or "somebody", request.reason)
-    turns = Turns(recording)
-    sink: EventSink = GoingOn(journal, recording, turns, control, doubt)
-    runner: CapabilityRunner = Resuming(live, recording, turns, control)
+    turns, doubts = Turns(recording), Doubts(recording, journal, said)
+    sink: EventSink = GoingOn(journal, recording, turns, control)
+    runner: CapabilityRunner = Resuming(live, recording, turns, control, doubts)
     if request.abort:
         sink = runner = Closing(sink, live, recording, turns, control)
     engine = engine_of(
@@ -149,6 +155,7 @@ def _gone_on(
         approvals=Approvals((*recording.approvals, *new)),
         taken_over=recording.reused,
         order=turns,
+        doubts=None if request.abort else doubts,
     )
     engine.spent_ms = recording.sittings.milliseconds
     control.attach(engine)
@@ -242,6 +249,24 @@ def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, 
     if len({event.id for event, _ in answers}) < len(answers):
         raise UsageError("usage.flag", "one request is both approved and rejected", hint="keep one answer")
     return answers
+
+
+def _said(
+    recording: Recording, request: ResumeRequest, catalog: Catalog, directory: Path
+) -> dict[str | None, DoubtResolution]:
+    """What is said now about calls in doubt. Raises UsageError for what says nothing."""
+    from cogcli.app.doubts import resolutions
+
+    by = request.by or "somebody"
+    capabilities = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
+    return resolutions(
+        recording,
+        request.in_doubt,
+        {**capabilities, **catalog.capabilities},
+        by=by,
+        reason=request.reason,
+        episode=directory.name,
+    )
 
 
 def _names(request: Event) -> set[str]:

@@ -75,6 +75,8 @@ class RunResult(NamedTuple):
     counts: dict[str, int]
     leftovers: tuple[str, ...] = ()
     """What servers left running when the run was over; it was killed."""
+    in_doubt: tuple[str, ...] = ()
+    """The steps, items among them, whose effects may have happened; a person has to decide about each."""
 
 
 class Control:
@@ -284,7 +286,15 @@ def finished_as(
         directory=str(journal.directory),
         metrics=state.trace.metrics.as_dict(),
         counts=dict(Counter(finished.steps.values())),
+        in_doubt=_in_doubt(journal) if outcome.status == "pending" else (),
     )
+
+
+def _in_doubt(journal: Journal) -> tuple[str, ...]:
+    from cogcli.episode.recording import Recording
+
+    recording = Recording(event for _, event in journal.events())
+    return tuple(event.step_id or "" for event in recording.open_doubts)
 
 
 def _exit_code(finished: Finished, control: Control | None) -> int:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cogcli.core.calls import Chain
     from cogcli.core.ports import Clock, IdSource
     from cogcli.core.redact import Redactor
+    from cogcli.engine.doubt import Doubts
     from cogcli.engine.ports import CapabilityRunner, EventSink, Order
     from cogcli.events.envelope import Event
     from cogcli.governance.approvals import Approvals
@@ -69,6 +70,7 @@ def engine_of(
     approvals: Approvals | None = None,
     taken_over: Mapping[str, TakenOver] | None = None,
     order: Order | None = None,
+    doubts: Doubts | None = None,
 ) -> Engine:
     """The machinery of one run tree over a catalog; capabilities are found by id and by alias."""
     by_name = {
@@ -86,6 +88,7 @@ def engine_of(
         approvals=approvals,
         taken_over=taken_over,
         order=order,
+        doubts=doubts,
     )
 
 

@@ -137,6 +137,13 @@ class _Assembly:
         return data
 
 
+def object_of(text: str, flag: str) -> dict[str, Any]:
+    """The object that a flag gives as JSON, or as `@FILE`. Raises UsageError."""
+    if text.startswith("@"):
+        return _object(*_file_value(text[1:]), flag=flag)
+    return _object(_json(text, flag), flag=flag)
+
+
 def _bytes(path: str) -> bytes:
     if not path:
         raise UsageError("input.file", "an empty word names no file", hint="is a variable unset?")
@@ -221,7 +228,7 @@ def _object(value: Any, file: str = "", *, flag: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     where = f"`{flag}`" + (f" ({file})" if file else "")
-    what = "the fields of a frame" if flag == "--frame-file" else "inputs"
+    what = {"--frame-file": "the fields of a frame", "--output": "outputs"}.get(flag, "inputs")
     raise UsageError("input.type", f"{where}: expected an object of {what}, found {shown(value)}")
 
 

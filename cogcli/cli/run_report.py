@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.frame import frame
 from cogcli.cli.render_error import help_rows, next_lines
-from cogcli.cli.standing import CHOICES
 from cogcli.core.display import visible
 from cogcli.report.glyphs import style_of
 from cogcli.report.spans import Line
@@ -35,10 +34,15 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     told = result.error or {}
     step = told.get("step")
     episode = "@last" if here else short_episode(result.episode_id)
+    found = []
     if told.get("code") in ("safety.confirmation", "policy.approval"):
-        return [f"cogcli resume {episode} --approve {told.get('capability')}{again}"]
-    if told.get("code") == "effect.in-doubt":
-        return [f"cogcli resume {episode} --in-doubt {choice}{again}" for choice in CHOICES]
+        found.append(f"cogcli resume {episode} --approve {told.get('capability')}{again}")
+    if result.in_doubt:
+        from cogcli.app.doubts import ways
+
+        found += [f"{command}{again}" for command in ways(episode, result.in_doubt)]
+    if found:
+        return found
     step = f" --step {step} --io" if isinstance(step, str) and step else ""
     return [f"cogcli trace {episode}{step}{again}"]
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from cogcli.report.spans import Line
     from cogcli.report.unfinished import Ask
 
-CHOICES = ("rerun", "skip", "fail")
-"""What a person may decide about an effect in doubt."""
-
 
 def lines(context: Context, shown: Shown, *, width: int | None, in_tree: bool) -> list[Line]:
     """A line for each thing that a run waits for or that is unclear about it; times as this width shows them.
@@ -55,8 +52,11 @@ def _ways(shown: Shown, episode: str, now: str) -> Iterator[str]:
     for name in _names(open_asks):
         yield f"resume {episode} --approve {name}"
         yield f"resume {episode} --reject {name}"
-    for choice in CHOICES if shown.standing.doubtful else ():
-        yield f"resume {episode} --in-doubt {choice}"
+    if shown.standing.doubtful:
+        from cogcli.app.doubts import ways
+
+        steps = [step.id for step in shown.standing.doubtful]
+        yield from (command.removeprefix("cogcli ") for command in ways(episode, steps))
     if not open_asks and not shown.standing.doubtful:
         yield f"resume {episode}"
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+HARMLESS: Final = ("none", "idempotent")
+"""Classes of effect that a call may be repeated of without anybody being asked."""
 
 
 class Member(NamedTuple):

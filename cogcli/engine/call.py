@@ -27,6 +27,7 @@ from cogcli.core.refs import MISSING
 from cogcli.core.spans import span_of, trace_of
 from cogcli.engine import approval
 from cogcli.engine.context import Run
+from cogcli.engine.ending import Degraded as Degraded
 from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.record import StepRecord
 from cogcli.engine.tasks import Call, Cancelled, Sleep, Slot, Steps
@@ -43,10 +44,6 @@ _NO_ANSWER: Final = frozenset(
     ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
 )
 _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
-
-
-class Degraded(Exception):
-    """A gate asked to go on without this call."""
 
 
 def governed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
@@ -180,6 +177,8 @@ def _sent(
     run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
 ) -> Steps:
     """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
+    if run.engine.doubts is not None:
+        yield from run.engine.doubts.settle(run, record, capability, values, number)
     shield = run.engine.loop.shield
     cancel = Cancellation()
     call = _call_of(run, record, capability, member, number, values, cancel)

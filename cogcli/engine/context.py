@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.ports import Clock, IdSource
@@ -17,6 +17,9 @@ from cogcli.mapping.apply import TakenOver, apply
 from cogcli.specs.capability import Capability
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
+
+if TYPE_CHECKING:
+    from cogcli.engine.doubt import Doubts
 
 
 class RunOptions(NamedTuple):
@@ -71,6 +74,7 @@ class Engine:
         approvals: Approvals | None = None,
         taken_over: Mapping[str, TakenOver] | None = None,
         order: Order | None = None,
+        doubts: Doubts | None = None,
     ) -> None:
         self.sink = sink
         self.runner = runner
@@ -84,6 +88,8 @@ class Engine:
         self.taken_over = taken_over or {}
         """By step path: what need not be done again."""
         self.order = order or Untold()
+        self.doubts = doubts
+        """Who decides about calls that may have happened, where a run is gone on with."""
         self.spent_ms: int | None = None
         """How long earlier sittings of a run took that is gone on with."""
         self.loop = Loop(options.max_workers)

@@ -17,6 +17,8 @@ from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionEr
 from cogcli.core.jsonvalue import copied, kind_of
 from cogcli.engine import call
 from cogcli.engine.context import Run
+from cogcli.engine.doubt import LeftOut
+from cogcli.engine.ending import LEFT_OUT
 from cogcli.engine.graph import RunStep
 from cogcli.engine.invocation import invoked, sent
 from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
@@ -72,7 +74,8 @@ def _each(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, 
             loop[foreach.index_name] = index
         inner = _inner(run, planned, record, str(index))
         inner.siblings = siblings
-        return _one(record, inner, invoked(run, planned, inner, Scope(run.state, loop), run_step))
+        steps = invoked(run, planned, inner, Scope(run.state, loop), run_step)
+        return _one(record, inner, steps, item=True)
 
     results = yield from _together(run, planned, len(items), job, foreach.max_parallel)
     return {name: [result.get(name) for result in results] for name in planned.produces}
@@ -91,7 +94,8 @@ def _items(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach)
 def _together(run: Run, planned: PlannedStep, count: int, job: Callable[[int], Steps], at_once: int) -> Steps:
     """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
 
-    A job that was cut off by itself is no error of the others: they are left to end, one that fails says why.
+    A job that was cut off by itself, or that waits for a person, is no error of the others: they are left to end, one
+    that fails says why.
     """
     results: list[Any] = [None] * count
     started = 0
@@ -108,8 +112,8 @@ def _together(run: Run, planned: PlannedStep, count: int, job: Callable[[int], S
         running.remove(task)
         if task.error is None:
             results[task.label] = task.result
-        elif isinstance(task.error, Cancelled):
-            cut = task.error
+        elif isinstance(task.error, Cancelled) or getattr(task.error, "exit_code", None) == PENDING:
+            cut = cut or task.error
         elif failure is None:
             failure = task.error
             yield from _cancelled(running)
@@ -131,11 +135,17 @@ def _inner(run: Run, planned: PlannedStep, record: StepRecord, name: str) -> Ste
     return StepRecord(run, f"{record.path}#{name}", record.uses, planned.capability, planned.kind)
 
 
-def _one(record: StepRecord, inner: StepRecord, steps: Steps) -> Steps:
-    """Drive one invocation to its own closing event; what it used counts for the step, too."""
+def _one(record: StepRecord, inner: StepRecord, steps: Steps, *, item: bool = False) -> Steps:
+    """Drive one invocation to its own closing event; what it used counts for the step, too.
+
+    An `item` of a foreach that somebody left out gives nothing, and the others go on.
+    """
     try:
         output = yield from steps
     except call.Degraded as degraded:
+        if item and isinstance(degraded, LeftOut):
+            inner.finish("skipped", reason=LEFT_OUT, detail=str(degraded))
+            return {}
         inner.finish("degraded", reason="degraded", detail=str(degraded))
         raise
     except Cancelled:

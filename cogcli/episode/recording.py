@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from cogcli.core.calls import Answer
+from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.recall import recalled
 from cogcli.core.refs import parse_target
@@ -188,11 +188,30 @@ class Recording:
             return Answer(early["output"])  # of a log that did not say yet how the answer came
         return None
 
-    def in_doubt(self, run_id: str, step_id: str) -> bool:
-        """Whether the last intent of a step has no result."""
+    def attempt_in_doubt(self, run_id: str, step_id: str) -> int:
+        """The number of the attempt of a step that has no result, though it may still have one; 0 where none has."""
         key = (run_id, step_id)
         begun = self._attempts_begun(key)
-        return begun > 0 and key not in self.closings and self.result(run_id, step_id, begun) is None
+        if not begun or key in self.closings or self.ended.over(run_id, step_id) is not None:
+            return 0
+        return begun if self.result(run_id, step_id, begun) is None else 0
+
+    @property
+    def doubts(self) -> list[Event]:
+        """The intents of the calls in doubt that nobody may repeat unasked, in order; decided or not."""
+        found = [
+            intent
+            for (run_id, step_id), intent in self.intents.items()
+            if intent.payload.get("capability")
+            and intent.payload.get("side_effects") not in HARMLESS
+            and self.attempt_in_doubt(run_id or "", step_id or "")
+        ]
+        return sorted(found, key=lambda event: event.seq or 0)
+
+    @property
+    def open_doubts(self) -> list[Event]:
+        """Those of them that nobody has decided yet."""
+        return [event for event in self.doubts if (event.run_id, event.step_id) not in self.decisions]
 
     def _attempts_begun(self, key: Key) -> int:
         return (key in self.intents) + len(self.repeats.get(key, ()))

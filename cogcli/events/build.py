@@ -170,11 +170,22 @@ def approval_answered(
 
 
 def doubt_decided(
-    run_id: str, step_id: str, *, choice: str, by: str, capability: str, reason: str, caused_by: str | None
+    run_id: str,
+    step_id: str,
+    *,
+    choice: str,
+    speaker: str,
+    capability: str,
+    reason: str,
+    caused_by: str | None,
+    output: Payload | None = None,
 ) -> Draft:
-    """What a person decided about a call that may have happened: rerun, skip or fail. It stands, whatever comes."""
-    payload = {
-        "decision": "allow" if choice == "rerun" else "veto",
+    """What somebody decided about a call that may have happened: rerun, skip, fail, or done with its answer.
+
+    It stands, whatever comes.
+    """
+    payload: Payload = {
+        "decision": "allow" if choice in ("rerun", "done") else "veto",
         "verdict": choice,
         "rule": IN_DOUBT,
         "capability": capability,
@@ -182,7 +193,9 @@ def doubt_decided(
         "reason": reason,
         "enforced": True,
     }
-    return Draft("policy.decided", "governance", run_id, payload, step_id, f"human:{by}", caused_by)
+    if output is not None:
+        payload["output"] = output
+    return Draft("policy.decided", "governance", run_id, payload, step_id, speaker, caused_by)
 
 
 def run_resumed(run_id: str, *, reason: str, checkpoint: Payload, caused_by: str | None) -> Draft:

@@ -195,6 +195,8 @@ class Decided(Payload):
     reason: str | None = None
     enforced: bool
     input_hash: str | None = None
+    output: Json | None = None
+    """What a call answered, as whoever decided about it says."""
     read: Any = None
     reads: Any = None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cogcli.core.calls import HARMLESS
 from cogcli.core.display import visible
 from cogcli.report.words import seconds_of
 
@@ -22,7 +23,6 @@ CUT_OFF: Final = "cut off"
 IN_DOUBT: Final = "in doubt"
 WAITS: Final = "waits"
 ALIVE: Final = "running"
-_HARMLESS: Final = ("none", "idempotent")
 
 
 class Ask(NamedTuple):
@@ -95,7 +95,7 @@ def _steps(fold: RunFold) -> Iterator[StepView]:
 
 
 def _became(step: StepView, *, waiting: bool) -> str:
-    if step.effect and step.effect not in _HARMLESS and not step.answered:
+    if step.effect and step.effect not in HARMLESS and not step.answered:
         return IN_DOUBT
     return WAITS if waiting else CUT_OFF
 

@@ -250,11 +250,31 @@ def _bytes_of(sandbox: Sandbox) -> dict[Path, bytes]:
 
 def _going_on(sandbox: Sandbox, flow: Flow) -> list[str]:
     """Going on with a run that was killed halfway, or waits."""
-    return ["resume", "@last", *(flow.answers or ("--in-doubt", "skip")), *sandbox.flags()]
+    return ["resume", "@last", *(flow.answers or _skipping(_doubts(sandbox))), *sandbox.flags()]
 
 
 def _events(sandbox: Sandbox) -> list[dict[str, Any]]:
     return [event for path in sandbox.episodes for event in Scene(path, [], finished=False).events]
+
+
+def _skipping(steps: list[str]) -> list[str]:
+    """How a person leaves out what is in doubt: one word is for one call only."""
+    words = [f"{step}=skip" for step in steps] if len(steps) > 1 else ["skip"]
+    return [part for word in words for part in ("--in-doubt", word)]
+
+
+def _doubts(sandbox: Sandbox) -> list[str]:
+    """The calls that may have happened and must not happen twice, as far as nobody has decided about them."""
+    doubts: dict[str, None] = {}
+    for event in _events(sandbox):
+        payload, step = event["payload"], event.get("step_id") or ""
+        if event["event_type"] == "step.started" and payload.get("side_effects") == "effect":
+            doubts[step] = None
+        elif event["event_type"] in (*CLOSINGS, "step.answered", "policy.decided"):
+            doubts.pop(step, None)
+        elif event["event_type"] == "call.retried" and payload["reason"] == "resumed":
+            doubts[step] = None
+    return list(doubts)
 
 
 def _in_doubt(sandbox: Sandbox) -> bool:
@@ -308,7 +328,11 @@ def finished(sandbox: Sandbox, flow: Flow, done: Done) -> Done:
         last = sandbox.command(*words, *sandbox.flags())
         code = (json.loads(last.out).get("error") or {}).get("code") if last.out else None
         answer = (
-            ("--in-doubt", "skip") if code == "effect.in-doubt" else flow.answers if last.code == 5 else ()
+            _skipping(_doubts(sandbox))
+            if code == "effect.in-doubt"
+            else flow.answers
+            if last.code == 5
+            else ()
         )
         words = ["resume", "@last", *answer]
     return last

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogcli.app import inspect
+from cogcli.cli.answers import doubt_answers
 from cogcli.cli.commands.run import Heard, Signals, tell
 from cogcli.cli.progress import display_for
 from cogcli.core.errors import UsageError
@@ -84,7 +85,7 @@ def _request(context: Context) -> ResumeRequest:
         reject=tuple(given.many("--reject")),
         by=given.text("--by") or _user(context),
         reason=given.text("--reason") or "",
-        in_doubt=given.text("--in-doubt"),
+        in_doubt=doubt_answers(given.many("--in-doubt"), given.many("--output")),
         allow_changed_specs=given.on("--allow-changed-specs"),
         abort=_abort(context),
         durability=str(context.settings.value("durability")),
@@ -96,7 +97,7 @@ def _abort(context: Context) -> bool:
     if not given.on("--abort"):
         return False
     for flag in ("--approve", "--reject", "--in-doubt"):
-        if given.many(flag) if flag != "--in-doubt" else given.text(flag):
+        if given.many(flag):
             raise UsageError(
                 "usage.flag", f"`--abort` closes the run, `{flag}` goes on with it", hint="keep one"
             )

@@ -1,0 +1,67 @@
+"""What a person says on the command line about calls that may have happened (cli.md 2, `resume`).
+
+`--in-doubt` and `--output` pair by their step. An answer is always an object, so `{` or `@` begins one and anything
+else before `=` is a step; without a step both are for the one call that is open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.errors import UsageError
+from cogcli.engine.doubt import CHOICES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogcli.app.doubts import DoubtAnswer
+
+
+def doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAnswer, ...]:
+    """The answers in the order of their words. Raises UsageError."""
+    from cogcli.app.doubts import DoubtAnswer
+
+    given = _outputs(outputs)
+    answers = []
+    for text in words:
+        step, word = stepped(text, "--in-doubt", CHOICES)
+        output = given.pop(step, None) if word == "done" else None
+        answers.append(DoubtAnswer(step, word, output))
+    done = [n for n, answer in enumerate(answers) if answer.choice == "done"]
+    if None in given and len(done) == 1 and answers[done[0]].output is None:
+        answers[done[0]] = answers[done[0]]._replace(output=given.pop(None))
+    for step in given:
+        what = "`--output`" if step is None else f"`--output {step}=…`"
+        hint = "say which call it is for: --in-doubt STEP=done --output STEP=JSON"
+        raise UsageError("usage.flag", f"{what} answers no `--in-doubt` with done", hint=hint)
+    return tuple(answers)
+
+
+def stepped(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
+    """A step path, or None, and a word out of `[STEP=]WORD`. Raises UsageError."""
+    from cogcli.cli.parse import near
+
+    step, equals, word = text.rpartition("=")
+    if word not in words or (equals and not step):
+        raise UsageError(
+            "usage.value",
+            f"`{flag}`: found `{text[:60]}`, expected one of {', '.join(words)}",
+            hint=near(word, list(words)),
+        )
+    return step or None, word
+
+
+def _outputs(texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
+    from cogcli.cli.inputs import object_of
+
+    found: dict[str | None, dict[str, Any]] = {}
+    for text in texts:
+        step: str | None = None
+        if not text.lstrip().startswith(("{", "@")):
+            name, equals, rest = text.partition("=")
+            if equals:
+                step, text = name, rest
+        if step in found:
+            raise UsageError("usage.flag", "`--output` is given twice for one call", hint="keep one of them")
+        found[step] = object_of(text, "--output")
+    return found

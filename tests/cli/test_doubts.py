@@ -1,0 +1,232 @@
+"""A person answers for calls that may have happened: which of them, that they did, and what they answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+SOURCE = """
+import os
+import threading
+import time
+
+LOCK = threading.Lock()
+
+def pay(text: str) -> dict[str, object]:
+    with LOCK, open("ledger", "a") as ledger:
+        ledger.write(text + "\\n")
+    with open("ledger") as ledger:
+        begun = len(ledger.readlines())
+    if os.path.exists("die-after"):
+        if begun >= int(open("die-after").read()):
+            os._exit(9)
+        time.sleep(60)
+    return {"receipt": "r-" + text}
+
+def read(text: str) -> dict[str, object]:
+    return {"text": text}
+"""
+CAPABILITY = """
+id: demo.{name}
+version: "1.0.0"
+description: Pays.
+inputs: {{text: {{type: string, required: true}}}}
+outputs: {{{output}: {{type: string, required: true}}}}
+properties: {{{properties}}}
+"""
+ONE = """
+- {id: pay, uses: demo.pay, input: {text: inputs.text}, output: {receipt: outputs.receipt}}
+"""
+ITEMS = """
+- {id: pay, uses: demo.pay, input: {text: item}, output: {receipt: outputs.receipts},
+   config: {foreach: {items: inputs.texts, max_parallel: 3}}}
+"""
+
+
+def _capability(project: Any, name: str, output: str, properties: str, function: str) -> None:
+    project.capability(f"demo.{name}", function, response=f"{{{output}: response.{output}}}")
+    project.write(
+        f"capabilities/demo.{name}.yaml",
+        CAPABILITY.format(name=name, output=output, properties=properties),
+    )
+
+
+@pytest.fixture
+def paying(project: Any) -> Any:
+    """A project whose payments are effects that must not happen twice."""
+    project.services(SOURCE)
+    _capability(project, "pay", "receipt", "side_effects: true, idempotent: false", "pay")
+    project.skill(
+        "demo.one", ONE, inputs="{text: {type: string, required: true}}",
+        outputs="{receipt: {type: string}}",
+    )  # fmt: skip
+    project.skill(
+        "demo.items", ITEMS, inputs="{texts: {type: array, required: true}}",
+        outputs="{receipts: {type: array}}",
+    )  # fmt: skip
+    return project
+
+
+def _die(project: Any, *words: str, after: int) -> None:
+    """Run until so many payments are under way; then the process dies."""
+    flag = project.write("die-after", str(after))
+    project.run("run", *words, "-q").assert_exit(9)
+    flag.unlink()
+
+
+def _ledger(project: Any) -> list[str]:
+    return sorted((project.root / "ledger").read_text().split())
+
+
+def _events(project: Any, *kinds: str) -> list[dict[str, Any]]:
+    lines = (project.episode / "events.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["event_type"] in kinds]
+
+
+def _clean(project: Any) -> None:
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+
+
+def _resume(project: Any, *words: str) -> Any:
+    return project.run("resume", "@last", *words, "--json", "-q")
+
+
+WHO = ("--by", "ana", "--reason", "in the bank's list")
+
+
+def test_that_it_did_happen_is_taken_as_the_answer_with_who_said_so(paying: Any) -> None:
+    _die(paying, "demo.one", "-p", "text=x", after=1)
+    given = ("--in-doubt", "done", "--output", '{"receipt": "r-77", "more": 1}')
+    assert _resume(paying, *given, *WHO).assert_ok().json["outputs"] == {"receipt": "r-77"}
+    assert _ledger(paying) == ["x"]
+    (decided,) = _events(paying, "policy.decided")
+    assert (decided["agent_id"], decided["payload"]["verdict"]) == ("human:ana", "done")
+    assert (decided["payload"]["output"], decided["payload"]["reason"]) == ({"receipt": "r-77"}, WHO[3])
+    (closing,) = _events(paying, "step.completed")
+    assert closing["payload"]["attempts"][0]["stated_by"] == "human:ana"
+    _clean(paying)
+
+
+def test_a_file_may_hold_the_answer(paying: Any) -> None:
+    _die(paying, "demo.one", "-p", "text=x", after=1)
+    paying.write("answer.json", '{"receipt": "r-1"}')
+    done = _resume(paying, "--in-doubt", "pay=done", "--output", "pay=@answer.json").assert_ok()
+    assert done.json["outputs"] == {"receipt": "r-1"}
+
+
+@pytest.mark.parametrize("after", ["policy.decided", "step.completed"])
+def test_an_answer_on_disk_is_not_asked_for_again(paying: Any, after: str) -> None:
+    _die(paying, "demo.one", "-p", "text=x", after=1)
+    _resume(paying, "--in-doubt", "done", "--output", '{"receipt": "r-77"}', *WHO).assert_ok()
+    _cut_after(paying, after)
+    assert _resume(paying).assert_ok().json["outputs"] == {"receipt": "r-77"}
+    assert _ledger(paying) == ["x"]
+    assert len(_events(paying, "policy.decided")) == 1
+    _clean(paying)
+
+
+def _cut_after(project: Any, event_type: str) -> None:
+    """Leave the newest episode as a crash right after its last event of this type would have."""
+    episode = project.episode
+    lines = (episode / "events.jsonl").read_bytes().splitlines(keepends=True)
+    last = max(n for n, line in enumerate(lines) if json.loads(line)["event_type"] == event_type)
+    (episode / "events.jsonl").write_bytes(b"".join(lines[: last + 1]))
+    (episode / "learn.jsonl").write_bytes(b"")
+    for name in ("state.json", "summary.json", "manifest.json"):
+        (episode / name).unlink(missing_ok=True)
+
+
+SAYS_NOTHING = {
+    "an answer that the contract has not": (
+        ("--in-doubt", "done", "--output", '{"receipt": 7}'),
+        "usage.value",
+    ),
+    "an answer that lacks what is required": (("--in-doubt", "done"), "usage.value"),
+    "an answer that is no object": (("--in-doubt", "done", "--output", "[1]"), "input.type"),
+    "an answer that is no JSON": (("--in-doubt", "done", "--output", "r-1"), "input.json"),
+    "an answer without a word": (("--output", '{"receipt": "r"}'), "usage.flag"),
+    "an answer with another word": (("--in-doubt", "skip", "--output", '{"receipt": "r"}'), "usage.flag"),
+    "two answers": (("--in-doubt", "done", "--output", "{}", "--output", "{}"), "usage.flag"),
+    "two words for one call": (("--in-doubt", "skip", "--in-doubt", "pay=fail"), "usage.flag"),
+    "a step that is not in doubt": (("--in-doubt", "other=skip"), "step.unknown"),
+    "no such word": (("--in-doubt", "pay=redo"), "usage.value"),
+    "no step": (("--in-doubt", "=skip"), "usage.value"),
+}
+
+
+def test_what_answers_nothing_is_refused_and_changes_nothing(paying: Any) -> None:
+    _die(paying, "demo.one", "-p", "text=x", after=1)
+    before = (paying.episode / "events.jsonl").read_bytes()
+    for name, (words, code) in SAYS_NOTHING.items():
+        assert _resume(paying, *words).assert_exit(2).json["error"]["code"] == code, name
+    assert (paying.episode / "events.jsonl").read_bytes() == before
+
+
+def test_one_word_is_not_for_several_calls(paying: Any) -> None:
+    _die(paying, "demo.items", "-p", 'texts:=["a", "b", "c"]', after=3)
+    before = (paying.episode / "events.jsonl").read_bytes()
+    ways = [
+        f"cogcli resume {paying.episode.name} " + " ".join(f"--in-doubt 'pay#{n}={word}'" for n in range(3))
+        for word in ("rerun", "skip", "fail")
+    ]
+    error = _resume(paying, "--in-doubt", "skip").assert_exit(2).json["error"]
+    assert (error["code"], error["next"]) == ("usage.value", ways)
+    assert (paying.episode / "events.jsonl").read_bytes() == before
+    shown = paying.run("trace", "--json").assert_ok().json["trace"]
+    short = paying.episode.name[:15]
+    assert shown["next"] == [way.replace(paying.episode.name, short) for way in ways]
+    assert _resume(paying).assert_exit(5).json["error"]["next"] == shown["next"]
+
+
+def test_each_item_is_answered_for_itself(paying: Any) -> None:
+    """One is answered, one left out: its place is empty, the loop goes on; the third is asked about still."""
+    _die(paying, "demo.items", "-p", 'texts:=["a", "b", "c"]', after=3)
+    words = ("--in-doubt", "pay#0=done", "--output", 'pay#0={"receipt": "r-0"}', "--in-doubt", "pay#1=skip")
+    waits = _resume(paying, *words, *WHO).assert_exit(5).json
+    assert waits["error"]["next"][1] == f"cogcli resume {paying.episode.name[:15]} --in-doubt skip"
+    assert paying.run("replay", "@last").assert_ok()
+    done = _resume(paying, "--in-doubt", "pay#2=rerun").assert_ok().json
+    assert done["outputs"] == {"receipts": ["r-0", None, "r-c"]}
+    assert _ledger(paying) == ["a", "b", "c", "c"]
+    (left_out,) = _events(paying, "step.skipped")
+    assert (left_out["step_id"], left_out["payload"]["reason"]) == ("pay#1", "left-out")
+    _clean(paying)
+
+
+def test_an_item_left_out_stays_so_after_another_crash(paying: Any) -> None:
+    _die(paying, "demo.items", "-p", 'texts:=["a"]', after=1)
+    _resume(paying, "--in-doubt", "pay#0=skip").assert_ok()
+    for after in ("policy.decided", "step.skipped"):
+        _cut_after(paying, after)
+        assert _resume(paying).assert_ok().json["outputs"] == {"receipts": [None]}
+    assert _ledger(paying) == ["a"]
+    _clean(paying)
+
+
+def test_an_item_that_waits_for_a_person_cuts_off_none_beside_it(paying: Any) -> None:
+    """What was cut off would have ended for good: nobody could finish the loop any more."""
+    _capability(paying, "read", "text", "side_effects: false", "read")
+    paying.skill(
+        "demo.mixed",
+        """
+        - {id: all, uses: demo.read, input: {text: item}, output: {text: outputs.texts},
+           config: {foreach: {items: inputs.texts, max_parallel: 2},
+                    router: {"on": item, cases: {pay: "skill:demo.inner"}, default: demo.read}}}
+        """,
+        inputs="{texts: {type: array, required: true}}",
+        outputs="{texts: {type: array}}",
+    )
+    paying.skill(
+        "demo.inner",
+        "- {id: pay, uses: demo.pay, input: {text: inputs.text}, output: {receipt: outputs.text}}",
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string}}",
+    )
+    _die(paying, "demo.mixed", "-p", 'texts:=["pay", "b", "c"]', after=1)
+    _resume(paying).assert_exit(5)
+    given = ("--in-doubt", "all#0/pay=done", "--output", '{"receipt": "r"}')
+    assert _resume(paying, *given).assert_ok().json["outputs"] == {"texts": ["r", "b", "c"]}
+    _clean(paying)
