@@ -1,4 +1,7 @@
-"""Finishing what a crash between two sealing steps left: the same steps again, which give the same bytes."""
+"""Mending what a crash or a bad disk left: a damaged last line is moved away, an ended run is sealed.
+
+Sealing does the same steps again, which give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +11,57 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.app.settings import Settings
+    from cogcli.episode.journal import Journal
 
 
 def repair(settings: Settings, directory: Path) -> bool:
-    """Seal an episode whose run has ended; whether that was needed. Unfinished and altered ones stay as they are.
+    """Mend an unsealed episode; whether that was needed. What was altered elsewhere stays as it is.
 
-    Raises EnvironmentRefusal `episode.busy`, `episode.unreadable`, `env.disk`.
+    Raises EnvironmentRefusal `episode.busy`, `env.disk`, and `episode.unreadable` for damage that cannot be mended.
     """
     from cogcli.app.signing import signer_of
     from cogcli.core.redact import Redactor
-    from cogcli.episode.seal import seal
     from cogcli.episode.store import Store
 
-    if not _only_unsealed(directory):
+    damaged = _is_damaged(directory)
+    if not damaged and not _only_unsealed(directory):
         return False
     store = Store(settings.runs_dir, sign=signer_of(settings))
-    journal = store.reopen(directory, clock=settings.clock, ids=settings.ids, redactor=Redactor()).journal
+    journal = store.reopen(
+        directory, clock=settings.clock, ids=settings.ids, redactor=Redactor(), mend=damaged
+    ).journal
     try:
-        seal(journal)
+        _completed(journal)
     finally:
         journal.close()
     return True
+
+
+def _completed(journal: Journal) -> None:
+    """Seal an ended run; of another, prove `state.json` again where what proved it was lost."""
+    from cogcli.episode.account import account_of
+    from cogcli.episode.layout import STATE
+    from cogcli.episode.seal import persist_pending, seal
+    from cogcli.episode.verify import verify
+
+    if account_of(journal.events()).projection.terminated is not None:
+        seal(journal)
+    elif any(found.file == STATE and found.severity == "error" for found in verify(journal.directory)):
+        persist_pending(journal)
+
+
+def _is_damaged(directory: Path) -> bool:
+    """Whether a line of an unfinished log was altered."""
+    from cogcli.core.files import FileRefused
+    from cogcli.episode.damage import damage_of
+    from cogcli.episode.layout import MANIFEST
+    from cogcli.episode.reading import opened
+
+    with opened(directory) as folder:
+        try:
+            return MANIFEST not in folder.entries() and damage_of(folder) is not None
+        except FileRefused:
+            return False  # `verify` says why
 
 
 def _only_unsealed(directory: Path) -> bool:

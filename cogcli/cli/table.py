@@ -371,7 +371,7 @@ COMMANDS: tuple[Command, ...] = (
             Flag("--all", "every episode of the runs directory"),
             Flag("--key", "the key that must have signed it", kind=TEXT, metavar="FILE"),
             Flag("--head", "the hash that its log must end with", kind=TEXT, metavar="HASH"),
-            Flag("--repair", "first finish what a crash while sealing left"),
+            Flag("--repair", "first finish what a crash while sealing left, and move a damaged last line away"),
             Flag("--report", "write junit:PATH, json:PATH or md:PATH", kind=TEXT, metavar="KIND:PATH", repeatable=True),
         ),
         examples=(

@@ -58,7 +58,8 @@ def _said(looked: Looked) -> str:
     count = len(looked.errors)
     said = f"{count} finding{'s' if count != 1 else ''}" if count else "nothing altered"
     said += ", not sealed" if looked.level == "unfinished" else ""
-    return said + (", sealed now" if looked.repaired else "")
+    mended = ", mended now" if looked.level == "unfinished" else ", sealed now"
+    return said + (mended if looked.repaired else "")
 
 
 def _place(finding: dict[str, Any]) -> str:

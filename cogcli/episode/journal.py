@@ -2,7 +2,7 @@
 
 1. The directory is created exclusively; `events.jsonl` is append-only and locked while its run is alive. The kernel
    releases the lock when the process dies.
-2. An event is one write of one whole line: once `append` returns, it survives the process.
+2. An event is one write of one whole line, its checksum last: once `append` returns, it survives the process.
 3. `process`: synced where the caller says `durable` (before an effect leaves, after its result) and at the end.
    `power`: synced with every event. `none`: never.
 4. The first sync also puts the directory and its own entry on disk.
@@ -35,6 +35,7 @@ from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
 from cogcli.episode.layout import BALLAST, EVENTS, LEARN
 from cogcli.episode.leftovers import unmake
 from cogcli.episode.reading import EventLog, read_events
+from cogcli.events.checksum import with_sum
 from cogcli.events.envelope import Draft, Event, to_json
 
 if TYPE_CHECKING:
@@ -180,15 +181,16 @@ class Journal:
 
     def _line(self, event: Event) -> bytes:
         try:
-            line = orjson.dumps(to_json(event), option=orjson.OPT_APPEND_NEWLINE)
-            if len(line) > SPILL or MARK in line:
+            text = orjson.dumps(to_json(event))
+            if len(text) > SPILL or MARK in text:
                 short = event._replace(payload=spilled(event.payload, self._blobs.put))
-                line = orjson.dumps(to_json(short), option=orjson.OPT_APPEND_NEWLINE)
+                text = orjson.dumps(to_json(short))
         except TypeError as error:
             raise InternalError("internal", f"event {event.event_type} holds no JSON: {error}") from error
         except EnvironmentRefusal as error:
             self._failed = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(str(error))
             raise
+        line = with_sum(text)
         if len(line) > MAX_LINE:
             raise InternalError("internal", f"event {event.event_type} is longer than {MAX_LINE:,} bytes")
         return line

@@ -15,6 +15,7 @@ from cogcli.episode.layout import EVENTS, MANIFEST, SUMMARY
 from cogcli.episode.lock import is_locked
 from cogcli.episode.reading import event_of, nothing_began, opened, parsed_line, unreadable, without_log
 from cogcli.episode.vocabulary import OUTCOMES, PROJECTION
+from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
@@ -136,7 +137,9 @@ def _events(lines: Any) -> list[Event]:
     events = []
     for line in lines:
         try:
-            events.append(event_of(parsed_line(line), b"", _no_blob))
+            value = parsed_line(line)
+            if Checksums().problem(line, value) is None:
+                events.append(event_of(value, b"", _no_blob))
         except JsonRefused:
             continue
     return events

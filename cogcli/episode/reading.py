@@ -2,7 +2,7 @@
 
 1. A line without its newline is not committed: whoever reads a run in progress sees a prefix.
 2. A last line that is no JSON is torn as well; one anywhere else is a finding, and reading stops before it. So does it
-   before a line that is JSON but no event, even at the end: no torn write leaves one.
+   before a line that is JSON but no event, or does not fit its checksum, even at the end: no torn write leaves one.
 3. Only the seed's fields are expected. A member of a wrong type counts as absent; unknown phases and types are kept.
 4. Blobs are resolved: folds see values.
 """
@@ -26,8 +26,10 @@ from cogcli.episode.findings import Finding
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 from cogcli.episode.lock import is_locked
+from cogcli.events.checksum import Checksums, is_like_whole, whole_beginning
 from cogcli.events.envelope import Event, from_json
 
+NO_NEWLINE: Final = "what ends it is no newline: it was damaged"
 LONGEST_LINE: Final = 8 * 1024 * 1024
 """Our own lines end at 1 MiB; other tools may not know that limit."""
 
@@ -99,16 +101,27 @@ class EventLog:
     def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
         self._lines = Lines(chunks)
         lines = iter(self._lines)
+        checksums = Checksums()
+        number = 0
         for number, line in lines:
             try:
                 value = parsed_line(line)
             except JsonRefused as error:
                 self._end(number, line, lines, error.message)
                 return
+            if problem := checksums.problem(line, value):
+                self.stopped = _bad_line(number, problem[1])
+                return
             yield number, event_of(value, line, get_blob)
-        self.torn = len(self._lines.torn)
+        self._look_at_tail(number + 1)
+
+    def _look_at_tail(self, number: int) -> None:
         if self._lines.too_long:
             self.stopped = _bad_line(self._lines.too_long, f"longer than {LONGEST_LINE:,} bytes")
+        elif is_torn_tail(self._lines.torn):
+            self.torn = len(self._lines.torn)
+        else:
+            self.stopped = _bad_line(number, NO_NEWLINE)
 
     def _end(self, number: int, line: bytes, rest: Iterator[tuple[int, bytes]], why: str) -> None:
         more = next(rest, None) is not None
@@ -123,12 +136,20 @@ def _bad_line(number: int, why: str) -> Finding:
 
 
 def is_torn(line: bytes) -> bool:
-    """Whether a refused last line may be what a torn write left: JSON that was never an event is none."""
+    """Whether a refused last line may be what a torn write left: JSON that was never an event is none, nor is what
+    ends as a whole line does."""
     try:
         orjson.loads(line)
     except ValueError:
-        return True
+        return not is_like_whole(line)
     return False
+
+
+def is_torn_tail(tail: bytes) -> bool:
+    """Whether what follows the last newline may be what a torn write left: a beginning of a line, and NULs where blocks
+    never came to the disk. A whole line, and then something else, had a newline that was altered."""
+    whole = whole_beginning(tail)
+    return not whole or not tail[whole:].strip(b"\0")
 
 
 def parsed_line(line: bytes) -> dict[str, Any]:

@@ -5,7 +5,8 @@
 2. Sealed episodes are never appended to. Links, FIFOs, files with a second name and files of no episode are refused.
 3. Every line must be what its chain says, every blob that it names be there. What follows the last committed line, or
    a last line that is no JSON, is torn: cut off, its bytes first kept in `events.torn`, and `run.recovered` tells how
-   many. A bad line anywhere else is no accident: refused, nothing changed.
+   many. A bad line anywhere else, and a whole line that does not fit its checksum, is no accident: refused, nothing
+   changed.
 4. A crash during recovery loses nothing either: bytes in `events.torn` that no `run.recovered` tells of were cut, or
    were about to be.
 """
@@ -17,6 +18,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,6 +29,7 @@ from cogcli.core.redact import Redactor
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
 from cogcli.episode.ballast import holder
+from cogcli.episode.damage import Damage, damage_of, lost_in, put_newline
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.episode.journal import End, Journal
@@ -34,9 +37,11 @@ from cogcli.episode.layout import EVENTS, MANIFEST, TORN
 from cogcli.episode.leftovers import remove_temporaries
 from cogcli.episode.reading import (
     LONGEST_LINE,
+    NO_NEWLINE,
     Lines,
     event_of,
     is_torn,
+    is_torn_tail,
     opened,
     parsed_line,
     unreadable,
@@ -46,7 +51,7 @@ from cogcli.episode.reading import (
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_lines import LineCheck
 from cogcli.events import build
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Draft, Event
 
 if TYPE_CHECKING:
     from cogcli.episode.signing import Sign
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
 _TRIES: Final = 10
 _WAIT: Final = 0.01
 """Readers hold the lock for a moment, to see whether a run is alive."""
+_DAMAGED: Final = "its last line was damaged"
 _MOST_TORN: Final = 1 << 30
 _CHUNK: Final = 1 << 20
 
@@ -80,8 +86,9 @@ def reopen(
     redactor: Redactor,
     durability: str = "process",
     sign: Sign | None = None,
+    mend: bool = False,
 ) -> Reopened:
-    """An unsealed episode, locked and recovered. See `Store.reopen`."""
+    """An unsealed episode, locked and recovered; `mend`: of a damaged newest line, too. See `Store.reopen`."""
     folder = opened(directory)
     fd = -1
     try:
@@ -89,7 +96,7 @@ def reopen(
         fd = _locked(folder)
         _require_unsealed(folder)
         _require_plain(folder)
-        log = _read(folder)
+        log = _read_mended(folder, fd) if mend else _read_sound(folder)
         first = log.events[0]
         journal = Journal(
             folder,
@@ -184,14 +191,40 @@ def _require_plain(folder: Folder) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read(folder: Folder) -> _Log:
-    """The committed events, every line checked against its neighbours, and what follows the last."""
+def _read_sound(folder: Folder) -> _Log:
+    """The log, refused with the command that mends it where it can be mended."""
+    from shlex import quote
+
+    try:
+        return _read(folder)
+    except EnvironmentRefusal as error:
+        damage = damage_of(folder)
+        if damage is not None and damage.can_be_mended:
+            error.next = (f"cogcli verify {quote(str(folder.path))} --repair",)
+        raise
+
+
+def _read_mended(folder: Folder, fd: int) -> _Log:
+    """The log without its damaged newest line; altered newlines are put back. Raises EnvironmentRefusal, OSError."""
+    while (damage := damage_of(folder)) and damage.newline_at >= 0:
+        put_newline(fd, damage.newline_at)
+    if damage is None or damage.number == 1:
+        return _read(folder)
+    if not damage.is_last:
+        raise _bad_line(
+            folder, damage.number, "was altered, and lines follow it: only a last line can be moved"
+        )
+    return _read(folder, damage)
+
+
+def _read(folder: Folder, lost: Damage | None = None) -> _Log:
+    """The committed events, every line checked against its neighbours, and what follows the last, or is lost."""
     events: list[Event] = []
     size = 0
     check = LineCheck()
     try:
         with closing(blobs.BlobFolder(folder)) as kept:
-            for number, raw, value in _committed(folder):
+            for number, raw, value in islice(_committed(folder), lost.number - 1 if lost else None):
                 if number == 1 and value.get("phase") != "start":
                     raise without_beginning(folder.path, event_of(value, b"", lambda _: None))
                 _refuse_first(folder, check.check(number, raw, value))
@@ -205,6 +238,8 @@ def _read(folder: Folder) -> _Log:
         raise unreadable(folder.path, error.message, file=EVENTS) from error
     if not events:
         raise without_beginning(folder.path, None, held=True)
+    if lost and lost_in(lost.rest, (check.head,)) is None:
+        raise _bad_line(folder, lost.number, "was altered so that nobody can say what it was")
     return _Log(
         events, End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or ""), tail
     )
@@ -214,6 +249,7 @@ def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
     """Every line but a torn last one. Raises EnvironmentRefusal for a bad one anywhere else."""
     lines = Lines(folder.chunks(EVENTS))
     numbered = iter(lines)
+    number = 0
     for number, raw in numbered:
         try:
             value = parsed_line(raw)
@@ -224,6 +260,8 @@ def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
         yield number, raw, value
     if lines.too_long:
         raise _bad_line(folder, lines.too_long, f"longer than {LONGEST_LINE:,} bytes")
+    if not is_torn_tail(lines.torn):
+        raise _bad_line(folder, number + 1, NO_NEWLINE)
 
 
 def _event(folder: Folder, kept: blobs.BlobFolder, number: int, raw: bytes, value: dict[str, Any]) -> Event:
@@ -272,25 +310,48 @@ def _recovered(journal: Journal, log: _Log) -> Reopened:
     if not dropped:
         return Reopened(journal, log.events, 0)
     last = log.events[-1]
+    damaged = _is_damaged(dropped)
+    marked = (
+        [journal.append_derived(draft) for draft in _marks(journal.folder, log, dropped)] if damaged else []
+    )
     draft = build.run_recovered(
         log.end.root,
-        reason="the process died while it wrote its last line",
+        reason=_DAMAGED if damaged else "the process died while it wrote its last line",
         checkpoint={"offset": log.end.size, "head": log.end.head},
-        dropped_bytes=dropped,
+        dropped_bytes=len(dropped),
         caused_by=last.id,
     )
-    return Reopened(journal, [*log.events, journal.append(draft, durable=True)], dropped)
+    return Reopened(journal, [*log.events, *marked, journal.append(draft, durable=True)], len(dropped))
 
 
-def _cut(journal: Journal, log: _Log) -> int:
-    """Cut the torn tail; how many bytes were cut since the log last told of it (rule 4)."""
+def _is_damaged(dropped: bytes) -> bool:
+    """Whether a whole line is among what was cut, not only what a write left unfinished."""
+    return not all(map(is_torn, dropped.split(b"\n")[:-1]))
+
+
+def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
+    """The intent that was damaged, once: its call may have happened."""
+    last = log.events[-1]
+    lost = lost_in(dropped, (log.end.head, last.prev))
+    if lost is None or lost.intent is None:
+        return
+    with closing(blobs.BlobFolder(folder)) as kept:
+        was = event_of(lost.intent, lost.line, kept.get)
+    if (was.event_type, was.run_id, was.step_id) != (last.event_type, last.run_id, last.step_id):
+        yield Draft(
+            was.event_type or "", was.phase, was.run_id or log.end.root, was.payload, was.step_id, was.agent_id, last.id
+        )  # fmt: skip
+
+
+def _cut(journal: Journal, log: _Log) -> bytes:
+    """Cut the torn tail; the bytes that were cut since the log last told of it (rule 4)."""
     kept, told = _kept(journal), _told(log.events)
     if log.tail:
         if kept[told:] != log.tail:
             kept += log.tail
             journal.replace(TORN, kept)
         journal.cut(log.end.size)
-    return max(0, len(kept) - told)
+    return kept[told:]
 
 
 def _kept(journal: Journal) -> bytes:

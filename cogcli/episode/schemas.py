@@ -51,8 +51,9 @@ _ENVELOPE: Final = {
     "metrics": _METRICS,
     "clock": {"const": "clamped"},
     "prev": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+    "sum": {"type": "string", "pattern": "^[0-9a-f]{8}$"},
 }
-_OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock")
+_OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum")
 
 
 def event_schema() -> Schema:

@@ -95,8 +95,11 @@ class Store:
         ids: IdSource,
         redactor: Redactor,
         durability: str = "process",
+        mend: bool = False,
     ) -> Reopened:
         """An unsealed episode, locked and recovered, to go on with: close its journal.
+
+        `mend`: a newest line that was damaged is moved to `events.torn` (`episode/damage.py`); else it is refused.
 
         Raises UsageError `episode.sealed`; EnvironmentRefusal `episode.busy`, `episode.unreadable`, `env.disk`,
         `env.runs-dir`.
@@ -104,7 +107,13 @@ class Store:
         from cogcli.episode.reopen import reopen
 
         return reopen(
-            directory, clock=clock, ids=ids, redactor=redactor, durability=durability, sign=self._sign
+            directory,
+            clock=clock,
+            ids=ids,
+            redactor=redactor,
+            durability=durability,
+            sign=self._sign,
+            mend=mend,
         )
 
     # -- finding ------------------------------------------------------------------------------------------------------

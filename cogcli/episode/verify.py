@@ -22,7 +22,17 @@ from cogcli.episode.document import to_bytes
 from cogcli.episode.findings import Finding, Severity
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST
-from cogcli.episode.reading import Lines, event_of, is_torn, nothing_began, opened, parsed_line, unreadable
+from cogcli.episode.reading import (
+    NO_NEWLINE,
+    Lines,
+    event_of,
+    is_torn,
+    is_torn_tail,
+    nothing_began,
+    opened,
+    parsed_line,
+    unreadable,
+)
 from cogcli.episode.verify_documents import DocumentCheck, Log
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_foreign import foreign_findings
@@ -203,6 +213,8 @@ class _Reading:
         if lines.too_long:
             self._readable = False
             yield Finding("line.broken", "error", EVENTS, lines.too_long, "longer than any event")
+        elif not is_torn_tail(lines.torn):
+            yield Finding("line.broken", "error", EVENTS, number, f"no event can be read here: {NO_NEWLINE}")
         elif lines.torn:
             sealed = self._folder.holds(MANIFEST)
             yield _torn(number, len(lines.torn), "error" if sealed else "info")

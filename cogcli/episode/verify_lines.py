@@ -5,6 +5,7 @@
 3. A line has the keys of the format, of their types, and none else but `x-...`; it is at most 1 MiB long.
 4. A log whose first line has neither `seq` nor `prev` is another tool's: unchained. Then only rule 2 is held, as far as
    the keys are there, and a chained line further down is an error.
+5. A line fits the checksum that it carries of itself (`events/checksum.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cogcli.episode.blobs import MAX_LINE
 from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, is_trace_id
+from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import PHASES
 
 _PHASES: Final = frozenset(PHASES)
@@ -26,7 +28,7 @@ _REQUIRED: Final = (
 )  # fmt: skip
 _OPTIONAL: Final = (("step_id", str), ("agent_id", str), ("caused_by", str), ("metrics", dict))
 _KEYS: Final = frozenset(
-    ["seq", "id", "timestamp", "prev", "clock", *(k for k, _ in _REQUIRED), *(k for k, _ in _OPTIONAL)]
+    ["seq", "id", "timestamp", "prev", "sum", "clock", *(k for k, _ in _REQUIRED), *(k for k, _ in _OPTIONAL)]
 )
 _SHAPES: Final = 1000
 """Sound shapes that are remembered; ours are few, a foreign log may have as many as lines."""
@@ -41,6 +43,7 @@ class LineCheck:
         self.count = 0
         self.head = ""
         self.ids: set[str] = set()
+        self._checksums = Checksums()
         self._broken_at = 0
         self._episode: Any = None
         self._trace: Any = None
@@ -58,6 +61,8 @@ class LineCheck:
         if self.chained:
             if line.get("prev") != self.head:
                 yield self._unlinked(number)
+            if problem := self._checksums.problem(raw, line):
+                yield _error(problem[0], number, f"the line {problem[1]}")
             for code, message in self._own(raw, line):
                 yield _error(code, number, message)
         elif "seq" in line or "prev" in line:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import LONG, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, Flow, Sandbox
-from crash_invariants import broken
+from crash_invariants import CALLS, broken, key_of
 from crash_points import Range, finished
 
 from cogcli.core.errors import CogcliError
@@ -145,6 +146,83 @@ def _is_found(episode: Path, file: int, byte: int, mask: int) -> bool:
         return True  # refused to open it
     finally:
         os.pwrite(file, old, byte)
+
+
+def test_any_flipped_bit_of_an_unfinished_log_is_refused(whole: Sandbox, flow: Flow, tell: Tell) -> None:
+    """The newest line, too, which no later one vouches for: nothing of it is read, and nothing goes on from it."""
+    episode = whole.episodes[0]
+    log = (episode / "events.jsonl").read_bytes()
+    for name in ("summary.json", "manifest.json", "state.json"):
+        (episode / name).unlink()
+    (episode / "learn.jsonl").write_bytes(b"")
+    lines = log.splitlines(keepends=True)
+    tried, wrong = 0, []
+    for count in [count for count in spread(len(lines) + 1, 5) if count]:
+        text = b"".join(lines[:count])
+        newest = len(text) - len(lines[count - 1])
+        for bit in spread(8 * (len(text) - newest), 12):
+            place, mask = newest + bit // 8, 1 << bit % 8
+            changed = text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :]
+            tried += 1
+            if not _is_refused(episode, changed, sound=count - 1):
+                wrong.append(f"bit {bit} of line {count}")
+    tell("a flipped bit of the newest line", flow.name, tried, len(wrong))
+    assert wrong == []
+
+
+def _is_refused(episode: Path, log: bytes, *, sound: int) -> bool:
+    (episode / "events.jsonl").write_bytes(log)
+    if len(list(read_events(episode))) != sound:
+        return False
+    try:
+        clock, ids = SystemClock(), SystemIds()
+        Store(episode.parent).reopen(episode, clock=clock, ids=ids, redactor=Redactor()).journal.close()
+    except CogcliError as error:
+        return error.exit_code == 3 and (episode / "events.jsonl").read_bytes() == log
+    return False
+
+
+@pytest.mark.parametrize("where", ["intent", "result"])
+def test_a_run_whose_newest_line_was_damaged_is_mended_and_ends(
+    shooting_range: Range, flow: Flow, where: str, tell: Tell
+) -> None:
+    """No effect happens twice, though the line that told of it is gone."""
+    whole = shooting_range.sandbox(f"mended {flow.name} {where}")
+    finished(whole, flow, whole.command(*whole.asked(flow)))
+    lines = (whole.episodes[0] / "events.jsonl").read_bytes().splitlines(keepends=True)
+    wanted = {"intent": b'"step.started"', "result": b'"step.completed"'}[where]
+    places = [number for number, line in enumerate(lines, 1) if wanted in line]
+    places = places if LONG else places[-1:]
+    for count in places:
+        sandbox = shooting_range.sandbox(f"mended {flow.name} {where} {count}")
+        _damaged(whole, sandbox, lines[:count])
+        assert sandbox.command("resume", "@last", *sandbox.flags()).code == 3
+        mended = sandbox.command("verify", "@last", "--repair", *sandbox.flags())
+        assert mended.code == 0, mended
+        finished(sandbox, flow, sandbox.command("ls", *sandbox.flags()))
+        assert broken(sandbox, finished=True) == []
+    tell(f"a damaged {where}", flow.name, len(places), 0)
+
+
+def _damaged(whole: Sandbox, sandbox: Sandbox, lines: list[bytes]) -> None:
+    """The episode as it was after these lines, every call that had begun having happened, one bit altered."""
+    events = [json.loads(line) for line in lines]
+    begun = {
+        key_of(e)
+        for e in events
+        if e["event_type"] == "step.started" and e["payload"].get("capability") in CALLS
+    }
+    happened = [key for key in whole.ledger if key in begun]
+    sandbox.ledger_file.write_text("".join(f'{{"key": "{key}"}}\n' for key in happened))
+    sandbox.environment["CRASH_SOON"] = "1"
+    episode = sandbox.runs / whole.episodes[0].name
+    shutil.copytree(whole.episodes[0], episode)
+    for name in ("summary.json", "manifest.json", "state.json"):
+        (episode / name).unlink(missing_ok=True)
+    (episode / "learn.jsonl").write_bytes(b"")
+    last = bytearray(lines[-1])
+    last[last.index(b'"payload"') + 3] ^= 4
+    (episode / "events.jsonl").write_bytes(b"".join(lines[:-1]) + last)
 
 
 def test_a_missing_or_another_file_is_found(whole: Sandbox, tell: Tell, flow: Flow) -> None:

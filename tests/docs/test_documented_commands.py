@@ -190,17 +190,19 @@ def shown(line: str) -> Iterator[list[str]]:
         words = []
 
 
-def test_the_shell_loop_that_follows_the_chain(shell: Shell) -> None:
+def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     shell.write("in.json", BRIEF)
     shell.run("cogcli run text.brief --input-file in.json -q")
-    (loop,) = (
+    chain, sums = (
         block.text for block in blocks(ROOT / "docs/explanation/episodes.md") if block.language == "sh"
     )
-    assert len(loop.splitlines()) == 3
+    assert len(chain.splitlines()) == 3
     (episode,) = shell.episodes
     head = json.loads((episode / "manifest.json").read_bytes())["chain"]["head"]
-    assert shell.run(loop, directory=episode) == f"{head}\n"
+    assert shell.run(chain, directory=episode) == f"{head}\n"
+    assert shell.run(sums, directory=episode) == ""
     log = episode / "events.jsonl"
     log.write_bytes(log.read_bytes().replace(b"harbour", b"harbors", 1))
-    assert "broken at " in shell.run(loop, directory=episode)
+    assert "broken at " in shell.run(chain, directory=episode)
+    assert "damaged: " in shell.run(sums, directory=episode)

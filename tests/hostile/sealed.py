@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from cogcli.events.checksum import with_sum
+
 GREET = ("run", "demo.greet", "-p", "text=hi", "--trace-id", "trace-001")
 
 
@@ -53,10 +55,17 @@ def chained(folder: Path, events: list[dict[str, Any]]) -> None:
     link = f"sha256:{sha256(f'cogcli/events/1:{folder.name}'.encode()).hexdigest()}"
     log = []
     for event in events:
-        line = json.dumps({**event, "prev": link}, ensure_ascii=False, separators=(",", ":")).encode()
+        line = line_of({**event, "prev": link})
         link = f"sha256:{sha256(line).hexdigest()}"
         log.append(line)
     write_lines(folder, log)
+
+
+def line_of(event: dict[str, Any]) -> bytes:
+    """The line of an event, its checksum made anew."""
+    unsummed = {key: value for key, value in event.items() if key != "sum"}
+    text = json.dumps(unsummed, ensure_ascii=False, separators=(",", ":")).encode()
+    return with_sum(text)[:-1] if "sum" in event else text
 
 
 def events(folder: Path) -> list[dict[str, Any]]:

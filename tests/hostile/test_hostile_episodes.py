@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from attack import attack
-from sealed import another, chained, edit, events, finished, forged, lines, write_lines
+from sealed import another, chained, edit, events, finished, forged, line_of, lines, write_lines
 
 READING = (
     ("ls", "--json"), ("trace", "@last", "--json"), ("state", "show", "@last", "--check", "--json"),
@@ -238,6 +238,6 @@ def lengthen(folder: Path, pair: list[dict[str, Any]], count: int) -> None:
         for place in range(number, number + count):
             event = {**pair[(place - number) % 2], "seq": place, "id": f"ev_{place:026d}", "prev": link,
                      "timestamp": json.loads(last)["timestamp"], "x-padding": "x" * 4000}  # fmt: skip
-            line = json.dumps(event, separators=(",", ":")).encode()
+            line = line_of(event)
             link = f"sha256:{sha256(line).hexdigest()}"
             file.write(line + b"\n")

@@ -41,9 +41,7 @@ def _looked(context: Context, directory: Path, trusted: dict[str, str | None], *
     repaired, name = False, directory.name
     try:
         if context.arguments.on("--repair"):
-            from cogcli.app.repair import repair
-
-            repaired = repair(context.settings, directory)
+            repaired = _repaired(context, directory)
         found = inspect.verified(directory, **trusted)
     except CogcliError as error:
         if alone:
@@ -52,6 +50,19 @@ def _looked(context: Context, directory: Path, trusted: dict[str, str | None], *
         return Looked(name, (told,))
     findings = tuple(verify_report.as_told(name, finding) for finding in found.findings)
     return Looked(name, findings, found.level, found.proves, repaired)
+
+
+def _repaired(context: Context, directory: Path) -> bool:
+    """Whether the episode was mended; why it could not be is a warning beside what is found in it."""
+    from cogcli.app.repair import repair
+
+    try:
+        return repair(context.settings, directory)
+    except CogcliError as error:
+        if error.code != "episode.unreadable":
+            raise
+        context.warn(error)
+        return False
 
 
 def _judge(context: Context, looked: Sequence[Looked]) -> int:

@@ -23,6 +23,7 @@ from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify import MOST, is_clean, verify
+from cogcli.events.checksum import with_sum
 
 
 @pytest.fixture
@@ -124,9 +125,11 @@ def rechained(directory: Path, events: list[dict[str, Any]]) -> None:
     """Write events anew with a chain that holds, as somebody with all the time in the world would."""
     head, lines = first_link(events[0]["episode_id"]), []
     for number, event in enumerate(events):
-        line = json.dumps(
-            {**event, "seq": number, "prev": head}, separators=(",", ":"), ensure_ascii=False
-        ).encode()
+        unsummed = {key: value for key, value in event.items() if key != "sum"}
+        text = json.dumps(
+            {**unsummed, "seq": number, "prev": head}, separators=(",", ":"), ensure_ascii=False
+        )
+        line = with_sum(text.encode())[:-1]
         head = f"sha256:{hashlib.sha256(line).hexdigest()}"
         lines.append(line + b"\n")
     write_log(directory, lines)

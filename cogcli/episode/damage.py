@@ -1,0 +1,141 @@
+"""What can be done about a damaged newest line of an unfinished log: `verify --repair`, the lock being held.
+
+1. A newline that was altered is put back: the checksums of the lines beside it vouch for all else.
+2. A damaged line that nothing sound follows is moved to `events.torn`, as a torn one is. Whatever it was, the log must
+   not go on as if it had never been: if it was the intent of a call, that call may have happened, and the intent is
+   appended anew, without a result. Anything else was the end of a call, which is in doubt without it, or follows
+   again from what is left.
+3. What a line was is told by its checksum, as long as one byte is altered; else by what can still be read.
+   Where neither tells, or sound lines follow, nothing is changed: refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.folder import Folder, fdatasync
+from cogcli.episode.layout import EVENTS
+from cogcli.episode.reading import Lines, is_torn, is_torn_tail, parsed_line
+from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, whole_beginning
+
+INTENTS: Final = ("step.started", "call.retried")
+_TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
+_TYPE: Final = re.compile(
+    rb'\{"seq":\d+,"id":%b,"timestamp":%b,"episode_id":%b,"run_id":%b,"trace_id":%b,"phase":%b,"event_type":"([a-z._-]+)"'
+    % ((_TEXT,) * 6)
+)
+
+
+class Damage(NamedTuple):
+    """The first damaged line of a log: where it begins, and all bytes from there on."""
+
+    offset: int
+    number: int
+    rest: bytes
+
+    @property
+    def newline_at(self) -> int:
+        """Where the newline of a sound line was altered; -1 where that is not what happened."""
+        size = whole_beginning(self.rest)
+        return self.offset + size if 0 < size < len(self.rest) else -1
+
+    @property
+    def can_be_mended(self) -> bool:
+        """Whether it looks as if rules 1 to 3 apply."""
+        was_whole = any(map(is_like_whole, self.rest.split(b"\n")))
+        return self.newline_at >= 0 or (self.number > 1 and self.is_last and was_whole)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing sound follows, and it is one line."""
+        lines = self.rest.split(b"\n")
+        return not any(map(holds, lines[1:])) and sum(map(is_like_whole, lines[:-1])) <= 1
+
+
+def damage_of(folder: Folder) -> Damage | None:
+    """The first line that cannot be what was written; None where every line can. Raises FileRefused."""
+    lines, checksums, offset = Lines(folder.chunks(EVENTS)), Checksums(), 0
+    number = 0
+    numbered = iter(lines)
+    for number, raw in numbered:
+        try:
+            wrong = checksums.problem(raw, parsed_line(raw)) is not None
+        except JsonRefused:
+            wrong = not is_torn(raw) or next(numbered, None) is not None
+            if not wrong:
+                return None
+        if wrong:
+            return Damage(offset, number, _from(folder, offset))
+        offset += len(raw) + 1
+    return None if is_torn_tail(lines.torn) else Damage(offset, number + 1, lines.torn)
+
+
+def _from(folder: Folder, offset: int) -> bytes:
+    fd = folder.open_file(EVENTS)
+    try:
+        os.lseek(fd, offset, os.SEEK_SET)
+        with os.fdopen(os.dup(fd), "rb") as file:
+            return file.read()
+    finally:
+        os.close(fd)
+
+
+def put_newline(fd: int, place: int) -> None:
+    """Write a newline over one byte of a log that is open for appending. Raises OSError."""
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_APPEND)
+    try:
+        os.pwrite(fd, b"\n", place)
+        fdatasync(fd)
+    finally:
+        fcntl.fcntl(fd, fcntl.F_SETFL, flags)
+
+
+class Lost(NamedTuple):
+    """What a damaged line was: its object where that matters, being an intent's."""
+
+    intent: dict[str, Any] | None
+    line: bytes
+
+
+def lost_in(data: bytes, heads: tuple[str | None, ...]) -> Lost | None:
+    """What the damaged line was that these bytes hold, one of `heads` being its `prev`; None where nobody can say."""
+    lost = data[: data.rfind(b"\n")] if b"\n" in data else data
+    for line in corrections(lost):
+        value = _object(line)
+        if value is not None and value.get("prev") in heads:
+            return _told(value, line)
+    value = _object(lost)
+    if value is not None:
+        return _told(value, lost)
+    found = _TYPE.match(lost)
+    return Lost(None, lost) if found and _known(found[1].decode()) else None
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        return parsed_line(line)
+    except JsonRefused:
+        return None
+
+
+def _told(value: dict[str, Any], line: bytes) -> Lost | None:
+    from cogcli.events.payloads import problem_of
+
+    kind = value.get("event_type")
+    if type(kind) is str and _known(kind):
+        return Lost(None, line)
+    if kind not in INTENTS or type(value.get("step_id")) is not str or problem_of(kind, value.get("payload")):
+        return None
+    return Lost(value, line)
+
+
+def _known(kind: str) -> bool:
+    """Whether this is a type of ours and no intent's."""
+    from cogcli.events.payloads import MODELS
+
+    return kind in MODELS and kind not in INTENTS
