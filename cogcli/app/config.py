@@ -69,13 +69,14 @@ class ConfigFile:
     def __init__(self, path: str, shown: str, *, project: bool) -> None:
         self.path = path
         self.shown = shown
+        self.project = project
         self.values: dict[str, Any] = {}
         self.lines: dict[str, int] = {}
         self.problems: list[CogcliError] = []
         if os.path.lexists(path):
-            self._read(project)
+            self._read()
 
-    def _read(self, project: bool) -> None:
+    def _read(self) -> None:
         from cogcli.core.files import FileRefused, read_regular
 
         try:
@@ -89,7 +90,7 @@ class ConfigFile:
         raw = self._parsed(text)
         for name, value in raw.items():
             line = _line_of(text, name)
-            self._take(name, value, line, project)
+            self._take(name, value, line)
 
     def _parsed(self, text: str) -> dict[str, Any]:
         import tomllib
@@ -104,7 +105,7 @@ class ConfigFile:
             self._problem("nested too deeply")
             return {}
 
-    def _take(self, name: str, value: Any, line: int, project: bool) -> None:
+    def _take(self, name: str, value: Any, line: int) -> None:
         if name.startswith("x-"):
             return
         key = KEYS.get(name)
@@ -112,14 +113,14 @@ class ConfigFile:
             self._problem(f"unknown key `{name}`", line, 1, hint=_near(name))
         elif (accepted := accept(key, value)) is None:
             self._problem(f"`{name}`: found {value!r}, expected {key.expected}", line, 1)
-        elif project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
+        elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
             self._problem(
                 f"`trust_level`: a project cannot raise trust to {value}",
                 line,
                 1,
                 hint=f"use --trust-level {value}",
             )
-        elif project and name == "use_env_proxy" and value:
+        elif self.project and name == "use_env_proxy" and value:
             self._problem(
                 "`use_env_proxy`: a project cannot send calls through a proxy",
                 line,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cogcli.app.check import Check, place_of
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.specs.eligibility import not_set, untrusted
+from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -135,7 +136,7 @@ def _answers(http: Http, service: Service, proxy: str) -> Check:
     url = _url(service)
     shown = f"{url} through {proxy}" if proxy else url
     try:
-        request = HttpRequest("HEAD", url, network=service.network)
+        request = HttpRequest("HEAD", url, network=network_of(service))
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
     except RuntimeErrorBase as error:
         fix = error.hint or "is it running, and is its address right?"

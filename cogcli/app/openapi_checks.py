@@ -64,12 +64,28 @@ def place_of(settings: Settings, protocol: str, named: str | None) -> Place:
         directory = os.path.abspath(named)
         if not os.path.isdir(directory):
             raise UsageError("input.file", f"`--scenarios-dir`: `{named}` is no directory", hint="name one")
-        return Place(directory, True)
+        return Place(directory, _trusted(settings, directory))
     shipped = os.path.join(builtin_root(), directory_of(protocol))
     own = os.path.join(settings.project or settings.base, directory_of(protocol))
     if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
-        return Place(own, settings.project_trusted)
+        return Place(own, _trusted(settings, own))
     return Place(shipped, True)
+
+
+def _trusted(settings: Settings, directory: str) -> bool:
+    """Whether the registry beside scenarios is trusted: with the project that it lies in. Who names scenarios says
+    nothing of a registry."""
+    from cogcli.specs.builtin import builtin_root
+
+    place = os.path.realpath(directory) + os.sep
+    if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):
+        return True
+    project = settings.project
+    return (
+        project is not None
+        and settings.project_trusted
+        and place.startswith(os.path.realpath(project) + os.sep)
+    )
 
 
 def scenarios_of(settings: Settings, place: Place, names: Sequence[str] | None) -> list[Scenario]:
@@ -306,7 +322,7 @@ def _catalog(settings: Settings, place: Place, scenarios: Iterable[Scenario]) ->
     directories = {place.directory: place.trusted}
     for scenario in scenarios:
         folder = os.path.dirname(os.path.join(settings.base, scenario.file))
-        directories.setdefault(folder, settings.project_trusted)
+        directories.setdefault(folder, _trusted(settings, folder))
     roots = {os.path.join(folder, REGISTRY): trusted for folder, trusted in directories.items()}
     layers = [
         Layer(settings.shown(root), root, trusted) for root, trusted in roots.items() if os.path.isdir(root)
@@ -408,6 +424,8 @@ def _redactor(stage: Stage) -> Redactor:
     from cogcli.core.redact import Redactor
 
     redactor = Redactor()
+    if not (stage.service.trusted and stage.binding.trusted):
+        return redactor
     secrets = Secrets(stage.environ, redactor.add)
     auth = stage.service.settings.get("auth_ref")
     headers = {

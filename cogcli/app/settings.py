@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from copy import copy
 
-from cogcli.app.config import KEYS, PROJECT_FILE, ConfigFile, Key, from_text
+from cogcli.app.config import KEYS, LEVELS, PROJECT_FILE, ConfigFile, Key, from_text
 from cogcli.app.places import (
     cache_home,
     config_home,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.core.ports import Clock, IdSource
-    from cogcli.specs.layers import Layer
+    from cogcli.specs.layers import Layer, Root
 
 
 class Settings:
@@ -82,27 +82,42 @@ class Settings:
             return given, f"--{name.replace('_', '-')}"
         if (found := self._from_environment(name, key)) is not None:
             return found, variable(name)
-        for file in self.files:
-            if name in file.values:
-                return file.values[name], f"{file.shown}:{file.lines[name]}"
+        found_in = [file for file in self.files if name in file.values]
+        if name == "trust_level":
+            # Of a project and its user the one that trusts less decides.
+            found_in.sort(key=lambda file: LEVELS.index(file.values[name]))
+        for file in found_in:
+            return file.values[name], f"{file.shown}:{file.lines[name]}"
         return key.default, "default"
 
     def _all_paths(self, name: str) -> tuple[list[str], str]:
         """Lists of directories add up, the weakest source first, since later layers win."""
-        found: list[str] = []
-        origins: list[str] = []
-        for file in reversed(self.files):
-            if name in file.values:
-                found += file.values[name]
-                origins.append(f"{file.shown}:{file.lines[name]}")
-        for more, origin in (
-            (self._from_environment(name, KEYS[name]), variable(name)),
-            (self.flags.get(name), f"--{name}"),
-        ):
-            if more:
-                found += more
-                origins.append(origin)
-        return [os.path.abspath(path) for path in found], ", ".join(origins) or "default"
+        sources = self._sources(name)
+        return [path for paths, _, _ in sources for path in paths], ", ".join(
+            origin for _, origin, _ in sources
+        ) or "default"
+
+    def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
+        """Each source of a list of directories: absolute paths, its origin, and whether it is the project's own."""
+        found: list[tuple[list[str], str, bool]] = [
+            (file.values[name], f"{file.shown}:{file.lines[name]}", file.project)
+            for file in reversed(self.files)
+            if name in file.values
+        ]
+        found.append((self._from_environment(name, KEYS[name]) or [], variable(name), False))
+        found.append((self.flags.get(name) or [], f"--{name}", False))
+        return [
+            ([os.path.abspath(path) for path in paths], origin, own) for paths, origin, own in found if paths
+        ]
+
+    @property
+    def roots(self) -> list[Root]:
+        """The extra registry roots, each with who names it. Raises like `value`."""
+        from cogcli.specs.layers import Root
+
+        for problem in self.problems:
+            raise problem
+        return [Root(path, own) for paths, _, own in self._sources("registry") for path in paths]
 
     def _from_environment(self, name: str, key: Key) -> Any:
         text = self.environ.get(variable(name), "")
@@ -140,15 +155,15 @@ class Settings:
         """The registry's layers in order. Raises UsageError for a `--registry` that is no directory."""
         from cogcli.specs.layers import layers_for
 
-        registries = self.value("registry")
-        for root in registries:
+        roots = self.roots
+        for root, _ in roots:
             if not os.path.isdir(root):
                 what = "is not a directory" if os.path.lexists(root) else "does not exist"
                 shown = shown_path(root, self.base)
                 raise UsageError(
                     "registry.missing", f"registry {shown} {what}", hint="give a directory that holds specs"
                 )
-        return layers_for(project=self.project, project_trusted=self.project_trusted, registries=registries)
+        return layers_for(project=self.project, project_trusted=self.project_trusted, registries=roots)
 
     @property
     def cache_file(self) -> str:

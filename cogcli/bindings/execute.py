@@ -17,6 +17,7 @@ from cogcli.core.display import visible_block
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.eligibility import with_common_trust
 from cogcli.specs.selection import Link, Selection
 from cogcli.specs.service import Service
 
@@ -73,7 +74,7 @@ class LiveRunner:
 
     def attempt(self, attempt: Attempt) -> Answer:
         binding = self._catalog.bindings[attempt.member.binding_id]
-        service = self._catalog.services[binding.service]
+        service, binding = with_common_trust(self._catalog.services[binding.service], binding)
         payload = self._template(binding)(attempt.input)
         request = InvocationRequest(
             service=service,

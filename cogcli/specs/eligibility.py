@@ -52,7 +52,7 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     wanted = required_conformance(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
-    found += [*untrusted(service), *_untrusted_headers(binding)]
+    found += [*untrusted(service, binding), *_untrusted_headers(binding, service)]
     if capability and capability.safety:
         found += _targets(service, capability.safety.allowed_targets)
         found += _scope(binding, service, capability.safety.scope_constraints)
@@ -103,21 +103,35 @@ def not_set(names: list[str]) -> str:
     return f"environment variables {', '.join(others)} and {last} are not set"
 
 
-def untrusted(service: Service) -> Iterator[Reason]:
-    """What a service of an untrusted layer asks for and does not get: code of its own, programs, variables, secrets."""
-    said = f"service `{service.id}`: its layer is not trusted, "
-    if not service.trusted:
-        if service.module and not is_shipped(service.module):
-            yield _untrusted(f"{said}so module `{service.module}` is not imported")
-        if "command" in service.settings:
-            yield _untrusted(f"{said}so `{service.settings['command']}` is not started")
-        if _secretive(None, service):
-            yield _untrusted(f"{said}so it gets no variable and no secret")
+def with_common_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
+    """The two of a call, each trusted only where both are: a binding of an untrusted layer commands no service of a
+    trusted one, and a service of an untrusted layer is not given what a trusted binding may read."""
+    if service.trusted == binding.trusted:
+        return service, binding
+    return service._replace(trusted=False), binding._replace(trusted=False)
 
 
-def _untrusted_headers(binding: Binding) -> Iterator[Reason]:
-    if not binding.trusted and any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
-        yield _untrusted("its layer is not trusted, so its headers get no variable")
+def untrusted(service: Service, binding: Binding | None = None) -> Iterator[Reason]:
+    """What a service of an untrusted layer asks for and does not get: code of its own, programs, variables, secrets;
+    with a binding, what it does not get where the layer of either is not trusted."""
+    if service.trusted and (binding is None or binding.trusted):
+        return
+    whose = f"the layer of binding `{binding.id}`" if service.trusted and binding else "its layer"
+    said = f"service `{service.id}`: {whose} is not trusted, "
+    if service.module and not is_shipped(service.module):
+        yield _untrusted(f"{said}so module `{service.module}` is not imported")
+    if "command" in service.settings:
+        yield _untrusted(f"{said}so `{service.settings['command']}` is not started")
+    if _secretive(None, service):
+        yield _untrusted(f"{said}so it gets no variable and no secret")
+
+
+def _untrusted_headers(binding: Binding, service: Service) -> Iterator[Reason]:
+    if service.trusted and binding.trusted:
+        return
+    if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
+        whose = f"the layer of service `{service.id}`" if binding.trusted else "its layer"
+        yield _untrusted(f"{whose} is not trusted, so its headers get no variable")
 
 
 def _untrusted(text: str) -> Reason:

@@ -31,23 +31,42 @@ class Layer(NamedTuple):
         return os.path.dirname(self.root) if self.host else self.root
 
 
+class Root(NamedTuple):
+    """An extra registry root: its absolute path, and whether the project's own file names it.
+
+    Such a root has the trust of that project; one that the person names is trusted.
+    """
+
+    path: str
+    by_project: bool = False
+
+
 def layers_for(
-    *, project: str | None = None, project_trusted: bool = False, registries: Sequence[str] = ()
+    *, project: str | None = None, project_trusted: bool = False, registries: Sequence[Root] = ()
 ) -> list[Layer]:
-    """The layers of a command in order: built-in, project, then each extra root, which is trusted and named by
-    its path, last the host overrides of the project. A directory standing twice counts once, as the earlier."""
+    """The layers of a command in order: built-in, project, then each extra root, which is named by its path, last
+    the host overrides of the project. A directory standing twice counts once, as the earlier, and is trusted where
+    either is; what the project names as well as the person stands where the person names it."""
     layers = [Layer(BUILT_IN, builtin_root(), True)]
     if project is not None:
         layers.append(Layer(PROJECT, project, project_trusted))
-    layers += [Layer(root, root, True) for root in registries]
+    persons = {os.path.realpath(root.path) for root in registries if not root.by_project}
+    layers += [
+        Layer(root.path, root.path, project_trusted if root.by_project else True)
+        for root in registries
+        if not (root.by_project and os.path.realpath(root.path) in persons)
+    ]
     if project is not None and os.path.isdir(folder := os.path.join(project, HOST_FOLDER)):
         layers.append(Layer(HOST, folder, project_trusted, host=True))
     return distinct(layers)
 
 
 def distinct(layers: Iterable[Layer]) -> list[Layer]:
-    """The layers whose directories differ, each directory as its earliest layer."""
+    """The layers whose directories differ, each directory as its earliest layer, trusted where any of them is."""
     first: dict[str, Layer] = {}
     for layer in layers:
-        first.setdefault(os.path.realpath(layer.root), layer)
+        place = os.path.realpath(layer.root)
+        earlier = first.setdefault(place, layer)
+        if layer.trusted and not earlier.trusted:
+            first[place] = earlier._replace(trusted=True)
     return list(first.values())

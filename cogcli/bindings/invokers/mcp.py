@@ -43,7 +43,7 @@ from cogcli.core.errors import (
 )
 from cogcli.core.jsonvalue import NotJson, admitted
 from cogcli.specs.problems import suggestion
-from cogcli.specs.service import Service
+from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
     from cogcli.bindings.invokers.mcp_http import Address
@@ -64,7 +64,7 @@ class Mcp:
         self._surroundings = surroundings
         self._functions = PythonCall(surroundings)
         self._lock = threading.Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[tuple[str, bool], Session] = {}
         self._portal: Portal | None = None
         self._closed = False
         self.leftovers: list[str] = []
@@ -185,13 +185,15 @@ class Mcp:
             if self._closed:
                 raise TransportError("call.transport", "the run is over", left=False)
             portal = self._portal = self._portal or _portal()
-            session = self._sessions.get(service.id)
+            # A call that is trusted with less shares no session with one that is trusted with more.
+            key = (service.id, service.trusted)
+            session = self._sessions.get(key)
             if session is None:
                 from cogcli.bindings.invokers.mcp_session import Session
 
                 # Secrets are resolved before anything starts: an unset one has its own error.
                 connect = transport_of(service, self._surroundings)
-                session = self._sessions[service.id] = Session(connect)
+                session = self._sessions[key] = Session(connect)
             return portal, session
 
 
@@ -259,9 +261,9 @@ def _address(service: Service, surroundings: Surroundings) -> Address:
     from cogcli.core.addresses import literal_refusal
     from cogcli.core.http import proxy_for
 
-    url, secrets = service.settings["url"], surroundings.secrets
+    url, secrets, network = service.settings["url"], surroundings.secrets, network_of(service)
     parts = urlsplit(url)
-    if refusal := literal_refusal(parts.hostname or "", service.network):
+    if refusal := literal_refusal(parts.hostname or "", network):
         raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
     own = {
         **headers.declared(service, secrets, service.metadata, trusted=service.trusted),
@@ -270,7 +272,7 @@ def _address(service: Service, surroundings: Surroundings) -> Address:
     environ = surroundings.environ if surroundings.use_env_proxy else {}
     proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
     refusals = Refusals(service, secrets, surroundings.clock)
-    return Address(url, service.network, own, environ, proxy, refusals)
+    return Address(url, network, own, environ, proxy, refusals)
 
 
 def identity(service: Service) -> Any:

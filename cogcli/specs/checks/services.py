@@ -79,7 +79,7 @@ def _check_variables(context: Context, service: Service, report: Report, subject
         if not context.options.environ.get(name):
             message = f"{subject}: environment variable `{name}` is not set"
             report.need("env.missing", _place_of(service, name), message, hint=f"export {name}=...")
-        elif len(context.options.environ[name]) < SHORTEST_SECRET and name in secrets:
+        elif service.trusted and len(context.options.environ[name]) < SHORTEST_SECRET and name in secrets:
             message = f"{subject}: environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
             report.warn(
                 "secret.short",

@@ -11,7 +11,7 @@ from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Shadow
 from cogcli.specs.checks import check
-from cogcli.specs.layers import Layer, layers_for
+from cogcli.specs.layers import Layer, Root, layers_for
 from cogcli.specs.loading import Registry
 from cogcli.specs.selection import SelectionOptions, select
 
@@ -29,7 +29,7 @@ def registry(root: str, cache: str = "") -> Registry:
 
 def test_host_overrides_are_the_last_layer_of_a_project(root: Write) -> None:
     path, extra = root(files=HOST), root("extra")
-    layers = layers_for(project=path, project_trusted=False, registries=[extra])
+    layers = layers_for(project=path, project_trusted=False, registries=[Root(extra)])
     assert layers[-1] == Layer("host", f"{path}/.agent-skills", False, host=True)
     assert layers[-1].home == path
     assert [layer.name for layer in layers_for(project=extra)] == ["built-in", "project"]

@@ -15,7 +15,7 @@ from cogcli.specs.builtin import builtin_root
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog, Shadow
 from cogcli.specs.checks import check
-from cogcli.specs.layers import Layer, distinct, layers_for
+from cogcli.specs.layers import Layer, Root, distinct, layers_for
 from cogcli.specs.loading import Registry
 
 
@@ -143,7 +143,7 @@ def test_one_directory_in_two_layers_counts_once_as_the_earlier(root: Write, tmp
 
 def test_layers_are_built_in_then_project_then_each_registry(root: Write) -> None:
     one, two = root("one"), root("two")
-    layers = layers_for(project=one, project_trusted=False, registries=[two])
+    layers = layers_for(project=one, project_trusted=False, registries=[Root(two)])
     assert layers == [
         Layer("built-in", builtin_root(), True),
         Layer("project", one, False),
