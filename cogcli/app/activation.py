@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.choices import told_of
 from cogcli.app.registry import opened, options
-from cogcli.core.errors import ENVIRONMENT, EnvironmentRefusal
+from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.host_layout import ACTIVE_FILE
 from cogcli.specs.layers import HOST_FOLDER
 from cogcli.specs.overlay import Active
@@ -79,7 +79,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
 
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
     if unreadable:
-        raise ProblemsFound([p for p in catalog.problems if p.file in unreadable], ENVIRONMENT)
+        raise ProblemsFound([p for p in catalog.problems if p.file in unreadable])
     active_then = {**catalog.host.active, capability: active}
     then = catalog._replace(host=catalog.host._replace(active=active_then))
     selection = named(then, capability, given)
@@ -95,7 +95,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
         if problem.severity == "E" or (problem.severity == "R" and problem.file in called)
     ]
     if found:
-        raise ProblemsFound(found, ENVIRONMENT)
+        raise ProblemsFound(found)
 
 
 def _written(path: str, capability: str, aliases: list[str], binding: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.registry import Layers, opened, options
-from cogcli.core.errors import ENVIRONMENT, CogcliError
+from cogcli.core.errors import CogcliError
 from cogcli.specs.eligibility import reasons, required_conformance
 from cogcli.specs.selection import CANDIDATE, Explanation, Link, explained
 
@@ -67,7 +67,7 @@ def of_skill(settings: Settings, skill_id: str) -> Told:
         "shadows": _shadows(catalog, "skill", skill_id),
         "capabilities": [told_of(catalog, id, given).body for id in catalog.capabilities],
     }
-    return Told(body, ProblemsFound(blocking, ENVIRONMENT) if blocking else None)
+    return Told(body, ProblemsFound(blocking) if blocking else None)
 
 
 def of_service(settings: Settings, service_id: str) -> Told:
@@ -185,4 +185,4 @@ def _problems(catalog: Catalog, file: str) -> CogcliError:
     from cogcli.specs.problems import ProblemsFound, in_order
 
     own = [problem for problem in catalog.problems if problem.file == file]
-    return ProblemsFound(in_order(own or catalog.problems), ENVIRONMENT)
+    return ProblemsFound(in_order(own or catalog.problems))

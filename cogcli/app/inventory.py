@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app.registry import Layers, Usable, fields_of, opened, options, text_of
-from cogcli.core.errors import ENVIRONMENT, CapabilityNotFoundError, CogcliError, UsageError
+from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.problems import ProblemsFound, in_order, suggestion
 
@@ -98,7 +98,7 @@ def found(settings: Settings, kind: str, id: str) -> tuple[View, Any]:
         return view, specs[name]
     file = catalog.broken.get(f"{singular}:{name}")
     if file:
-        raise ProblemsFound(in_order(p for p in catalog.problems if p.file == file), ENVIRONMENT)
+        raise ProblemsFound(in_order(p for p in catalog.problems if p.file == file))
     hint = suggestion(id, specs)
     if kind == "capabilities":
         raise CapabilityNotFoundError("capability.not-found", f"no capability `{id}`", hint=hint)

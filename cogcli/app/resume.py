@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import ENVIRONMENT, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError, UsageError
 from cogcli.events import build
 from cogcli.events.envelope import Event
 
@@ -214,7 +214,7 @@ def _specs(
     selection = SelectionOptions(binds, options["required_conformance_profile"], settings.environ)
     blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
     if blocking:
-        raise ProblemsFound(blocking, ENVIRONMENT)
+        raise ProblemsFound(blocking)
     return catalog, selection, selected
 
 

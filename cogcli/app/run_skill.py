@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli import __version__
 from cogcli.app.caller import checked_frame, checked_inputs
 from cogcli.core.canonical import compact
-from cogcli.core.errors import ABORTED, ENVIRONMENT, OK, USAGE, VETOED, CogcliError
+from cogcli.core.errors import ABORTED, OK, CogcliError
 from cogcli.specs.pinned import document_of
 from cogcli.specs.problems import Problem, ProblemsFound, in_order
 from cogcli.specs.selection import SelectionOptions
@@ -125,10 +125,8 @@ def load(settings: Settings, request: RunRequest) -> Loaded:
     skill = catalog.skills.get(request.skill_id)
     inputs, wrong = checked_inputs(skill.inputs, request.inputs) if skill else ({}, [])
     frame, wrong_frame = checked_frame(request.frame)
-    if blocking:
-        raise ProblemsFound(blocking + wrong + wrong_frame, _exit_of(blocking))
-    if wrong or wrong_frame:
-        raise ProblemsFound(wrong + wrong_frame, USAGE)
+    if blocking or wrong or wrong_frame:
+        raise ProblemsFound(blocking + wrong + wrong_frame)
     warnings = [problem for problem in found if problem.severity == "W"]
     return Loaded(_skill(catalog, request.skill_id), catalog, inputs, frame, options, warnings)
 
@@ -209,12 +207,8 @@ def _registry(settings: Settings) -> Registry:
 def _skill(catalog: Catalog, skill_id: str) -> Skill:
     skill = catalog.skills.get(skill_id)
     if skill is None:
-        raise ProblemsFound(in_order(catalog.problems), ENVIRONMENT)
+        raise ProblemsFound(in_order(catalog.problems))
     return skill
-
-
-def _exit_of(blocking: list[Problem]) -> int:
-    return VETOED if all(problem.code == "safety.scope" for problem in blocking) else ENVIRONMENT
 
 
 def _options(request: RunRequest) -> RunOptions:

@@ -13,7 +13,7 @@ from cogcli.app.caller import checked_inputs
 from cogcli.app.mcp_tools import Tool, tool_of
 from cogcli.app.registry import opened
 from cogcli.app.run_skill import Loaded, RunRequest
-from cogcli.core.errors import ENVIRONMENT, USAGE, CogcliError
+from cogcli.core.errors import CogcliError
 from cogcli.specs.problems import ProblemsFound
 from cogcli.specs.selection import SelectionOptions
 
@@ -34,7 +34,7 @@ class Served(NamedTuple):
         """Ready to run. Raises ProblemsFound where the inputs do not fit."""
         inputs, wrong = checked_inputs(self.loaded.skill.inputs, given)
         if wrong:
-            raise ProblemsFound(wrong, USAGE)
+            raise ProblemsFound(wrong)
         return self.loaded._replace(inputs=inputs)
 
 
@@ -82,7 +82,7 @@ def _served(registry: Registry, id: str, options: SelectionOptions, names: str) 
     blocking = [problem for problem in found if problem.severity != "W"]
     skill = catalog.skills.get(id)
     if blocking or skill is None:
-        raise ProblemsFound(blocking or list(catalog.problems), ENVIRONMENT)
+        raise ProblemsFound(blocking or list(catalog.problems))
     warnings = [problem for problem in found if problem.severity == "W"]
     loaded = Loaded(skill, catalog, {}, {}, options, warnings)
     return Served(tool_of(skill, catalog.capabilities.values(), names), loaded)

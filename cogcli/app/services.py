@@ -100,7 +100,7 @@ def _service(settings: Settings, service_id: str) -> Service:
 def _absent(catalog: Catalog, service_id: str) -> ServiceResolutionError | ProblemsFound:
     file = catalog.broken.get(f"service:{service_id}")
     if file:
-        return ProblemsFound([p for p in catalog.problems if p.file == file], 3)
+        return ProblemsFound([p for p in catalog.problems if p.file == file])
     hint = suggestion(service_id, catalog.services)
     return ServiceResolutionError("service.unknown", f"there is no service `{service_id}`", hint=hint)
 

@@ -88,7 +88,7 @@ def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
     read = parse(block, file=file, limits=Limits(4 * MOST_BODY, MAX_DEPTH, MAX_NODES))
     problems = head.problems + [p._replace(column=max(1, p.column - 2)) for p in read.problems]
     if problems:
-        raise ProblemsFound(problems, USAGE)
+        raise ProblemsFound(problems, unlisted=USAGE)
     body = b"\n".join(lines[end + 1 :]).decode().strip("\n").rstrip()
     if not body:
         raise _broken(file, "there is nothing below the head", "write what is to be done")
@@ -174,4 +174,4 @@ def _refused(path: str, what: str) -> UsageError:
 
 
 def _broken(file: str, message: str, hint: str) -> ProblemsFound:
-    return ProblemsFound([Problem("usage.value", "E", file, 1, 1, "", message, hint)], USAGE)
+    return ProblemsFound([Problem("usage.value", "E", file, 1, 1, "", message, hint)])

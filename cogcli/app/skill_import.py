@@ -260,5 +260,5 @@ def _checked(settings: Settings, file: str, place: str) -> list[str]:
     errors = [problem for problem in problems if problem.severity == "E"]
     if errors:
         shutil.rmtree(place, ignore_errors=True)
-        raise ProblemsFound(errors, USAGE)
+        raise ProblemsFound(errors, unlisted=USAGE)
     return [f"{problem.code}: {problem.message}" for problem in problems]

@@ -80,11 +80,10 @@ def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
     catalog = registry.reach(skill_id)
     skill = catalog.skills.get(skill_id)
     if skill is None:
-        from cogcli.core.errors import ENVIRONMENT
         from cogcli.specs.problems import ProblemsFound, in_order
 
         if catalog.problems:
-            raise ProblemsFound(in_order(catalog.problems), ENVIRONMENT)
+            raise ProblemsFound(in_order(catalog.problems))
         raise SkillNotFoundError(
             "skill.not-found", f"no skill `{skill_id}`", hint=suggestion(skill_id, registry.ids("skill"))
         )

@@ -30,7 +30,7 @@ def report(screen: Screen, command: str, error: BaseException, context: Context 
     screen.say([("please send it with an issue; --debug shows the traceback", "dim")])
     if screen.json:
         body = {"code": "internal", "message": what, "retryable": False, "hint": "", "next": []}
-        own = dict(context.own) if context else {}
+        own = {name: value for name, value in context.own.items() if name != "status"} if context else {}
         screen.answer(envelope(command, BUG, error=body, own={**own, "file": saved}))
     return BUG
 

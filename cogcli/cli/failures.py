@@ -30,6 +30,7 @@ def tell(screen: Screen, command: str, error: CogcliError, context: Context | No
     code = error.exit_code
     if screen.json:
         own: dict[str, Any] = dict(context.own) if context else {}
+        own.pop("status", None)  # of the run that went before; the envelope's is that of the error
         first = error_object(error)
         if problems:
             own["problems"] = [problem.as_dict() for problem in problems]

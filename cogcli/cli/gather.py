@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.core.errors import ENVIRONMENT, CogcliError
+from cogcli.core.errors import CogcliError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ def raise_together(
     """Raise everything as one error: nothing for no problem, itself for a single one.
 
     `error` is what loading said; inputs in `doubtful` (or all, for `*`) were given but unreadable, so not missing.
-    The exit code is 3 if any problem is one of the environment, else 2.
+    Which of them decides the exit code, and is told first, says `ProblemsFound`.
     """
     if not problems and error is None:
         return
@@ -35,14 +35,7 @@ def raise_together(
         ]
     if len(both) == 1:
         raise problems[0]
-    codes = [problem.exit_code for problem in problems] + ([error.exit_code] if error else [])
-    first = next((p for p in both if ENVIRONMENT in codes and not _asked_wrongly(p)), both[0])
-    ordered = [first, *(p for p in both if p is not first)]
-    raise ProblemsFound(ordered, max(codes))
-
-
-def _asked_wrongly(problem: Problem) -> bool:
-    return problem.code.startswith(("usage.", "input.", "frame."))
+    raise ProblemsFound(both)
 
 
 def as_problem(error: CogcliError) -> Problem:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from cogcli.core.errors import CogcliError
+from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, VETOED, CogcliError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,18 +64,29 @@ def listing(known: Iterable[str], *, limit: int = 6) -> str:
     return f"it has {', '.join(words[:limit])}{more}" if words else "it has none"
 
 
-class ProblemsFound(CogcliError):
-    """Problems that keep a command from starting, all of them; told under the code of the first."""
+_PRECEDENCE: Final = (ENVIRONMENT, VETOED)
+"""Exit codes that win over all others, the strongest first."""
 
-    def __init__(self, problems: Sequence[Problem], exit_code: int) -> None:
-        first = problems[0]
+
+class ProblemsFound(CogcliError):
+    """Problems that keep a command from starting, all of them; told under the code of the first.
+
+    The one that decides the exit code comes first: what is wrong with the environment wins over a veto, a veto over
+    what was asked wrongly. The others keep their order. Codes of specs have no row among the failures: their exit
+    code is `unlisted`, which is another one only for a file that the caller gave.
+    """
+
+    def __init__(self, problems: Sequence[Problem], *, unlisted: int = ENVIRONMENT) -> None:
+        rows = [FAILURE_OF.get(problem.code) for problem in problems]
+        codes = [row.exit if row else unlisted for row in rows]
+        self._exit_code = next((code for code in _PRECEDENCE if code in codes), codes[0])
+        first = problems[codes.index(self._exit_code)]
         super().__init__(
             first.code, first.message, hint=first.hint, file=first.file, line=first.line, column=first.column
         )
-        self.problems = list(problems)
-        self._exit_code = exit_code
+        self.problems = [first, *(problem for problem in problems if problem is not first)]
 
     @property
     def exit_code(self) -> int:
-        """The exit code of what was asked for, not of the code of the first problem."""
+        """The exit code that belongs to the code of the first."""
         return self._exit_code

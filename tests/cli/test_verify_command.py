@@ -130,3 +130,16 @@ def test_an_episode_that_cannot_be_read_does_not_hide_the_others(ran: Any) -> No
     told = ran.run("verify", "--all", "--json").assert_exit(3).json
     assert [row["level"] for row in told["episodes"]].count("consistent") == 1
     assert [row["level"] for row in told["episodes"]].count(None) == 1
+
+
+def test_the_error_of_several_episodes_is_one_that_decides_the_exit_code(ran: Any) -> None:
+    """One is altered, which is exit 1; one cannot be read, which is exit 3."""
+    state = ran.episode / "state.json"
+    state.write_bytes(state.read_bytes() + b" ")
+    unread = ran.episode.parent / "ep_01M81K95QDDXQRF6WFXK1WR6AB"
+    unread.mkdir()
+    (unread / "notes.txt").touch()
+    for names in ((ran.episode.name, unread.name), (unread.name, ran.episode.name)):
+        told = ran.run("verify", *names, "--json").assert_exit(3).json
+        assert (told["exit_code"], told["status"]) == (3, "error")
+        assert told["error"]["code"] == "episode.unreadable"

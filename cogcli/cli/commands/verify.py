@@ -72,12 +72,14 @@ def _judge(context: Context, looked: Sequence[Looked]) -> int:
     context.own["episodes"] = [
         {"episode_id": one.name, "level": one.level or None, "repaired": one.repaired} for one in looked
     ]
-    context.error = next((_error(finding) for finding in findings if finding["severity"] == "error"), None)
     if len(looked) == 1:
         context.own["episode_id"] = looked[0].name
-    if any(not one.level for one in looked):
+    unreadable = [one for one in looked if not one.level]
+    errors = [finding for one in unreadable or looked for finding in one.errors]
+    context.error = _error(errors[0]) if errors else None
+    if unreadable:
         return ENVIRONMENT
-    return NO if any(one.errors for one in looked) else OK
+    return NO if errors else OK
 
 
 def _error(finding: dict[str, Any]) -> dict[str, Any]:
