@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from cogcli.report.glyphs import Glyphs
     from cogcli.report.spans import Line
 
+_WORDS: Final = {"error": "failed", "warning": "warning", "info": "skipped"}
+"""By severity the status whose sign and colour a finding has."""
 KINDS: Final = ("junit", "json", "md")
 
 
@@ -40,13 +42,14 @@ def lines_of(looked: Looked, glyphs: Glyphs) -> list[Line]:
     """A heading, a line per finding, and what the whole proves."""
     if not looked.level:
         return [[(glyphs.sign("failed"), "red"), (f" {visible(looked.findings[0]['message'])}", "")]]
-    unfinished = looked.level == "unfinished"
-    status = "failed" if looked.errors else "warning" if unfinished else "done"
+    doubtful = looked.level in ("unvouched", "unfinished")
+    warned = doubtful or any(finding["severity"] == "warning" for finding in looked.findings)
+    status = "failed" if looked.errors else "warning" if warned else "done"
     lines: list[Line] = [
         [(f"{glyphs.sign(status)} ", style_of(status)), (f"{looked.name}  {_said(looked)}", "")]
     ]
     for finding in looked.findings:
-        word = "failed" if finding["severity"] == "error" else "skipped"
+        word = _WORDS[finding["severity"]]
         text = visible(f"{_place(finding)}{finding['code']}: {finding['message']}")
         lines.append([(f"  {glyphs.sign(word)} ", style_of(word)), (text, "")])
     if not looked.errors:
@@ -56,7 +59,8 @@ def lines_of(looked: Looked, glyphs: Glyphs) -> list[Line]:
 
 def _said(looked: Looked) -> str:
     count = len(looked.errors)
-    said = f"{count} finding{'s' if count != 1 else ''}" if count else "nothing altered"
+    intact = "nothing vouches for it" if looked.level == "unvouched" else "nothing altered"
+    said = f"{count} finding{'s' if count != 1 else ''}" if count else intact
     said += ", not sealed" if looked.level == "unfinished" else ""
     mended = ", mended now" if looked.level == "unfinished" else ", sealed now"
     return said + (mended if looked.repaired else "")

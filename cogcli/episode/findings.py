@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-Severity = Literal["error", "info"]
+Severity = Literal["error", "warning", "info"]
 
 
 class Finding(NamedTuple):

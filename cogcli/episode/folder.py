@@ -116,6 +116,14 @@ class Folder:
             return stat.S_ISLNK(os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode)
         return False
 
+    def size(self, name: str) -> int:
+        """How many bytes a regular file has. Raises FileRefused."""
+        fd = self.open_file(name)
+        try:
+            return os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+
     def chunks(self, name: str) -> Generator[bytes, None, None]:
         """The bytes of a regular file, piece by piece. Raises FileRefused."""
         fd = self.open_file(name)

@@ -1,18 +1,23 @@
-"""The files of an episode beside `state.json`, at a glance: is each what the manifest names?"""
+"""The files of an episode, at a glance: is each what the manifest names?
+
+The log and what stands beside it are told if they are there or should be; any other file only where it is not what the
+manifest names, or gone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parsed
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, SUMMARY
+from cogcli.episode.named_files import NamedFile, NamedFiles, named_files, unlike
 
 _LIMIT: Final = 64 * 1024 * 1024
+_SHOWN: Final = (EVENTS, LEARN, SUMMARY, MANIFEST)
 
 
 class Mark(NamedTuple):
@@ -24,29 +29,39 @@ class Mark(NamedTuple):
 
 
 def marks(folder: Folder) -> Iterator[Mark]:
-    """The files that can be read. What no manifest names has nothing against it: `verify` knows more."""
-    known = _named(folder)
-    for name in (EVENTS, LEARN, SUMMARY, MANIFEST):
-        content, lines = sha256(), 0
+    """Every file worth telling. What no manifest names has nothing against it: `verify` knows more."""
+    known = _known(folder)
+    for name in _SHOWN:
+        file = known.files.get(name) or NamedFile(name, "", None)
+        good = not known.problems if name == MANIFEST else True
         try:
-            for chunk in folder.chunks(name):
-                content.update(chunk)
-                lines += chunk.count(b"\n")
-        except FileRefused:
-            continue
-        yield Mark(
-            name,
-            lines if name.endswith(".jsonl") else 0,
-            known.get(name) in (None, content.hexdigest()),
-        )
+            folder.size(name)  # whether it is there
+            yield Mark(name, _lines(folder, name), good and not unlike(folder, file))
+        except FileRefused as error:
+            if error.reason != "missing" or name in known.files:
+                yield Mark(name, 0, False)
+    for name, file in known.files.items():
+        if name not in _SHOWN and not _fits(folder, file):
+            yield Mark(name, 0, False)
 
 
-def _named(folder: Folder) -> dict[str, str]:
-    """Hash by name as the manifest gives them; nothing where it cannot be read."""
+def _lines(folder: Folder, name: str) -> int:
+    return sum(c.count(b"\n") for c in folder.chunks(name)) if name.endswith(".jsonl") else 0
+
+
+def _fits(folder: Folder, file: NamedFile) -> bool:
     try:
-        manifest = parsed(folder.read(MANIFEST, limit=_LIMIT))
-    except (FileRefused, JsonRefused):
-        return {}
-    files = manifest.get("files") if type(manifest) is dict else None
-    entries = [entry for entry in files if type(entry) is dict] if type(files) is list else []
-    return {str(entry.get("name")): str(entry.get("sha256")) for entry in entries}
+        return not unlike(folder, file)
+    except FileRefused:
+        return False
+
+
+def _known(folder: Folder) -> NamedFiles:
+    """The files that the manifest names; none where there is no manifest."""
+    try:
+        manifest: Any = parsed(folder.read(MANIFEST, limit=_LIMIT))
+    except FileRefused:
+        return NamedFiles({}, [])
+    except JsonRefused as error:
+        return NamedFiles({}, [error.message])
+    return named_files(manifest)

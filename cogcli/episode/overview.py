@@ -13,7 +13,15 @@ from cogcli.episode.document import milliseconds_between
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST, SUMMARY
 from cogcli.episode.lock import is_locked
-from cogcli.episode.reading import event_of, nothing_began, opened, parsed_line, unreadable, without_log
+from cogcli.episode.reading import (
+    event_of,
+    is_foreign_line,
+    nothing_began,
+    opened,
+    parsed_line,
+    unreadable,
+    without_log,
+)
 from cogcli.episode.vocabulary import OUTCOMES, PROJECTION
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event
@@ -128,9 +136,12 @@ def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
         raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
     finally:
         os.close(fd)
-    lines = end.split(b"\n")[1 if offset else 0 : -1]
-    head = start.partition(b"\n")
-    return _events([head[0]] if head[1] else []), _events(reversed(lines))
+    *lines, rest = end.split(b"\n")[1 if offset else 0 :]
+    first, newline, _ = start.partition(b"\n")
+    if rest and is_foreign_line(first) and is_foreign_line(rest):
+        lines.append(rest)
+        newline = b"\n"
+    return _events([first] if newline else []), _events(reversed(lines))
 
 
 def _events(lines: Any) -> list[Event]:

@@ -5,6 +5,8 @@
    before a line that is JSON but no event, or does not fit its checksum, even at the end: no torn write leaves one.
 3. Only the seed's fields are expected. A member of a wrong type counts as absent; unknown phases and types are kept.
 4. Blobs are resolved: folds see values.
+5. A log whose first line has neither `seq` nor `prev` is another tool's. Its last line needs no newline: whole JSON is
+   committed there, since no torn write leaves it.
 """
 
 from __future__ import annotations
@@ -48,17 +50,35 @@ class Lines:
         self.too_long = 0
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        rest = b""
+        first = rest = b""
         number = 0
         for chunk in self._chunks:
             *whole, rest = (rest + chunk if rest else chunk).split(b"\n")
             for line in whole:
                 number += 1
+                first = first or line
                 yield number, line
             if len(rest) > LONGEST_LINE:
                 self.too_long = number + 1
                 return
+        if rest and is_foreign_line(first or rest) and is_foreign_line(rest):
+            yield number + 1, rest
+            rest = b""
         self.torn = rest
+
+
+def is_foreign_line(line: bytes) -> bool:
+    """Whether a line is a whole event of another tool's log."""
+    try:
+        value = parsed_line(line)
+    except JsonRefused:
+        return False
+    return is_unchained(value)
+
+
+def is_unchained(first: dict[str, Any]) -> bool:
+    """Whether a log with this first line is another tool's."""
+    return "seq" not in first and "prev" not in first
 
 
 class EventLog:

@@ -35,7 +35,7 @@ from cogcli.episode.reading import (
 )
 from cogcli.episode.verify_documents import DocumentCheck, Log
 from cogcli.episode.verify_files import Inventory
-from cogcli.episode.verify_foreign import foreign_findings
+from cogcli.episode.verify_foreign import ForeignFiles, foreign_findings, is_foreign
 from cogcli.episode.verify_lines import LineCheck
 from cogcli.episode.verify_origin import NOTHING, Trusted, head_findings, signature_findings
 from cogcli.episode.verify_story import StoryCheck
@@ -72,18 +72,19 @@ def is_clean(findings: Iterable[Finding]) -> bool:
 
 
 def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
-    inventory = Inventory(folder)
+    foreign = is_foreign(folder)
+    inventory: Inventory | ForeignFiles = ForeignFiles(folder) if foreign else Inventory(folder)
     yield from inventory.findings
     reading = _Reading(folder, set(inventory.blobs()), trusted.head)
     intact = True
     for finding in reading.findings():
         intact = intact and finding.severity != "error"
         yield finding
-    if reading.lines.chained:
-        yield from DocumentCheck(folder, inventory.files, reading.log(intact=intact)).check()
+    if isinstance(inventory, ForeignFiles):
+        yield from foreign_findings(folder, inventory, reading.lines.episode, reading.evidence)
     else:
-        yield from foreign_findings(folder, inventory.files, reading.evidence)
-    yield from signature_findings(folder, trusted.key)
+        yield from DocumentCheck(folder, inventory.files, reading.log(intact=intact)).check()
+    yield from signature_findings(folder, trusted.key, foreign=foreign)
     if trusted.head is not None:
         lines = reading.lines
         yield from head_findings(trusted.head, reading.head_at, lines.count, lines.head)
@@ -160,6 +161,8 @@ class _Reading:
             self.evidence = event
             if number in projections and self.lines.chained:
                 yield from self._at_projection(number, event)
+        elif event.phase == "terminate":
+            self.evidence = None  # what it told is over
         self._account.feed(event)
         if self._repairs:
             severity: Severity = "error" if self.lines.chained else "info"

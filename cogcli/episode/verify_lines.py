@@ -18,6 +18,7 @@ from cogcli.episode.blobs import MAX_LINE
 from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, is_trace_id
+from cogcli.episode.reading import is_unchained
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import PHASES
 
@@ -45,7 +46,8 @@ class LineCheck:
         self.ids: set[str] = set()
         self._checksums = Checksums()
         self._broken_at = 0
-        self._episode: Any = None
+        self.episode: Any = None
+        """The id that the lines name."""
         self._trace: Any = None
         self._timestamp = ""
         self._unknown_phases: set[str] = set()
@@ -72,9 +74,9 @@ class LineCheck:
         self.head = f"sha256:{sha256(raw).hexdigest()}"
 
     def _begin(self, line: dict[str, Any]) -> None:
-        self.chained = "seq" in line or "prev" in line
-        self._episode, self._trace = line.get("episode_id"), line.get("trace_id")
-        self.head = first_link(self._episode) if type(self._episode) is str else ""
+        self.chained = not is_unchained(line)
+        self.episode, self._trace = line.get("episode_id"), line.get("trace_id")
+        self.head = first_link(self.episode) if type(self.episode) is str else ""
 
     def end(self) -> Iterator[Finding]:
         """What is known only at the end: no later line tells whether the last one or the one before was altered."""
@@ -137,10 +139,14 @@ class LineCheck:
         cause = get("caused_by")
         if type(cause) is str and (cause not in self.ids or cause == event_id):
             yield _error("cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event")
-        if get("episode_id") != self._episode:
-            yield _error("episode.other", number, f"another episode's event: {get('episode_id')!r:.80}")
-        trace = get("trace_id")
-        if trace != self._trace or (type(trace) is str and not is_trace_id(trace)):
+        episode, trace = get("episode_id"), get("trace_id")
+        if not self.chained:
+            # Other tools need not say again what an earlier line said.
+            self.episode, self._trace = self.episode or episode, self._trace or trace
+            episode, trace = episode or self.episode, trace or self._trace
+        if episode != self.episode:
+            yield _error("episode.other", number, f"another episode's event: {episode!r:.80}")
+        if trace != self._trace or (self.chained and type(trace) is str and not is_trace_id(trace)):
             yield _error("trace.other", number, f"trace_id is {trace!r:.80}, expected {self._trace!r:.80}")
         phase = get("phase")
         if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:

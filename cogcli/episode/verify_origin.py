@@ -22,6 +22,7 @@ from cogcli.episode.layout import EVENTS, MANIFEST
 _LIMIT: Final = 1 << 28
 LEVELS: Final = {
     "altered": "something does not fit",
+    "unvouched": "what can be compared fits; nothing vouches for the content of every file",
     "unfinished": "what is there fits; nothing vouches for its last lines",
     "consistent": "all fits together; who may write every file could have written all anew",
     "signed": "all fits together; nobody without this key wrote it",
@@ -49,13 +50,15 @@ def level_of(findings: Iterable[Finding]) -> str:
         codes.add(finding.code)
     if "head.same" in codes:
         return "anchored"
+    if "manifest.unhashed" in codes or {"chain.unchained", "episode.unsealed"} <= codes:
+        return "unvouched"
     if "episode.unsealed" in codes or "log.empty" in codes:
         return "unfinished"
     return "signed" if "signature.valid" in codes else "consistent"
 
 
-def signature_findings(folder: Folder, trusted: str | None) -> Iterator[Finding]:
-    """What the manifest's signature is worth."""
+def signature_findings(folder: Folder, trusted: str | None, *, foreign: bool = False) -> Iterator[Finding]:
+    """What the manifest's signature is worth; another tool's may have a form of its own."""
     manifest = _manifest(folder)
     signature = manifest.get("signature")
     if signature is None:
@@ -65,6 +68,9 @@ def signature_findings(folder: Folder, trusted: str | None) -> Iterator[Finding]
             yield _info("signature.none", "unsigned: consistent at best, not authentic")
         return
     if not signing.is_signature(signature):
+        if foreign and not trusted:
+            yield _info("signature.unchecked", "its signature has another tool's form: it was not checked")
+            return
         yield _error("signature.invalid", "its signature is none")
         return
     try:

@@ -133,7 +133,7 @@ def _summary(context: Context, document: dict[str, Any], directory: Path) -> lis
         "files": "  ".join(
             f"{name} {lines if name.endswith('l') else ''}".rstrip()
             + f" {glyphs.sign('done' if good else 'failed')}"
-            for name, lines, good in inspect.file_marks(directory)
+            for name, lines, good in sorted(inspect.file_marks(directory), key=lambda mark: mark.good)
         ),
     }
     return [[(f"{name:<10}", "dim"), (cut(visible(text), width - 10), "")] for name, text in rows.items()]

@@ -1,0 +1,125 @@
+"""What a manifest says of the files of an episode, whoever wrote it, and whether the files are that [seed].
+
+1. `files[]` holds `{name, sha256, size_bytes, kind}`. A hash is hex in either case, plain or after `sha256:`. Hash and
+   size may be missing; what is there has to fit. An entry for the manifest itself says nothing: none can hold its own
+   hash.
+2. A name is a plain relative path. Whatever would lead out of the episode is told and never opened.
+3. A size that differs is told without reading the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.files import FileRefused
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import MANIFEST
+
+_HASH: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE | re.ASCII)
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_LONGEST: Final = 1024
+
+
+class NamedFile(NamedTuple):
+    """One file as a manifest names it: plain hex or the empty text, and its size if it is told."""
+
+    name: str
+    sha256: str
+    size: int | None
+
+
+class NamedFiles(NamedTuple):
+    """The files that a manifest names, by name, and what is wrong with its list."""
+
+    files: dict[str, NamedFile]
+    problems: list[str]
+
+
+def named_files(manifest: Any) -> NamedFiles:
+    """The list of files of a manifest, as far as it is one."""
+    listed = manifest.get("files") if type(manifest) is dict else None
+    if type(listed) is not list:
+        return NamedFiles({}, ["lists no files"])
+    files: dict[str, NamedFile] = {}
+    problems = []
+    for item in listed:
+        file, problem = _named_file(item)
+        if problem:
+            problems.append(problem)
+        elif file.name in files:
+            problems.append(f"lists `{file.name:.80}` twice")
+        elif file.name != MANIFEST:
+            files[file.name] = file
+    return NamedFiles(files, problems)
+
+
+def _named_file(item: Any) -> tuple[NamedFile, str]:
+    name = item.get("name") if type(item) is dict else None
+    none = NamedFile("", "", None)
+    if type(name) is not str:
+        return none, "lists something that is no file of an episode"
+    if not is_inside(name):
+        return none, f"names {name!r:.80}, which is no file of the episode"
+    given, size = item.get("sha256"), item.get("size_bytes")
+    match = _HASH.fullmatch(given) if type(given) is str else None
+    if given is not None and match is None:
+        return none, f"`{name:.80}` has sha256 {given!r:.80}, which is none"
+    if size is not None and (type(size) is not int or size < 0):
+        return none, f"`{name:.80}` has size_bytes {size!r:.40}, which is none"
+    return NamedFile(name, match[1].lower() if match else "", size), ""
+
+
+def is_inside(name: str) -> bool:
+    """Whether a name is a plain relative path, so that following it stays inside the directory it starts from."""
+    return (
+        len(name) <= _LONGEST
+        and not _UNPRINTABLE.search(name)
+        and all(part not in ("", ".", "..") for part in name.split("/"))
+    )
+
+
+def unlike(folder: Folder, file: NamedFile) -> str:
+    """Why a file is not what the manifest names; the empty text where it is. Raises FileRefused.
+
+    `file.name` is inside: no link on its way is followed.
+    """
+    *above, name = file.name.split("/")
+    with ExitStack() as opened:
+        place = folder
+        for part in above:
+            place = _sub(opened, place, part)
+        return _unlike(place, name, file)
+
+
+def _sub(opened: ExitStack, place: Folder, name: str) -> Folder:
+    try:
+        return opened.enter_context(place.sub(name))
+    except FileNotFoundError as error:
+        raise FileRefused(str(place.path / name), "missing", "does not exist") from error
+    except OSError as error:
+        why = f"cannot be opened: {error.strerror}"
+        raise FileRefused(str(place.path / name), "unreadable", why) from error
+
+
+def _unlike(place: Folder, name: str, file: NamedFile) -> str:
+    if file.size is not None and (size := place.size(name)) != file.size:
+        return f"has {size:,} bytes, the manifest says {file.size:,}"
+    if file.sha256 and _digest(place, name) != file.sha256:
+        return "is not the file that the manifest names"
+    return ""
+
+
+def _digest(place: Folder, name: str) -> str:
+    content = sha256()
+    for chunk in place.chunks(name):
+        content.update(chunk)
+    return content.hexdigest()
+
+
+def unhashed(files: dict[str, NamedFile]) -> Iterator[str]:
+    """The names whose content a manifest does not vouch for."""
+    return (name for name, file in files.items() if not file.sha256)
