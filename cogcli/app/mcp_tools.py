@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -11,9 +14,17 @@ if TYPE_CHECKING:
     from cogcli.specs.fields import Fields, FieldSpec
     from cogcli.specs.skill import Skill
 
-NAMES: Final = ("dots", "underscore")
-_OWN_ROOT: Final = frozenset(("$ref", "$dynamicRef", "$id", "$anchor", "$dynamicAnchor", "$defs", "$schema"))
-"""Keywords that mean something else once a schema stands inside another one."""
+NAMES: Final = ("underscore", "dots")
+LONGEST: Final = 64
+"""Hosts refuse names that are longer, or that hold anything but ASCII letters, digits, `_` and `-`."""
+_OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
+_SUM: Final = 8
+_ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
+"""Keywords that name places: they mean something else once a schema stands inside another one."""
+_DATA: Final = frozenset(("const", "enum", "default", "examples"))
+"""Keywords whose values are no schemas."""
+_BY_NAME: Final = frozenset(("$defs", "properties", "patternProperties", "dependentSchemas"))
+"""Keywords whose members are schemas by names that are no keywords."""
 
 
 class Hints(NamedTuple):
@@ -34,10 +45,31 @@ class Tool(NamedTuple):
     hints: Hints
 
 
-def tool_of(skill: Skill, capabilities: Iterable[Capability], names: str = "dots") -> Tool:
+def names_of(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
+    """The tool's name of each skill: with `dots` its id; else the id with `__` for a dot.
+
+    A name that would be too long, or that several of these ids would have, ends with a digest of the id: which skills
+    are on offer does not change the others' names as long as the same ids are given.
+    """
+    known = sorted(set(ids))
+    if names == "dots":
+        return {id: id for id in known}
+    plain = {id: _OTHER.sub("_", id.replace(".", "__")) for id in known}
+    shared = Counter(plain.values())
+    return {
+        id: name if len(name) <= LONGEST and shared[name] == 1 else _with_digest(name, id)
+        for id, name in plain.items()
+    }
+
+
+def _with_digest(name: str, id: str) -> str:
+    return f"{name[: LONGEST - _SUM - 1]}-{sha256(id.encode()).hexdigest()[:_SUM]}"
+
+
+def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Tool:
     """The tool of a skill that can call these capabilities, gates included."""
     return Tool(
-        name=skill.id.replace(".", "__") if names == "underscore" else skill.id,
+        name=name,
         title=skill.name,
         description=skill.description,
         input_schema=schema_of(skill.inputs) | {"additionalProperties": False},
@@ -55,14 +87,17 @@ def hints_of(capabilities: Iterable[Capability]) -> Hints:
 def schema_of(fields: Fields) -> dict[str, Any]:
     """The JSON Schema of declared fields: never narrower than what the skill takes or gives."""
     required = [name for name, field in fields.items() if field.required and field.default is None]
+    shared: dict[str, Any] = {}
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {name: _field(field) for name, field in fields.items()},
+        "properties": {name: _field(field, name, shared) for name, field in fields.items()},
     }
-    return schema | ({"required": required} if required else {})
+    if required:
+        schema["required"] = required
+    return schema | ({"$defs": shared} if shared else {})
 
 
-def _field(field: FieldSpec) -> dict[str, Any]:
+def _field(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {} if field.type == "any" else {"type": field.type}
     if field.description:
         schema["description"] = field.description
@@ -71,13 +106,57 @@ def _field(field: FieldSpec) -> dict[str, Any]:
     if field.enum is not None:
         schema["enum"] = field.enum
     if field.items is not None:
-        schema["items"] = _field(field.items)
-    if isinstance(field.schema, dict) and not _has_root_of_its_own(field.schema):
-        schema["allOf"] = [field.schema]
+        schema["items"] = _field(field.items, f"{place}.items", shared)
+    if isinstance(field.schema, dict) and not _names_places(field.schema):
+        schema["allOf"] = [_settled(field.schema, place, shared)]
     return schema
 
 
-def _has_root_of_its_own(schema: Any) -> bool:
+def _names_places(schema: Any) -> bool:
     if isinstance(schema, dict):
-        return bool(_OWN_ROOT & schema.keys()) or any(map(_has_root_of_its_own, schema.values()))
-    return isinstance(schema, list) and any(map(_has_root_of_its_own, schema))
+        return bool(_ANCHORS & schema.keys()) or any(map(_names_places, schema.values()))
+    return isinstance(schema, list) and any(map(_names_places, schema))
+
+
+def _settled(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dict[str, Any]:
+    """A field's schema as it reads inside the tool's: what it defines stands in the tool's `$defs`, under the field's
+    name, and so does all of it where it refers to itself."""
+    definitions = schema.get("$defs")
+    names = {name: f"{place}.{name}" for name in (definitions if isinstance(definitions, dict) else ())}
+    to_itself = False
+
+    def moved(reference: str) -> str:
+        nonlocal to_itself
+        for name, key in names.items():
+            old = f"#/$defs/{_escaped(name)}"
+            if reference == old or reference.startswith(f"{old}/"):
+                return f"#/$defs/{_escaped(key)}{reference[len(old) :]}"
+        to_itself = True
+        return f"#/$defs/{_escaped(place)}{reference[1:]}"
+
+    def rewritten(value: Any) -> Any:
+        if isinstance(value, list):
+            return [rewritten(item) for item in value]
+        return {key: member(key, part) for key, part in value.items()} if isinstance(value, dict) else value
+
+    def member(key: str, part: Any) -> Any:
+        if key in _BY_NAME and isinstance(part, dict):
+            return {name: rewritten(below) for name, below in part.items()}
+        if key == "$ref" and isinstance(part, str) and part.startswith("#"):
+            return moved(part)
+        return part if key in _DATA else rewritten(part)
+
+    whole = {key: part for key, part in schema.items() if key != "$schema"}
+    own: dict[str, Any] = rewritten({key: part for key, part in whole.items() if key != "$defs"})
+    shared.update({key: rewritten(schema["$defs"][name]) for name, key in names.items()})
+    if not to_itself:
+        return own
+    shared[place] = rewritten(whole)
+    return {"$ref": f"#/$defs/{_escaped(place)}"}
+
+
+def _escaped(name: str) -> str:
+    """A member's name in a JSON pointer within a URI reference."""
+    from urllib.parse import quote
+
+    return quote(name.replace("~", "~0").replace("/", "~1"), safe="~.-_")

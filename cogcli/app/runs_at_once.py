@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from anyio import CancelScope
 
@@ -12,14 +12,28 @@ from cogcli.app import run_skill
 from cogcli.core.errors import OverloadedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.app.run_skill import Loaded, RunRequest, RunResult
     from cogcli.app.settings import Settings
     from cogcli.events.envelope import Event
 
 AT_ONCE: Final = 8
 MOST_WAITING: Final = 256
+
+
+class Listener(Protocol):
+    """Who is told of one run, always on the event loop."""
+
+    def heard(self, event: Event) -> None:
+        """An event of the run."""
+        ...
+
+    def given_up(self) -> None:
+        """Nobody waits for the run any more; it is about to end."""
+        ...
+
+    def ended(self, result: RunResult) -> None:
+        """How the run ended, whoever still waits."""
+        ...
 
 
 class RunsAtOnce:
@@ -32,12 +46,10 @@ class RunsAtOnce:
         self._ending = False
         self._controls: set[run_skill.Control] = set()
 
-    async def run(
-        self, loaded: Loaded, request: RunRequest, listener: Callable[[Event], None] | None = None
-    ) -> RunResult:
+    async def run(self, loaded: Loaded, request: RunRequest, listener: Listener) -> RunResult:
         """How it ended. Cancelling aborts the run and waits until its episode is finalised.
 
-        `listener` is told every event, on the event loop. Raises OverloadedError where too many wait already.
+        Raises OverloadedError where too many wait already.
         """
         self._require_open()
         if self._waiting >= MOST_WAITING:
@@ -72,16 +84,13 @@ class RunsAtOnce:
         """How many runs go on."""
         return len(self._controls)
 
-    async def _run(
-        self, loaded: Loaded, request: RunRequest, listener: Callable[[Event], None] | None
-    ) -> RunResult:
+    async def _run(self, loaded: Loaded, request: RunRequest, listener: Listener) -> RunResult:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[RunResult] = loop.create_future()
         control = run_skill.Control()
 
         def tell(event: Event) -> None:
-            if listener is not None:
-                loop.call_soon_threadsafe(listener, event)
+            loop.call_soon_threadsafe(listener.heard, event)
 
         def work() -> None:
             try:
@@ -96,22 +105,19 @@ class RunsAtOnce:
         self._controls.add(control)
         threading.Thread(target=work, name="run", daemon=True).start()
         try:
-            return await _to_the_end(ended, control)
+            await asyncio.wait([ended])
+        except asyncio.CancelledError:
+            # Nobody waits any more: the run is told, and nothing is left behind.
+            listener.given_up()
+            control.cancel("SIGINT")
+            with CancelScope(shield=True):
+                await asyncio.wait([ended])
+            raise
         finally:
             self._controls.discard(control)
-
-
-async def _to_the_end(ended: asyncio.Future[RunResult], control: run_skill.Control) -> RunResult:
-    """The result. Where the waiting is cancelled the run is told, and nothing is left behind."""
-    try:
-        await asyncio.wait([ended])
-    except asyncio.CancelledError:
-        control.cancel("SIGINT")
-        with CancelScope(shield=True):
-            await asyncio.wait([ended])
-        ended.exception()  # looked at, so that nobody complains
-        raise
-    return ended.result()
+            if ended.done() and ended.exception() is None:
+                listener.ended(ended.result())
+        return ended.result()
 
 
 def _settle(ended: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:

@@ -4,14 +4,16 @@
 2. A call is a run with an episode of its own; its `_meta` names that. At most 8 go on at once, the others wait.
 3. A run that failed, waits for a person or was given wrong inputs is a tool's error, told with code and hint; a tool
    that does not exist is an error of the protocol; a bug is "internal error" and nothing more.
-4. A client that cancels a call, or goes away, ends its run: the episode is finalised as aborted.
+4. A client that cancels a call, or goes away, ends its run: the episode is finalised as aborted. It hears no more of
+   its progress.
+5. Every call of a tool is told once to whoever started the server, however it ended.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import mcp_types as types
@@ -38,8 +40,8 @@ _ENDED: Final = ("step.completed", "step.failed", "step.skipped", "step.degraded
 class Told(NamedTuple):
     """How whoever started the server wants to be told things."""
 
-    result: Callable[[str, RunResult], None]
-    """A run ended: the tool's name, how."""
+    called: Callable[[str, Mapping[str, str]], None]
+    """A call ended: the tool's name; status, the error's code and the episode's id, as far as there are any."""
     bug: Callable[[BaseException], None]
     """An exception nobody expected: to be saved."""
     error: Callable[[RunResult], dict[str, Any] | None]
@@ -49,14 +51,20 @@ class Told(NamedTuple):
 class Tools:
     """The handlers of both methods that the server answers."""
 
-    def __init__(self, offer: Offer, runs: RunsAtOnce, request: RunRequest, told: Told) -> None:
+    def __init__(
+        self, offer: Offer, runs: RunsAtOnce, request: RunRequest, told: Told, where: str = ""
+    ) -> None:
+        self._where = where
+        """The directory in which a person types commands that concern these runs."""
         self._offer = offer
         self._runs = runs
         self._request = request
         self._told = told
 
-    async def list(self, _: Asked, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list(self, _: Asked, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Every tool, on one page."""
+        if params is not None and params.cursor is not None:
+            raise MCPError(code=types.INVALID_PARAMS, message="Unknown cursor: all tools are on one page")
         return types.ListToolsResult(tools=[_shown(served) for served in self._offer.tools.values()])
 
     async def call(self, asked: Asked, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -64,28 +72,33 @@ class Tools:
         served = self._offer.tools.get(params.name)
         if served is None:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
+        told = {"status": "cancelled"}
         try:
-            return await self._ran(asked, served, params.arguments or {})
+            return await self._ran(asked, served, params.arguments or {}, told)
         except CogcliError as error:
-            return _refused(error)
+            refused = _refused(error)
+            told.update(status="refused", error=(refused.meta or {})["cogcli/code"])
+            return refused
         except Exception as bug:
+            told.update(status="error", error="internal")
             self._told.bug(bug)
             return _error("internal error", {"cogcli/status": "error", "cogcli/code": "internal"})
+        finally:
+            self._told.called(params.name, told)
 
-    async def _ran(self, asked: Asked, served: Served, given: dict[str, Any]) -> types.CallToolResult:
+    async def _ran(
+        self, asked: Asked, served: Served, given: dict[str, Any], told: dict[str, str]
+    ) -> types.CallToolResult:
         loaded = served.with_inputs(given)
         request = self._request._replace(
             skill_id=loaded.skill.id,
             inputs=loaded.inputs,
             trace_id=_trace_id(asked) or self._request.trace_id,
         )
-        progress = Progress(asked, len(loaded.skill.steps))
-        try:
-            result = await self._runs.run(loaded, request, progress.heard)
-        finally:
-            await progress.close()
-        self._told.result(served.tool.name, result)
-        return _answer(result, self._told.error(result))
+        progress = Progress(asked, len(loaded.skill.steps), told)
+        result = await self._runs.run(loaded, request, progress)
+        await progress.close()
+        return _answer(result, self._told.error(result), self._where)
 
 
 def server_of(tools: Tools) -> Server[Any]:
@@ -111,11 +124,12 @@ def _shown(served: Served) -> types.Tool:
 
 
 class Progress:
-    """Tells a client that asked for it how many steps of its run have ended, in order."""
+    """Tells a client that asked for it how many steps of its run have ended, in order; notes how the run ended."""
 
-    def __init__(self, asked: Asked, total: int) -> None:
+    def __init__(self, asked: Asked, total: int, told: dict[str, str]) -> None:
         self._session = asked.session
         self._total = total
+        self._told = told
         self._ended = 0
         self._root: str | None = None
         self._wanted = bool(asked.meta and asked.meta.get("progress_token") is not None)
@@ -137,6 +151,17 @@ class Progress:
         )
         self._tasks.append(ensure_future(told))
 
+    def given_up(self) -> None:
+        """The client wants no answer: it is told nothing any more."""
+        self._wanted = False
+        for task in self._tasks:
+            task.cancel()
+
+    def ended(self, result: RunResult) -> None:
+        """Note it, for the call's line."""
+        code = result.error["code"] if result.error else ""
+        self._told.update(status=result.status, error=code, episode=result.episode_id)
+
     async def close(self) -> None:
         """Let what is under way be told before the answer is."""
         from asyncio import gather
@@ -147,7 +172,7 @@ class Progress:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def _answer(result: RunResult, error: dict[str, Any] | None) -> types.CallToolResult:
+def _answer(result: RunResult, error: dict[str, Any] | None, where: str) -> types.CallToolResult:
     meta = {
         "cogcli/episode_id": result.episode_id,
         "cogcli/run_id": result.run_id,
@@ -161,20 +186,38 @@ def _answer(result: RunResult, error: dict[str, Any] | None) -> types.CallToolRe
         return _error(f"{result.status}: the run gave no outputs", meta)
     if error["code"] == "internal":
         return _error("internal error", meta | {"cogcli/code": "internal"})
-    told = _error(_lines(result.status, error), meta | {"cogcli/code": error["code"]})
+    meta |= {"cogcli/code": error["code"]}
+    if result.status == "pending":
+        return _error(
+            _waiting(result.episode_id, error, where), meta | {"cogcli/next": error.get("next") or []}
+        )
+    told = _error(_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:
         told.content.append(types.TextContent(text=_json(result.outputs)))
     return told
 
 
-def _lines(status: str, error: dict[str, Any]) -> str:
+def _lines(word: str, error: dict[str, Any], lead: str) -> str:
     """An error in lines: what, how to mend it, the command that leads on."""
-    word = "pending" if status == "pending" else "error"
     lines = [f"{word}[{error['code']}]: {error['message']}"]
     if error.get("hint"):
         lines.append(f"hint: {error['hint']}")
-    lead = "a person decides with" if status == "pending" else "look with"
     return "\n".join([*lines, *(f"{lead}: {command}" for command in error.get("next") or ())])
+
+
+def _waiting(episode_id: str, error: dict[str, Any], where: str) -> str:
+    """What a client is told of a run that waits for a person: who reads it may be a model without a shell."""
+    place = f", in {where}" if where else ""
+    return "\n".join(
+        (
+            _lines("pending", error, f"a person decides in a terminal{place}"),
+            f"Nothing failed: run {episode_id} is saved and waits, however long it takes. No client can decide, and no"
+            " tool here does.",
+            "What you can do: show your user the line above and say what is asked; then go on with something else, or"
+            " stop. Calling this tool again begins another run, which waits, too. Once your user has decided, the"
+            " command prints the outcome: ask for it.",
+        )
+    )
 
 
 def _refused(error: CogcliError) -> types.CallToolResult:

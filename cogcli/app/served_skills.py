@@ -10,7 +10,7 @@ import fnmatch
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.caller import checked_inputs
-from cogcli.app.mcp_tools import Tool, tool_of
+from cogcli.app.mcp_tools import Tool, names_of, tool_of
 from cogcli.app.registry import opened
 from cogcli.app.run_skill import Loaded, RunRequest
 from cogcli.core.errors import CogcliError
@@ -54,9 +54,11 @@ def offered(settings: Settings, request: RunRequest, only: Sequence[str], names:
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
     tools: dict[str, Served] = {}
     left_out = []
-    for id in _asked(only, registry.ids("skill")) if only else registry.ids("skill"):
+    known = registry.ids("skill")
+    tool_names = names_of([*known, *only], names)
+    for id in _asked(only, known) if only else known:
         try:
-            served = _served(registry, id, options, names)
+            served = _served(registry, id, options, tool_names[id])
         except CogcliError:
             if id in only:
                 raise
@@ -74,7 +76,7 @@ def _asked(only: Sequence[str], known: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _served(registry: Registry, id: str, options: SelectionOptions, names: str) -> Served:
+def _served(registry: Registry, id: str, options: SelectionOptions, name: str) -> Served:
     from cogcli.specs.checks import check
 
     catalog = registry.reach(id)
@@ -85,4 +87,4 @@ def _served(registry: Registry, id: str, options: SelectionOptions, names: str) 
         raise ProblemsFound(blocking or list(catalog.problems))
     warnings = [problem for problem in found if problem.severity == "W"]
     loaded = Loaded(skill, catalog, {}, {}, options, warnings)
-    return Served(tool_of(skill, catalog.capabilities.values(), names), loaded)
+    return Served(tool_of(skill, catalog.capabilities.values(), name), loaded)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -105,22 +107,22 @@ def text_of(result: Any) -> str:
 def test_a_client_lists_and_calls_skills(served: Project, mode: str) -> None:
     async def talk(client: Any) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert {"demo.upper", "demo.send", "text.brief"} <= set(tools)
-        assert "demo.absent" not in tools
-        upper = tools["demo.upper"]
+        assert {"demo__upper", "demo__send", "text__brief"} <= set(tools)
+        assert "demo__absent" not in tools
+        upper = tools["demo__upper"]
         assert upper.description == "The skill demo.upper."
         assert upper.input_schema["properties"] == {"text": {"type": "string"}}
         assert upper.input_schema["required"] == upper.output_schema["required"] == ["text"]
         assert upper.annotations.read_only_hint is True
-        assert tools["demo.send"].annotations.read_only_hint is False
-        assert tools["demo.send"].annotations.destructive_hint is True
+        assert tools["demo__send"].annotations.read_only_hint is False
+        assert tools["demo__send"].annotations.destructive_hint is True
         told: list[tuple[float, float | None, str | None]] = []
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
             told.append((done, total, message))
 
         meta = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
-        result = await client.call_tool("demo.long", {"text": "hi"}, progress_callback=progress, meta=meta)
+        result = await client.call_tool("demo__long", {"text": "hi"}, progress_callback=progress, meta=meta)
         assert not result.is_error
         assert result.structured_content == {"text": "HI"} == json.loads(text_of(result))
         assert told == [(1, 3, "first done"), (2, 3, "wait done"), (3, 3, "last done")]
@@ -136,22 +138,28 @@ def test_a_client_lists_and_calls_skills(served: Project, mode: str) -> None:
 
 def test_what_goes_wrong_is_told_with_code_and_hint(served: Project) -> None:
     async def talk(client: Any) -> None:
-        wrong = await client.call_tool("demo.upper", {"txt": 1, "text": 7})
+        wrong = await client.call_tool("demo__upper", {"txt": 1, "text": 7})
         assert wrong.is_error
         assert "error[input.unknown]: no input `txt`\nhint: did you mean `text`?" in text_of(wrong)
         assert "error[input.type]" in text_of(wrong)
         assert not served.episodes
-        failed = await client.call_tool("demo.fail", {"text": "x"})
+        failed = await client.call_tool("demo__fail", {"text": "x"})
         assert failed.is_error
         assert text_of(failed).startswith("error[call.server-error]: ")
         assert failed.meta["cogcli/status"] == "error"
         with pytest.raises(mcp.MCPError) as unknown:
-            await client.call_tool("demo.absent", {"text": "x"})
+            await client.call_tool("demo__absent", {"text": "x"})
         assert unknown.value.error.code == -32602
-        waiting = await client.call_tool("demo.send", {"text": "x"})
+        waiting = await client.call_tool("demo__send", {"text": "x"})
         assert waiting.is_error
         assert waiting.meta["cogcli/status"] == "pending"
-        assert f"cogcli resume {served.episode.name[:15]} --approve demo.text.send" in text_of(waiting)
+        told = text_of(waiting)
+        command = f"cogcli resume {served.episode.name[:15]} --approve demo.text.send"
+        assert f"a person decides in a terminal, in {served.root}: {command}" in told
+        assert "No client can decide" in told
+        assert "What you can do: " in told
+        assert "begins another run" in told
+        assert waiting.meta["cogcli/next"] == [command]
 
     over_stdio(served, talk)
     resumed = served.run("resume", served.episode.name[:15], "--approve", "demo.text.send").assert_ok()
@@ -165,7 +173,7 @@ def test_options_are_fixed_at_the_start(served: Project) -> None:
         meta = {"cogcli/confirm": ["demo.text.send"], "trust_level": "privileged"}
         assert not (await client.call_tool("demo__send", {"text": "x"}, meta=meta)).is_error
 
-    names = ("--tool-names", "underscore", "--skill", "demo.send")
+    names = ("--skill", "demo.send")
     over_stdio(served, talk, *names, "--confirm", "demo.text.send")
 
     async def refused(client: Any) -> None:
@@ -177,10 +185,18 @@ def test_options_are_fixed_at_the_start(served: Project) -> None:
     over_stdio(served, refused, *names)
 
 
+def test_names_with_dots_are_there_for_who_wants_them(served: Project) -> None:
+    async def talk(client: Any) -> None:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["demo.upper"]
+        assert not (await client.call_tool("demo.upper", {"text": "x"})).is_error
+
+    over_stdio(served, talk, "--tool-names", "dots", "--skill", "demo.upper")
+
+
 def test_a_glob_offers_what_can_run_of_the_skills_it_matches(served: Project) -> None:
     async def talk(client: Any) -> None:
         tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == ["demo.send", "demo.slow", "demo.upper"]
+        assert [tool.name for tool in tools] == ["demo__send", "demo__slow", "demo__upper"]
 
     over_stdio(served, talk, "--skill", "demo.s*", "--skill", "demo.a*", "--skill", "demo.upper")
 
@@ -190,7 +206,7 @@ def test_ten_calls_at_once_run_eight_at_a_time(served: Project) -> None:
         results: list[Any] = []
 
         async def call() -> None:
-            results.append(await client.call_tool("demo.meet", {"text": "x"}))
+            results.append(await client.call_tool("demo__meet", {"text": "x"}))
 
         async with anyio.create_task_group() as group:
             for _ in range(10):
@@ -213,9 +229,9 @@ def test_a_cancelled_call_ends_its_run(served: Project) -> None:
             async def progress(done: float, total: float | None, message: str | None) -> None:
                 scope.cancel()
 
-            await client.call_tool("demo.long", {"text": "x"}, progress_callback=progress)
+            await client.call_tool("demo__long", {"text": "x"}, progress_callback=progress)
         assert scope.cancelled_caught
-        after = await client.call_tool("demo.upper", {"text": "still here"})
+        after = await client.call_tool("demo__upper", {"text": "still here"})
         assert after.structured_content == {"text": "STILL HERE"}
 
     over_stdio(served, talk)
@@ -229,17 +245,41 @@ def test_a_cancelled_call_ends_its_run(served: Project) -> None:
 def test_a_client_that_leaves_ends_its_runs(served: Project) -> None:
     with serving(served) as server:
         server.start()
-        server.send(calling(1, "demo.long", {"text": "x"}, progressToken="t"))
+        server.send(calling(1, "demo__long", {"text": "x"}, progressToken="t"))
         server.frame(method="notifications/progress")
         assert server.leave() == 0
     assert json.loads((served.episode / "summary.json").read_bytes())["status"] == "aborted"
     served.run("verify", "@last").assert_ok()
 
 
+def test_every_call_has_its_line_and_a_cancelled_one_is_told_no_more(served: Project) -> None:
+    with serving(served) as server:
+        server.start()
+        server.send(calling(1, "demo__long", {"text": "x"}, progressToken="t"))
+        assert server.frame(method="notifications/progress")["params"]["progress"] == 1
+        server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        line = server.said("tool.called")
+        assert "tool=demo__long status=aborted episode=" in line
+        assert line.split()[-1] == f"episode={served.episode.name}"
+        server.send(calling(2, "demo__upper", {"text": 5}))
+        assert server.frame(2)["result"]["isError"] is True
+        assert server.said("tool.called").split()[1:] == [
+            "tool.called", "tool=demo__upper", "status=refused", "error=input.type",
+        ]  # fmt: skip
+        server.send(calling(3, "demo__upper", {"text": "x"}))
+        assert server.frame(3)["result"]["structuredContent"] == {"text": "X"}
+        assert f"tool=demo__upper status=ok episode={served.episode.name}" in server.said("tool.called")
+        server.send({"jsonrpc": "2.0", "id": 4, "method": "tools/list", "params": {"cursor": "made-up"}})
+        assert server.frame(4)["error"]["code"] == -32602
+        assert server.leave() == 0
+        told = [json.loads(line).get("method") for line in server.out]
+        assert told.count("notifications/progress") == 1
+
+
 def test_a_signal_ends_the_server_and_its_runs(served: Project) -> None:
     with serving(served) as server:
         server.start()
-        server.send(calling(1, "demo.long", {"text": "x"}, progressToken="t"))
+        server.send(calling(1, "demo__long", {"text": "x"}, progressToken="t"))
         server.frame(method="notifications/progress")
         assert server.stop() == 143
     assert json.loads((served.episode / "summary.json").read_bytes())["status"] == "aborted"
@@ -262,11 +302,33 @@ def test_standard_output_carries_frames_only_and_bad_ones_cost_only_themselves(s
             server.send(frame)
             answer = server.frame()
             assert (answer["error"]["code"], answer["id"]) == (code, id), frame[:60]
-        server.send(calling(9, "demo.upper", {"text": "x"}))
+        server.send(calling(9, "demo__upper", {"text": "x"}))
         assert server.frame(9)["result"]["structuredContent"] == {"text": "X"}
         assert server.leave() == 0
         assert all(json.loads(line)["jsonrpc"] == "2.0" for line in server.out)
         assert b"Traceback" not in b"".join(server.err)
+
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/serve-mcp.md"
+
+
+def test_what_the_how_to_says_works_when_it_is_pasted(served: Project) -> None:
+    from mcp.client.stdio import StdioServerParameters
+
+    served.env["PATH"] = f"{Path(COGCLI).parent}{os.pathsep}{served.env['PATH']}"
+    blocks = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        for described in json.loads(block)["mcpServers"].values():
+            command = StdioServerParameters(**{"env": served.env, "cwd": served.root, **described})
+
+            async def talk(command: Any = command) -> None:
+                with anyio.fail_after(90):
+                    async with mcp.Client(command) as client:
+                        assert "demo__upper" in {tool.name for tool in (await client.list_tools()).tools}
+                        assert not (await client.call_tool("demo__upper", {"text": "x"})).is_error
+
+            anyio.run(talk)
 
 
 # -- HTTP --------------------------------------------------------------------------------------------------------------
@@ -300,8 +362,8 @@ def test_a_client_calls_skills_over_http(served: Project) -> None:
         async def main() -> None:
             for mode in ("auto", "legacy"):
                 async with mcp.Client(url, mode=mode) as client:
-                    assert "demo.upper" in {tool.name for tool in (await client.list_tools()).tools}
-                    result = await client.call_tool("demo.upper", {"text": "hi"})
+                    assert "demo__upper" in {tool.name for tool in (await client.list_tools()).tools}
+                    result = await client.call_tool("demo__upper", {"text": "hi"})
                     assert result.structured_content == {"text": "HI"}
 
         anyio.run(main)

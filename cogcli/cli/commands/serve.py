@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cogcli.app.listening import Address
     from cogcli.app.run_skill import RunRequest, RunResult
     from cogcli.app.serve_mcp import Told
@@ -32,6 +35,7 @@ def execute(context: Context) -> int:
             f"`--http {address.written}:{address.port}` can be reached by others",
             hint="give --token-file FILE, or listen on 127.0.0.1",
         )
+    from cogcli.app.mcp_tools import NAMES
     from cogcli.app.served_skills import offered
 
     request = _request(context)
@@ -39,7 +43,7 @@ def execute(context: Context) -> int:
         context.settings,
         request,
         context.arguments.many("--skill"),
-        context.arguments.text("--tool-names") or "dots",
+        context.arguments.text("--tool-names") or NAMES[0],
     )
     _require_known(request, offer)
     _quiet_libraries()
@@ -127,7 +131,8 @@ def _served(context: Context, offer: Offer, request: RunRequest, address: Addres
     from cogcli.app.serve_mcp import Tools, server_of
 
     runs = RunsAtOnce(context.settings)
-    server = server_of(Tools(offer, runs, request, _told(context)))
+    # Commands are told as they would be typed here: relative directories of flags lead on from here.
+    server = server_of(Tools(offer, runs, request, _told(context), os.getcwd()))
     if address is None:
         from cogcli.app.mcp_stdio import own_descriptors, serve_stdio
 
@@ -170,13 +175,11 @@ def _told(context: Context) -> Told:
     from cogcli.cli.crash import report
     from cogcli.cli.run_report import error_of
 
-    def result(tool: str, result: RunResult) -> None:
+    def called(tool: str, told: Mapping[str, str]) -> None:
         if not context.screen.quiet:
-            code = f" error={result.error['code']}" if result.error else ""
             stamp = f"{context.settings.clock.now()[:23]}Z"
-            context.screen.tell(
-                f"{stamp} tool.called tool={tool} status={result.status}{code} episode={result.episode_id}\n"
-            )
+            pairs = "".join(f" {name}={value}" for name, value in told.items() if value)
+            context.screen.tell(f"{stamp} tool.called tool={tool}{pairs}\n")
 
     def bug(error: BaseException) -> None:
         report(context.screen, "serve mcp", error, context)
@@ -184,4 +187,4 @@ def _told(context: Context) -> Told:
     def error(result: RunResult) -> dict[str, Any] | None:
         return error_of(result, context.again)
 
-    return Told(result, bug, error)
+    return Told(called, bug, error)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import pytest
 
-from cogcli.app.mcp_tools import Hints, hints_of, schema_of, tool_of
+from cogcli.app.mcp_tools import Hints, hints_of, names_of, schema_of, tool_of
 from cogcli.app.run_skill import Loaded, RunRequest
 from cogcli.app.served_skills import Offer, Served
 from cogcli.specs.capability import Capability
@@ -25,6 +26,25 @@ FIELDS = {
     "free": FieldSpec("any"),
     "short": FieldSpec("string", schema={"maxLength": 3}),
     "tree": FieldSpec("object", schema={"$ref": "#/$defs/node", "$defs": {"node": {"type": "object"}}}),
+    "anchored": FieldSpec("object", schema={"$anchor": "here", "$ref": "#"}),
+}
+NODE = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "name": {"$ref": "#/$defs/a~1name"},
+        "default": {"$ref": "#/$defs/node"},
+        "below": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+    },
+}
+TREE = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "#/$defs/node",
+        "$defs": {"node": NODE, "a/name": {"type": "string", "minLength": 2}}}  # fmt: skip
+ITSELF = {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"$ref": "#/$defs/n"}},
+          "$defs": {"n": {"type": "integer", "default": {"$ref": "#"}}}}  # fmt: skip
+REFERRING = {
+    "tree": FieldSpec("object", schema=TREE),
+    "trees": FieldSpec("array", items=FieldSpec("object", schema=TREE)),
+    "chain": FieldSpec("object", schema=ITSELF),
 }
 
 
@@ -46,8 +66,30 @@ def test_a_schema_says_what_the_fields_say() -> None:
     assert schema["properties"]["short"] == {"type": "string", "allOf": [{"maxLength": 3}]}
 
 
-def test_a_schema_with_references_of_its_own_is_left_to_the_run() -> None:
-    assert schema_of(FIELDS)["properties"]["tree"] == {"type": "object"}
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        ({"tree": {"name": "ab", "default": {"name": "cd"}, "below": [{"name": "ef"}]}}, True),
+        ({"tree": {"name": "a"}}, False),
+        ({"tree": {"name": "ab", "default": {"name": "c"}}}, False),
+        ({"tree": {"name": "ab", "below": [{}]}}, False),
+        ({"trees": [{"name": "ab"}]}, True),
+        ({"trees": [{"name": "a"}]}, False),
+        ({"chain": {"next": {"next": {"n": 3}}}}, True),
+        ({"chain": {"next": {"next": {"n": "x"}}}}, False),
+        ({"chain": {"next": 5}}, False),
+    ],
+)
+def test_what_a_fields_schema_defines_survives(value: dict[str, Any], fits: bool) -> None:
+    schema = schema_of(REFERRING)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert jsonschema.Draft202012Validator(schema).is_valid(value) is fits
+    assert (not fit(REFERRING, value)[1]) is fits
+    assert schema["$defs"]["tree.node"]["required"] == ["name"]
+
+
+def test_a_schema_with_anchors_of_its_own_is_left_to_the_run() -> None:
+    assert schema_of(FIELDS)["properties"]["anchored"] == {"type": "object"}
 
 
 @pytest.mark.parametrize(
@@ -59,11 +101,36 @@ def test_what_the_skill_takes_fits_the_schema(value: dict[str, Any]) -> None:
 
 
 def test_names_and_closed_inputs() -> None:
-    assert tool_of(skill(), ()).name == "demo.greet"
-    tool = tool_of(skill(), (), "underscore")
-    assert tool.name == "demo__greet"
+    tool = tool_of(skill(), (), "demo__greet")
     assert tool.input_schema["additionalProperties"] is False
     assert "additionalProperties" not in tool.output_schema
+
+
+LONG = "x" * 70
+
+
+@pytest.mark.parametrize("ids", [
+    ["demo.greet", "demo.greet-all", "a1.b_c"],
+    ["a.b", "a__b", "a_.b", "a._b"],
+    [f"{LONG}.{end}" for end in "abc"] + [f"{LONG}.{end}{end}" for end in "abc"],
+    [f"{'y' * 31}.{'z' * 31}", f"{'y' * 32}.{'z' * 31}"],
+    ["ä.b", "ö.b", "a b.c"],
+])  # fmt: skip
+def test_names_are_what_hosts_take_and_each_is_one_skills(ids: list[str]) -> None:
+    names = names_of(ids)
+    assert list(names) == sorted(ids)
+    assert len(set(names.values())) == len(ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
+    assert names_of(reversed(ids)) == names
+    assert names_of(ids, "dots") == {id: id for id in sorted(ids)}
+
+
+def test_a_name_stays_as_it_is_where_it_can() -> None:
+    assert names_of(["demo.greet", "text.brief"]) == {
+        "demo.greet": "demo__greet",
+        "text.brief": "text__brief",
+    }
+    assert names_of([f"{LONG}.a"])[f"{LONG}.a"] == names_of([f"{LONG}.a", "demo.greet"])[f"{LONG}.a"]
 
 
 def test_hints_follow_from_the_worst_effect() -> None:
@@ -88,8 +155,9 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
 
     bugs: list[BaseException] = []
     loaded = Loaded(skill(), Catalog(), {}, {}, SelectionOptions({}, None, {}), [])
-    offer = Offer({"demo.greet": Served(tool_of(skill(), ()), loaded)}, [])
-    told = Told(result=lambda *_: None, bug=bugs.append, error=lambda _: None)
+    offer = Offer({"demo.greet": Served(tool_of(skill(), (), "demo__greet"), loaded)}, [])
+    lines: list[Any] = []
+    told = Told(lambda *line: lines.append(line), bug=bugs.append, error=lambda _: None)
     tools = Tools(offer, Broken(), RunRequest("", {}, {}, None), told)  # type: ignore[arg-type]
     asked: Any = SimpleNamespace(meta=None, session=None, request=None)
     params = mcp_types.CallToolRequestParams(name="demo.greet", arguments={"text": "x"})
@@ -97,3 +165,4 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
     assert result.is_error
     assert [block.text for block in result.content] == ["internal error"]
     assert [str(bug) for bug in bugs] == ["the password is swordfish"]
+    assert lines == [("demo.greet", {"status": "error", "error": "internal"})]
