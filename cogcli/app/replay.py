@@ -138,9 +138,12 @@ def changed_specs(settings: Settings, started: Event) -> dict[str, str]:
 
 def differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
     """Everything a run that goes on with these pins would meet otherwise than it began: what was changed, added, taken
-    away or cannot be read, and what was chosen since."""
+    away or cannot be read, and what was chosen since. A run that pinned no lock of a service knew none."""
+    from cogcli.specs.lock import PIN
+
     recorded: dict[str, str] = started.payload["pins"]["specs"]
-    return sorted(key for key in recorded.keys() | current.keys() if recorded.get(key) != current.get(key))
+    keys = recorded.keys() | {key for key in current if key in recorded or not key.startswith(PIN)}
+    return sorted(key for key in keys if recorded.get(key) != current.get(key))
 
 
 def _pins_now(settings: Settings, started: Event) -> dict[str, str]:

@@ -21,7 +21,7 @@ SECONDS = 60.0
 class Difference(NamedTuple):
     """One tool, operation or method that is not as it was: `added`, `removed` or `changed`, and then in which fields.
 
-    `breaking` tells whether calls that fitted may fit no longer; of tools any change does.
+    `breaking` tells whether calls that fitted may fit no longer; of locked tools any change does.
     """
 
     name: str
@@ -65,6 +65,8 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
     before = mcp_lock.locked(service.root, service.id)
     now = _tools(settings, service)
     found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
+    if before is None:  # nothing was agreed to yet that could break
+        found = tuple(difference._replace(breaking=False) for difference in found)
     if accept:
         _accept(settings, service, now)
     lock = settings.shown(mcp_lock.path_of(service.root))

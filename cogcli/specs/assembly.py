@@ -124,6 +124,8 @@ class Assembly:
             )
             if loaded.raw.get("spec_ref"):
                 self._pin_document(self.services[id])
+            elif loaded.raw.get("kind") == "mcp" and "server" not in loaded.raw:
+                self._pin_lock(self.services[id])
         return self.services[id]
 
     def _pin_document(self, service: Service) -> None:
@@ -133,6 +135,14 @@ class Assembly:
         digest = document_digest(service)
         if digest is not None:
             self._pins[f"document:{service.id}"] = digest
+
+    def _pin_lock(self, service: Service) -> None:
+        """What was agreed to decides what is called, and so does that nothing was. A damaged lock is told elsewhere."""
+        from cogcli.specs.lock import PIN, lock_digest
+
+        digest = lock_digest(service.root, service.id)
+        if digest is not None:
+            self._pins[f"{PIN}{service.id}"] = digest
 
     def add_capability(self, name: str) -> Capability | None:
         """The capability of an id or alias, with its bases folded in, read now or before."""

@@ -19,6 +19,8 @@ NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"
 MEMBERS: Final = ("name", "description", "inputSchema", "outputSchema", "annotations")
 """What makes a tool the same tool."""
+PIN: Final = "lock:"
+"""How the pins of a run begin that tell what its services were locked to."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_NODES: Final = 2_000_000
 
@@ -46,6 +48,15 @@ def locked_services(root: str) -> Mapping[str, Tools]:
     if isinstance(found, DocumentFault):
         raise found.placed(found.file)  # a new one: what is raised remembers where
     return found
+
+
+def lock_digest(root: str, service_id: str) -> str | None:
+    """What stands for the tools that a service is locked to, for those of none, too; None for a damaged lock."""
+    try:
+        tools = locked_tools(root, service_id)
+    except DocumentFault:
+        return None
+    return digest_of(None if tools is None else {name: tool["sha256"] for name, tool in tools.items()})
 
 
 def lock_identity(root: str) -> Identity | None:

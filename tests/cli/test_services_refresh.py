@@ -71,7 +71,8 @@ def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(se
     first = served.refresh("--json").assert_exit(1)
     told = first.json["services"][0]
     assert (told["locked"], told["accepted"]) == (False, False)
-    assert {"tool": "echo", "change": "added", "fields": [], "breaking": True} in told["differences"]
+    assert {"tool": "echo", "change": "added", "fields": [], "breaking": False} in told["differences"]
+    assert told["verdict"] == "compatible", "nothing was agreed to that could break"
     assert not served.lock.exists()
 
     served.refresh("--accept").assert_ok()
@@ -86,8 +87,12 @@ def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(se
     refused = served.run().assert_exit(4).json["error"]
     assert refused["code"] == "safety.scope"
     assert "`echo` has changed: description" in refused["message"]
-    changed = served.refresh().assert_exit(1)
-    assert "~ echo  description\n" in changed.out
+    changed = served.refresh("--json").assert_exit(1).json["services"][0]
+    assert changed["verdict"] == "breaking"
+    assert {"tool": "echo", "change": "changed", "fields": ["description"], "breaking": True} in changed[
+        "differences"
+    ]
+    assert "~ echo  description\n" in served.refresh().assert_exit(1).out
 
     served.refresh("--accept").assert_ok()
     served.run().assert_ok()
@@ -101,6 +106,30 @@ def test_a_tool_pinned_by_its_first_use_is_refused_when_it_changes_and_can_be_ac
     assert served.run().assert_exit(4).json["error"]["code"] == "safety.scope"
     served.refresh("--accept").assert_ok()
     served.run().assert_ok()
+
+
+def test_the_lock_is_among_the_pins_of_a_run(served: Served) -> None:
+    """A run that waits goes on with what was agreed to when it began, or not at all."""
+    capability = served.project.root / "capabilities/demo.text.echo.yaml"
+    asks = "safety: {trust_level: standard, requires_confirmation: true}\n"
+    capability.write_text(capability.read_text().replace("side_effects: false", "side_effects: true") + asks)
+    served.refresh("--accept").assert_ok()
+    for change, code in (("", 0), ("Does something else.", 3), ("gone", 3)):
+        episode = served.run().assert_exit(5).json["episode_id"]
+        began = json.loads(
+            (served.project.root / ".cogcli/episodes" / episode / "events.jsonl").read_text().splitlines()[0]
+        )
+        assert began["payload"]["pins"]["specs"]["lock:tools"]
+        if change == "gone":
+            served.lock.unlink()
+        elif change:
+            served.say(change)
+            served.refresh("--accept").assert_ok()
+        resumed = served.project.run("resume", episode, "--approve", "demo.text.echo", "--json")
+        assert resumed.code == code, resumed.err
+        if code:
+            assert resumed.json["error"]["code"] == "resume.changed-specs"
+            assert "`lock:tools`" in resumed.json["error"]["message"]
 
 
 def test_a_damaged_lock_lets_nothing_through(served: Served) -> None:
