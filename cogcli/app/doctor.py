@@ -65,12 +65,27 @@ def _machine() -> Iterator[Check]:
     else:
         fix = "pip install ruamel.yaml.clib"
         yield Check("machine", "yaml", "warning", "no C parser, specs are read ten times slower", fix=fix)
+    yield _schema_engine()
     missing = [name for name, module in _EXTRAS.items() if not _installed(module)]
     if missing:
         fix = f"pip install 'cogcli[{','.join(missing)}]'"
         yield Check("machine", "extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
     else:
         yield Check("machine", "extras", "ok", ", ".join(_EXTRAS))
+
+
+def _schema_engine() -> Check:
+    from cogcli.core.errors import EnvironmentRefusal
+    from cogcli.specs.schema_engine import RUST, engine
+
+    try:
+        found = engine()
+    except EnvironmentRefusal as refusal:
+        return Check("machine", "schemas", "error", str(refusal), fix=refusal.hint)
+    if found == RUST:
+        return Check("machine", "schemas", "ok", found)
+    message = f"{found}: a pattern that cannot be shown to take linear time is refused"
+    return Check("machine", "schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'")
 
 
 _EXTRAS = {
@@ -80,7 +95,6 @@ _EXTRAS = {
     "sign": "cryptography",
     "mcp": "mcp",
     "keyring": "keyring",
-    "fast": "jsonschema_rs",
 }
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from cogcli.official.patterns import found, is_plain, require_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
 # The formats that need no further library: the same verdict on every machine.
 _FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
 _MAX_MESSAGE = 200
-_TOKEN = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|\((?:\?P?<\w+>|\?[a-z:=!<]{1,3})?|[*+?]|\{\d*,?\d*\}|.", re.DOTALL
-)
 
 
 def validate(
@@ -32,25 +31,25 @@ def validate(
     from referencing.exceptions import Unresolvable
 
     validator = _validator(schema, check_formats)
-    runaway = next(filter(_runs_away, _patterns(schema)), None)
-    if runaway is not None:
-        raise ValueError(f"schema: pattern {_short(runaway)!r} repeats a repeat, which can take for ever")
     try:
+        _require_bounded(schema)
         validator.check_schema(schema)
-        found = list(islice(validator.iter_errors(data), max_errors + 1))
+        breaches = list(islice(validator.iter_errors(data), max_errors + 1))
     except SchemaError as error:
         raise ValueError(f"schema: at {_pointer(error.absolute_path)!r}: {_short(error.message)}") from None
     except Unresolvable as error:
         raise ValueError(f"schema: unresolved reference, {_short(str(error))}") from None
+    except ValueError as error:
+        raise ValueError(f"schema: {error}") from None
     except RecursionError:
         raise ValueError("schema: refers to itself without end, or the data is nested too deeply") from None
-    errors = [_described(error) for error in found[:max_errors]]
-    return {"valid": not found, "errors": errors, "truncated": len(found) > max_errors}
+    errors = [_described(error) for error in breaches[:max_errors]]
+    return {"valid": not breaches, "errors": errors, "truncated": len(breaches) > max_errors}
 
 
 def _validator(schema: dict[str, Any], check_formats: bool) -> Validator:
     from jsonschema import Draft202012Validator, FormatChecker
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import extend, validator_for
     from referencing import Registry
 
     known = validator_for(schema, default=None)
@@ -58,7 +57,9 @@ def _validator(schema: dict[str, Any], check_formats: bool) -> Validator:
         raise ValueError(f"schema: unknown draft {_short(str(schema['$schema']))}")
     # An explicit registry: the default one would fetch remote references.
     checker = FormatChecker(_FORMATS) if check_formats else None
-    return (known or Draft202012Validator)(schema, registry=Registry(), format_checker=checker)
+    judge: Any = extend(known or Draft202012Validator, {"pattern": _pattern})
+    validator: Validator = judge(schema, registry=Registry(), format_checker=checker)
+    return validator
 
 
 def _described(error: ValidationError) -> dict[str, object]:
@@ -77,15 +78,18 @@ def _short(message: str) -> str:
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"
 
 
-def _patterns(schema: object) -> Iterator[str]:
-    """Every text that the schema may use as a regular expression."""
+def _patterns(schema: object) -> Iterator[tuple[str, bool]]:
+    """Every text that the schema may use as a regular expression, and whether for names of keys."""
     pending = [schema]
     while pending:
         part = pending.pop()
         if isinstance(part, dict):
             pattern, keyed = part.get("pattern"), part.get("patternProperties")
-            candidates = [pattern, *(keyed if isinstance(keyed, dict) else ())]
-            yield from (text for text in candidates if isinstance(text, str) and _compiles(text))
+            named = [(text, True) for text in keyed] if isinstance(keyed, dict) else []
+            candidates = [(pattern, False), *named]
+            yield from (
+                (text, keys) for text, keys in candidates if isinstance(text, str) and _compiles(text)
+            )
             pending.extend(part.values())
         elif isinstance(part, list):
             pending.extend(part)
@@ -99,39 +103,16 @@ def _compiles(pattern: str) -> bool:
     return True
 
 
-def _runs_away(pattern: str) -> bool:
-    """Whether a repeated group holds a repeat and no mark shows where a round ends: `(a+)+`, not `(-a+)*`.
-
-    Such a pattern takes exponential time in Python, and nothing can interrupt it.
-    """
-    groups: list[list[str]] = [[]]
-    tokens = _TOKEN.findall(pattern)
-    for part, following in zip_longest(tokens, tokens[1:], fillvalue=""):
-        if part.startswith("("):
-            groups.append([])
-        elif part == ")" and len(groups) > 1:
-            inside = groups.pop()
-            varies = any(map(_repeats, inside)) or "?" in inside
-            if varies and _repeats(following) and not _marked(inside):
-                return True
-            groups[-1] += [".", "*"] if varies else ["."]
-        else:
-            groups[-1].append(part)
-    return False
+def _require_bounded(schema: object) -> None:
+    """Raises ValueError for a pattern that may take for ever. Those of keys also meet an engine that goes back."""
+    for pattern, of_keys in _patterns(schema):
+        require_bounded(pattern)
+        if of_keys and not is_plain(pattern):
+            raise ValueError(f"pattern {_short(pattern)!r} of keys may take for ever")
 
 
-def _repeats(token: str) -> bool:
-    return token in ("*", "+") or (token.startswith("{") and "," in token)
+def _pattern(validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:
+    from jsonschema import ValidationError
 
-
-def _marked(inside: list[str]) -> bool:
-    """Whether the group starts or ends with one fixed character that nothing else in it matches."""
-    if "|" in inside:
-        return False
-    for mark, others in ((inside[0], inside[1:]), (inside[-1], inside[:-1])):
-        char = mark[1:] if mark.startswith("\\") and not mark[1:].isalnum() else mark
-        fixed = len(char) == 1 and (char != mark or char not in ".^$*+?") and others[:1] != ["?"]
-        atoms = [atom for atom in others if not _repeats(atom) and atom not in "?^$"]
-        if fixed and not _repeats(others[0]) and not any(re.fullmatch(atom, char) for atom in atoms):
-            return True
-    return False
+    if validator.is_type(value, "string") and not found(pattern, str(value)):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")

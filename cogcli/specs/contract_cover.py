@@ -14,7 +14,8 @@ import orjson
 
 from cogcli.specs.contract_examples import candidates, types_of
 from cogcli.specs.contract_prepared import Prepared, prepared
-from cogcli.specs.contracts import RUST, engine, errors
+from cogcli.specs.contracts import errors
+from cogcli.specs.schema_engine import RUST, engine
 
 _MAX_BYTES: Final = 64 * 1024
 """Schemas beyond this are not reasoned about."""
@@ -41,7 +42,7 @@ def covers(wide: Any, narrow: Any) -> Cover:
         return plain
     if types_of(wide).isdisjoint(types_of(narrow)):
         return _disproved(wide, narrow)
-    if engine() != RUST or ready[0].rust is None or ready[1].rust is None:
+    if engine() != RUST:
         return UNKNOWN
     return YES if _proved(ready[0].rust, ready[1].rust) else _disproved(wide, narrow)
 
@@ -56,7 +57,7 @@ def disjoint(wide: Any, narrow: Any) -> bool:
         return all(errors(narrow, value) or errors(wide, value) for value in choices)
     if types_of(wide).isdisjoint(types_of(narrow)):
         return True
-    if engine() != RUST or ready[0].rust is None or ready[1].rust is None:
+    if engine() != RUST:
         return False
     return _nothing_in_common(ready[0].rust, ready[1].rust)
 

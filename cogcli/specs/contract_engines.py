@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Final
 
 from cogcli.specs.contract_texts import Breach
 
-Judge = Callable[[Any], Iterator[Breach]]
-"""Gives the breaches of a value."""
+Judge = Callable[[Any, bool], Iterator[Breach]]
+"""Gives the breaches of a value; the first alone where only that is wanted."""
 
 
 class Unusable(Exception):
@@ -30,7 +31,15 @@ def python_judge(schema: Any) -> Judge:
     except SchemaError as error:
         raise Unusable from error
     engine = validator(schema, registry=Registry())
-    return lambda value: (breach for error in engine.iter_errors(value) for breach in _python_breaches(error))
+    return _python_judge(engine)
+
+
+def _python_judge(engine: Any) -> Judge:
+    def judge(value: Any, first: bool) -> Iterator[Breach]:
+        for error in islice(engine.iter_errors(value), 1 if first else None):
+            yield from _python_breaches(error)
+
+    return judge
 
 
 def _python_class() -> Any:
@@ -114,12 +123,41 @@ def rust_judge(schema: Any) -> Judge:
         engine = jsonschema_rs.Draft202012Validator(schema, **rust_options())
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         raise Unusable from error
-    # Beside `additionalProperties: false`, 0.60 also calls missing what is there and not allowed.
-    return lambda value: (
-        breach
-        for error in engine.iter_errors(value)
-        if (breach := _rust_breach(error)).keyword != "required" or breach.limit not in error.instance
-    )
+
+    def judge(value: Any, first: bool) -> Iterator[Breach]:
+        if engine.is_valid(value):
+            return
+        # All are made at once, and each takes far longer than a check.
+        found = _true_breaches(_first(engine, value)) if first else []
+        for breach in found or _true_breaches(engine.iter_errors(value)):
+            yield breach._replace(place=_place_in(value, breach.place))
+
+    return judge
+
+
+def _place_in(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """A place of which 0.60 gives keys that are made of digits as numbers."""
+    place: list[str | int] = []
+    for part in path:
+        own = str(part) if isinstance(value, dict) else part
+        place.append(own)
+        value = value[own]
+    return tuple(place)
+
+
+def _first(engine: Any, value: Any) -> Iterator[Any]:
+    import jsonschema_rs
+
+    try:
+        engine.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        yield error
+
+
+def _true_breaches(found: Iterator[Any]) -> list[Breach]:
+    """Beside `additionalProperties: false`, 0.60 also calls missing what is there and not allowed."""
+    told = ((_rust_breach(error), error) for error in found)
+    return [b for b, error in told if b.keyword != "required" or b.limit not in error.instance]
 
 
 def rust_options() -> dict[str, Any]:
@@ -156,7 +194,7 @@ def meta_python_judge() -> Judge:
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
     engine = _python_class()(_DIALECT, registry=REGISTRY)
-    return lambda value: (breach for error in engine.iter_errors(value) for breach in _python_breaches(error))
+    return _python_judge(engine)
 
 
 def meta_rust_judge() -> Judge:

@@ -1,156 +1,83 @@
-"""Patterns of schemas in one meaning for every engine (protocols.md 7).
+"""Patterns of schemas in one meaning for every engine (protocols.md 7), and only those that never run away (ADR 9).
 
 JSON Schema says ECMA 262; Python's `re` and Rust's `regex` each differ from it in what `\\d`, `\\s`, `.` and `$`
 match and in what must be escaped. So a pattern is parsed once and written anew, out of parts that mean the same to
-both.
+both. Rust's engine takes linear time for each of these; Python's goes back, so that it gets only the patterns of
+which `pattern_steps` shows that it takes linear time as well.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from cogcli.specs.linear import refused
+from cogcli.specs.pattern_parts import Unwritable, parts_of
+from cogcli.specs.pattern_steps import needed, shown_steps, size_of
+from cogcli.specs.pattern_texts import PYTHON_TEXT, RUST_TEXT, text_of
+from cogcli.specs.schema_engine import RUST, engine
 
-_LAST: Final = 0x10FFFF
-_SURROGATES: Final = (0xD800, 0xDFFF)
-_DIGIT: Final = [(48, 57)]
-_WORD: Final = [(48, 57), (65, 90), (95, 95), (97, 122)]
-_SPACE: Final = [
-    (9, 13), (32, 32), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
-    (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
-]  # fmt: skip
-_LINE_ENDS: Final = [(10, 10), (13, 13), (0x2028, 0x2029)]
-_CATEGORIES: Final = {"DIGIT": _DIGIT, "WORD": _WORD, "SPACE": _SPACE}
-_ENDS: Final = {
-    "AT_BEGINNING": "^",
-    "AT_BEGINNING_STRING": "^",
-    "AT_END": "$",
-    "AT_END_STRING": "$",
-}
-_FINAL: Final = r"\Z"
-
-Ranges = list[tuple[int, int]]
+MAX_LENGTH: Final = 10_000
+"""Characters of a pattern."""
+MAX_SIZE: Final = 20_000
+"""Characters that a pattern asks for one after the other, its repetitions written out."""
 
 
 class Pattern(NamedTuple):
-    """A pattern as Python's engine takes it, and as Rust's does; there None where it cannot be written."""
+    """A pattern as Python's engine takes it, and as Rust's does.
+
+    `steps` says how many steps the engine in use takes at most for one character of a text.
+    """
 
     python: str
-    rust: str | None
+    rust: str
+    steps: int
 
 
-class _Elsewhere(Exception):
-    """A construct that has no like in the other engine."""
-
-
-@lru_cache(maxsize=1024)
 def pattern_of(text: str) -> Pattern | None:
-    """The pattern that a schema's text means; None if it is refused: not linear, or none."""
-    import re._parser as parser  # type: ignore[import-not-found]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if refused(text):
-            return None
-        try:
-            parsed = parser.parse(text)
-            if parsed.state.flags & ~re.UNICODE:
-                return Pattern(text, None)
-            plain = _written(parsed)
-        except _Elsewhere:
-            return Pattern(text, None)
-    return Pattern(plain.replace("\0", _FINAL), plain.replace("\0", "$"))
+    """The pattern that a schema's text means; None if the engine in use cannot run it in linear time, or it is none."""
+    found = _read(text, engine())
+    return found if isinstance(found, Pattern) else None
 
 
-def _written(parsed: Any) -> str:
-    """A parsed sequence as text, `\\0` standing for the end of the text."""
-    return "".join(_part(str(operation), argument) for operation, argument in parsed)
+def refusal(text: str) -> str:
+    """Why the engine in use cannot run a pattern in linear time; empty if it can."""
+    found = _read(text, engine())
+    return found if isinstance(found, str) else ""
 
 
-def _part(name: str, argument: Any) -> str:
-    if name == "LITERAL":
-        return _class([(argument, argument)])
-    if name == "NOT_LITERAL":
-        return _class(_complement([(argument, argument)]))
-    if name == "ANY":
-        return _class(_complement(_LINE_ENDS))
-    if name == "IN":
-        return _class(_members(argument))
-    if name == "AT" and str(argument) in _ENDS:
-        return _ENDS[str(argument)].replace("$", "\0")
-    if name == "BRANCH":
-        return f"(?:{'|'.join(_written(branch) for branch in argument[1])})"
-    if name == "SUBPATTERN" and not argument[1] and not argument[2]:
-        return f"(?:{_written(argument[3])})"
-    if name in ("MAX_REPEAT", "MIN_REPEAT"):
-        return _repeated(*argument, lazy=name == "MIN_REPEAT")
-    raise _Elsewhere
+@lru_cache(maxsize=2048)
+def _read(text: str, used: str) -> Pattern | str:
+    if len(text) > MAX_LENGTH:
+        return f"longer than {MAX_LENGTH:,} characters"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parts = needed(parts_of(text))
+        size = size_of(parts)
+        shown = shown_steps(parts)
+    except Unwritable as error:
+        return str(error)
+    except RecursionError:
+        return "nested too deeply"
+    if size > MAX_SIZE:
+        return f"asks for more than {MAX_SIZE:,} characters"
+    if used != RUST and shown is None:
+        return "cannot be shown to take linear time, and jsonschema-rs, which would run it, is not in use"
+    found = Pattern(
+        text_of(parts, PYTHON_TEXT), text_of(parts, RUST_TEXT), size if shown is None else min(size, shown)
+    )
+    if used == RUST and not _compiles(found.rust):
+        return "too large for the engine that runs it"
+    return found
 
 
-def _repeated(least: int, most: Any, inner: Any, *, lazy: bool) -> str:
-    bounds = f"{{{least},}}" if str(most) == "MAXREPEAT" else f"{{{least},{most}}}"
-    return f"(?:{_written(inner)}){bounds}{'?' if lazy else ''}"
+def _compiles(pattern: str) -> bool:
+    import jsonschema_rs
 
-
-def _members(argument: Any) -> Ranges:
-    found: Ranges = []
-    negated = False
-    for operation, value in argument:
-        name = str(operation)
-        if name == "NEGATE":
-            negated = True
-        elif name == "LITERAL":
-            found.append((value, value))
-        elif name == "RANGE":
-            found.append((value[0], value[1]))
-        elif name == "CATEGORY":
-            found += _category(str(value).removeprefix("CATEGORY_"))
-        else:
-            raise _Elsewhere
-    return _complement(found) if negated else found
-
-
-def _category(name: str) -> Ranges:
-    plain = name.removeprefix("NOT_")
-    if plain not in _CATEGORIES:
-        raise _Elsewhere
-    return _CATEGORIES[plain] if plain == name else _complement(_CATEGORIES[plain])
-
-
-def _complement(ranges: Ranges) -> Ranges:
-    rest: Ranges = []
-    begin = 0
-    for first, last in sorted(ranges):
-        if first > begin:
-            rest.append((begin, first - 1))
-        begin = max(begin, last + 1)
-    return [*rest, (begin, _LAST)] if begin <= _LAST else rest
-
-
-def _class(ranges: Ranges) -> str:
-    """A class of characters. No text holds half of a surrogate pair, and Rust cannot name one."""
-    whole: Ranges = []
-    for first, last in ranges:
-        if first < _SURROGATES[0]:
-            whole.append((first, min(last, _SURROGATES[0] - 1)))
-        if last > _SURROGATES[1]:
-            whole.append((max(first, _SURROGATES[1] + 1), last))
-    if not whole:
-        raise _Elsewhere
-    if len(whole) == 1 and whole[0][0] == whole[0][1]:
-        return _escaped(whole[0][0])
-    return f"[{''.join(_range(*each) for each in whole)}]"
-
-
-def _range(first: int, last: int) -> str:
-    return _escaped(first) if first == last else f"{_escaped(first)}-{_escaped(last)}"
-
-
-def _escaped(code: int) -> str:
-    if code < 32 or code == 127:
-        return f"\\x{code:02x}"
-    char = chr(code)
-    return char if code > 127 or char.isalnum() else f"\\x{code:02x}"
+    try:
+        judge: Any = jsonschema_rs.Draft202012Validator
+        judge({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
+    except ValueError:
+        return False
+    return True

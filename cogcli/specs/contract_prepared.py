@@ -1,6 +1,6 @@
 """A schema as the engines get it: what they would read differently is taken out or written in one way.
 
-1. Patterns mean the same everywhere; one that is refused is not applied.
+1. Patterns mean the same everywhere; one that cannot be run in linear time is not applied.
 2. `false` is `{"not": {}}` but where keys are counted: one engine tells the wrong place of it.
 3. References lead to a subschema inside, and following them ends.
 4. `format` and the names of schemas say nothing.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.specs.contract_patterns import pattern_of
-from cogcli.specs.schema_refs import reference_faults
+from cogcli.specs.schema_refs import most_at_once, reference_faults
 
 _ONE: Final = frozenset(
     (
@@ -33,15 +33,18 @@ NOTHING: Final[dict[str, Any]] = {"not": {}}
 
 
 class Prepared(NamedTuple):
-    """The schema for Python's engine and for Rust's, there None where it has a pattern that Rust cannot take.
+    """The schema for Python's engine and for Rust's.
 
-    `dropped` tells whether a pattern is not applied; `written` gives the author's text of a pattern.
+    `dropped` names the patterns that are not applied; `written` gives the author's text of a pattern. `at_once` says
+    how much one value is held against without going into it, `steps` how many steps that takes for one character.
     """
 
     python: Any
     rust: Any
-    dropped: bool
+    dropped: tuple[str, ...]
     written: dict[str, str]
+    at_once: int
+    steps: int
 
 
 def prepared(schema: Any) -> Prepared | None:
@@ -50,12 +53,40 @@ def prepared(schema: Any) -> Prepared | None:
     try:
         python = walk.part(schema, (), rust=False)
         faults = reference_faults(walk.parts)
-        rust = None if walk.elsewhere else walk.part(schema, (), rust=True)
+        if faults:
+            return None
+        rust = walk.part(schema, (), rust=True)
+        at_once, steps = most_at_once(walk.parts, _own_work), most_at_once(walk.parts, _own_steps)
     except (_Malformed, RecursionError):
         return None
-    if faults:
-        return None
-    return Prepared(python, rust, walk.dropped, walk.written)
+    return Prepared(python, rust, tuple(dict.fromkeys(walk.dropped)), walk.written, at_once, steps)
+
+
+_COUNTS: Final = ("required", "properties", "dependentRequired", "dependentSchemas")
+
+
+def _own_work(part: Any) -> int:
+    """What a subschema alone holds a value against."""
+    if not isinstance(part, dict):
+        return 1
+    named = sum(len(part[key]) for key in _COUNTS if isinstance(part.get(key), dict | list))
+    choices = part.get("enum")
+    return 1 + named // 8 + (_sized(choices) if isinstance(choices, list) else 0)
+
+
+def _sized(choices: list[Any]) -> int:
+    """Comparing with an object or a list costs ten times as much."""
+    return sum(10 * len(each) if isinstance(each, dict | list) else 1 for each in choices) // 8
+
+
+def _own_steps(part: Any) -> int:
+    """The steps that the patterns of a subschema alone take for one character."""
+    if not isinstance(part, dict):
+        return 0
+    own, names = part.get("pattern"), part.get("patternProperties")
+    texts = [own, *(names if isinstance(names, dict) else ())]
+    found = [pattern_of(text) for text in texts if isinstance(text, str)]
+    return sum(each.steps for each in found if each is not None)
 
 
 class _Malformed(Exception):
@@ -66,8 +97,7 @@ class _Walk:
     def __init__(self) -> None:
         self.parts: dict[tuple[str, ...], Any] = {}
         self.written: dict[str, str] = {}
-        self.dropped = False
-        self.elsewhere = False
+        self.dropped: list[str] = []
 
     def part(self, schema: Any, place: tuple[str, ...], *, rust: bool) -> Any:
         """One subschema."""
@@ -112,11 +142,9 @@ class _Walk:
     def _pattern(self, text: str, *, rust: bool) -> str | None:
         pattern = pattern_of(text)
         if pattern is None:
-            self.dropped = True
+            self.dropped.append(text)
             return None
-        if pattern.rust is None:
-            self.elsewhere = True
         own = pattern.rust if rust else pattern.python
-        if own is not None:
-            self.written[own] = text
+        while self.written.setdefault(own, text) != text:  # another pattern that means the same
+            own = f"(?:{own})"
         return own

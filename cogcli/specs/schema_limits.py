@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.specs.contract_patterns import refusal
 from cogcli.specs.linear import refused
 from cogcli.specs.schema_refs import reference_faults
 
@@ -64,7 +65,7 @@ def _own_faults(schema: Any, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(properties, dict):
         patterns += [(("patternProperties", name), name) for name in properties]
     for where, pattern in patterns:
-        reason = refused(pattern) if isinstance(pattern, str) else ""
+        reason = refused(pattern) or refusal(pattern) if isinstance(pattern, str) else ""
         if reason:
             yield (*path, *where), f"pattern `{pattern}`: {reason}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cogcli.specs.report import Path
 
@@ -39,10 +39,16 @@ def _pointed(target: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
+def most_at_once(parts: Parts, own: Callable[[Any], int]) -> int:
+    """The most that one value meets without going into it, `own` telling of one subschema; without faults alone."""
+    costs: dict[tuple[str, ...], int] = {}
+    return max((_cost(path, parts, costs, own, 10**9) for path in parts), default=0)
+
+
 def _endless(parts: Parts) -> list[tuple[Path, str]]:
     costs: dict[tuple[str, ...], int] = {}
     for path in parts:
-        cost = _cost(path, parts, costs)
+        cost = _cost(path, parts, costs, lambda part: 1, MAX_COST)
         if cost == 0:
             return [(path, "a reference leads back here without going into the value")]
         if cost > MAX_COST:
@@ -50,8 +56,14 @@ def _endless(parts: Parts) -> list[tuple[Path, str]]:
     return []
 
 
-def _cost(start: tuple[str, ...], parts: Parts, costs: dict[tuple[str, ...], int]) -> int:
-    """How many subschemas a value is held against before going into it; 0 where that never ends."""
+def _cost(
+    start: tuple[str, ...],
+    parts: Parts,
+    costs: dict[tuple[str, ...], int],
+    own: Callable[[Any], int],
+    most: int,
+) -> int:
+    """What a value is held against before going into it, `own` telling of one subschema; 0 where that never ends."""
     stack = [start]
     under_way: set[tuple[str, ...]] = set()
     while stack:
@@ -65,7 +77,7 @@ def _cost(start: tuple[str, ...], parts: Parts, costs: dict[tuple[str, ...], int
             continue
         stack.pop()
         under_way.discard(path)
-        costs[path] = min(1 + sum(costs[below] for below in following), MAX_COST + 1)
+        costs[path] = min(own(parts[path]) + sum(costs[below] for below in following), most + 1)
     return costs[start]
 
 

@@ -109,8 +109,20 @@ def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
 
 def _route(path: str, methods: tuple[str, ...]) -> Route:
     parts = re.split(r"\{([^{}]+)\}", path)
-    pattern = "".join(re.escape(part) if n % 2 == 0 else "([^/]+)" for n, part in enumerate(parts))
+    texts = parts[2::2]
+    pattern = re.escape(parts[0]) + "".join(
+        _parameter(text, last=n == len(texts)) for n, text in enumerate(texts, 1)
+    )
     return Route(path, re.compile(pattern), tuple(parts[1::2]), methods)
+
+
+def _parameter(after: str, *, last: bool) -> str:
+    """The value of a parameter and the text after it: it ends where that is first met, and nothing is tried twice."""
+    inside, slash, beyond = after.partition("/")
+    ends = "(?=/)" if slash else r"\Z" if last else ""
+    whole = "([^/]++)" if ends else "([^/])"
+    value = f"(?>([^/]+?){re.escape(inside)}{ends})" if inside else whole
+    return value + re.escape(slash + beyond)
 
 
 def matched(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Final
 
-_PRINTABLE: Final = [chr(n) for n in range(33, 127)] + [" "]
-_CLASSES: Final = {
-    "CATEGORY_DIGIT": "0", "CATEGORY_WORD": "a", "CATEGORY_SPACE": " ",
-    "CATEGORY_NOT_DIGIT": "a", "CATEGORY_NOT_WORD": "-", "CATEGORY_NOT_SPACE": "a",
-}  # fmt: skip
+from cogcli.specs.contract_patterns import refusal
+from cogcli.specs.contracts import errors
+from cogcli.specs.pattern_parts import LAST, Chars, Choice, Part, Place, Sequence, parts_of
+
+_PRINTABLE: Final = "".join(map(chr, range(33, 127))) + " "
+_LONGEST: Final = 100_000
 
 
 class _Lost(Exception):
@@ -18,69 +18,39 @@ class _Lost(Exception):
 
 def text_like(pattern: str, *, repeats: int = 0) -> str | None:
     """A text that the pattern finds, every repetition `repeats` times more than it must; None where none is made."""
-    import re._parser as parser  # type: ignore[import-not-found]
-
-    try:
-        made = _sequence(parser.parse(pattern), repeats)
-        return made if re.search(pattern, made) else None
-    except (_Lost, re.error, RecursionError, OverflowError):
+    if refusal(pattern):
         return None
+    try:
+        made = _made(parts_of(pattern), repeats)
+    except (_Lost, RecursionError):
+        return None
+    return None if errors({"pattern": pattern}, made) else made
 
 
-def _sequence(parsed: Any, repeats: int) -> str:
-    return "".join(_part(str(operation), argument, repeats) for operation, argument in parsed)
-
-
-def _part(operation: str, argument: Any, repeats: int) -> str:
-    if operation == "LITERAL":
-        return chr(argument)
-    if operation == "ANY":
-        return "a"
-    if operation == "NOT_LITERAL":
-        return "a" if argument != ord("a") else "b"
-    if operation == "AT":
+def _made(part: Part, repeats: int) -> str:
+    if isinstance(part, Chars):
+        return _one_of(part)
+    if isinstance(part, Place):
         return ""
-    if operation == "IN":
-        return _one_of(argument)
-    if operation in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        least, most, inner = argument
-        times: int = min(least + repeats, int(most), 10_000)
-        return _sequence(inner, repeats) * times
-    if operation == "SUBPATTERN":
-        return _sequence(argument[-1], repeats)
-    if operation == "BRANCH":
-        return _sequence(argument[1][0], repeats)
-    if operation == "ATOMIC_GROUP":
-        return _sequence(argument, repeats)
-    raise _Lost
-
-
-def _one_of(choices: Any) -> str:
-    if str(choices[0][0]) == "NEGATE":
-        for char in ("a", *_PRINTABLE):
-            if not any(_holds(str(operation), argument, char) for operation, argument in choices[1:]):
-                return char
+    if isinstance(part, Sequence):
+        made = "".join(_made(each, repeats) for each in part.parts)
+    elif isinstance(part, Choice):
+        made = _made(part.parts[0], repeats)
+    else:
+        once = _made(part.part, repeats)
+        most = part.least + repeats
+        times = most if part.most is None else min(most, part.most)
+        if len(once) * times > _LONGEST:
+            raise _Lost
+        made = once * times
+    if len(made) > _LONGEST:
         raise _Lost
-    operation, argument = choices[0]
-    word = str(operation)
-    if word == "LITERAL":
-        return chr(argument)
-    if word == "RANGE":
-        return chr(argument[0])
-    if word == "CATEGORY":
-        return _CLASSES[str(argument)]
-    raise _Lost
+    return made
 
 
-def _holds(operation: str, argument: Any, char: str) -> bool:
-    if operation == "LITERAL":
-        return chr(argument) == char
-    if operation == "RANGE":
-        return bool(argument[0] <= ord(char) <= argument[1])
-    name = str(argument)
-    member = {
-        "DIGIT": char.isdigit(),
-        "WORD": char.isalnum() or char == "_",
-        "SPACE": char.isspace(),
-    }[name.rpartition("_")[2]]
-    return member != ("NOT" in name)
+def _one_of(chars: Chars) -> str:
+    """A character that can be read; of a class that leaves only some out an `a`, if it may be."""
+    found = [char for char in _PRINTABLE if any(first <= ord(char) <= last for first, last in chars.ranges)]
+    if chars.ranges[-1][1] == LAST and "a" in found:
+        return "a"
+    return found[0] if found else chr(chars.ranges[0][0])

@@ -14,9 +14,9 @@ from cogcli.specs.checks.policies import check_defaults
 from cogcli.specs.checks.services import check_function, check_service
 from cogcli.specs.checks.skills import check_skill
 from cogcli.specs.checks.wire import check_wire
-from cogcli.specs.contracts import require_engine
 from cogcli.specs.eligibility import SelectionOptions
 from cogcli.specs.problems import in_order
+from cogcli.specs.schema_engine import require_engine
 
 if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog

@@ -54,9 +54,11 @@ class Wire(NamedTuple):
     """What an operation takes for each key of a binding's request, and what its reply holds.
 
     `reply` holds the schemas of the bodies that `response.*` may walk; None where nothing is known of them.
+    `described` holds every schema that the service gives for the operation.
     """
 
     title: str
     taken: dict[str, Taken]
     reply: tuple[Any, ...] | None
     deprecated: bool = False
+    described: tuple[Any, ...] = ()

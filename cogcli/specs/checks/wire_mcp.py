@@ -61,7 +61,8 @@ def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]
     title = f"tool `{binding.operation}`"
     parts = {key: key for key in binding.request}
     yield from object_findings(_schema(tool.get("inputSchema")), parts, taken, title, "wire.parameter")
-    yield Wire(title, taken, (_reply(mode, tool.get("outputSchema")),))
+    described = (_schema(tool.get("inputSchema")), _schema(tool.get("outputSchema")))
+    yield Wire(title, taken, (_reply(mode, tool.get("outputSchema")),), described=described)
 
 
 def _schema(value: Any) -> Any:

@@ -73,7 +73,16 @@ def openapi_findings(binding: Binding, capability: Capability, service: Service)
             yield Finding("wire.parameter", "E", ("request", key), message, "keep one of them", key=True)
     yield from _parameters(operation, places, taken, blamed)
     yield from _body(operation, places, taken, blamed)
-    yield Wire(f"operation `{operation.title}`", taken, _reply(binding, operation), operation.deprecated)
+    reply = _reply(binding, operation)
+    title = f"operation `{operation.title}`"
+    yield Wire(title, taken, reply, operation.deprecated, (*_described(operation), *reply))
+
+
+def _described(operation: Operation) -> Iterator[Any]:
+    """The schemas of all that a request may hold."""
+    yield from (parameter.schema for parameter in operation.parameters)
+    if operation.body is not None:
+        yield operation.body.schema
 
 
 def _operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:

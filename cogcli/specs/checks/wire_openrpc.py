@@ -38,7 +38,8 @@ def openrpc_findings(binding: Binding, service: Service) -> Iterator[Finding | W
     taken: dict[str, Taken] = {}
     yield from _params(binding, method, taken)
     reply = () if method.is_notification else (method.result,)
-    yield Wire(f"method `{method.name}`", taken, reply, method.deprecated)
+    described = (*(param.schema for param in method.params), *reply)
+    yield Wire(f"method `{method.name}`", taken, reply, method.deprecated, described)
 
 
 def _params(binding: Binding, method: RpcMethod, taken: dict[str, Taken]) -> Iterator[Finding]:

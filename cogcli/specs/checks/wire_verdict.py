@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.specs.checks import wire_mcp, wire_openapi, wire_openrpc
 from cogcli.specs.checks.wire_finding import Finding, Wire
 from cogcli.specs.checks.wire_flow import flow_findings
 from cogcli.specs.checks.wire_python import python_findings
+from cogcli.specs.contract_patterns import refusal
+from cogcli.specs.contract_prepared import prepared
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -20,9 +22,28 @@ def judged(binding: Binding, capability: Capability, service: Service, matter: b
     """Everything that is wrong with a binding on the wire; `matter` is the source of a Python service."""
     for found in _found(binding, capability, service, matter):
         if isinstance(found, Wire):
+            yield from _pattern_findings(found)
             yield from flow_findings(binding, capability, found)
         else:
             yield found
+
+
+def _pattern_findings(wire: Wire) -> Iterator[Finding]:
+    """`wire.pattern`: what the service gives or takes cannot be checked in bounded time."""
+    for pattern in dict.fromkeys(text for schema in wire.described for text in _dropped(schema)):
+        why = refusal(pattern)
+        shown = pattern if len(pattern) <= _LONGEST else f"{pattern[: _LONGEST - 1]}…"
+        message = f"{wire.title} has the pattern `{shown}`, which cannot be run: {why}"
+        hint = "write it without that in the service's document, or bind another operation"
+        yield Finding("wire.pattern", "E", ("operation",), message, hint)
+
+
+def _dropped(schema: Any) -> tuple[str, ...]:
+    ready = prepared(schema)
+    return ready.dropped if ready is not None else ()
+
+
+_LONGEST: Final = 100
 
 
 def judged_service(service: Service) -> Iterator[Finding]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cogcli.official import patterns
 from cogcli.official.data import merge_objects, parse_json, profile_records
 from cogcli.official.schema import validate
 
@@ -147,8 +150,8 @@ def test_a_message_about_a_huge_value_stays_short() -> None:
         ({"$ref": "#"}, "without end"),
         ({"$schema": "https://schemas.example/draft"}, "unknown draft"),
         ({"pattern": "("}, "schema: at '/pattern'"),
-        ({"pattern": "(a+)+$"}, "repeats a repeat"),
-        ({"patternProperties": {"^(x*)*$": {}}}, "repeats a repeat"),
+        ({"patternProperties": {"^(x*)*$": {}}}, "of keys may take for ever"),
+        ({"pattern": "(a{300}){300}"}, "repeats more than"),
     ],
 )
 def test_a_schema_that_cannot_be_used_is_refused(schema: dict[str, Any], message: str) -> None:
@@ -157,17 +160,46 @@ def test_a_schema_that_cannot_be_used_is_refused(schema: dict[str, Any], message
     assert message in str(refusal.value)
 
 
+RUNAWAY = [
+    ("^(a|a)*$", "a" * 5000 + "b"), ("a*" * 20 + "b", "a" * 100_000), ("^(a+)+$", "a" * 5000 + "!"),
+    ("(.*,)*x$", "," * 5000), (r"(\w+\s?)*!$", "a " * 2500), ("((a?)b)*c$", "ab" * 2500), ("x$", "a" * 1_000_000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "text"), RUNAWAY)
+def test_a_pattern_takes_time_that_grows_with_the_text_alone(pattern: str, text: str) -> None:
+    begun = time.process_time()
+    assert validate(text, {"pattern": pattern})["valid"] is False
+    assert time.process_time() - begun < 2
+
+
 @pytest.mark.parametrize(
     "pattern",
     ["^[a-z]+(-[a-z]+)*$", r"^([a-z0-9]+\.)+[a-z]+$", "^(foo|bar)*$", "^(/[^/]+)+$", "^(?=.*[A-Z]).{8,}$"],
 )
-def test_repeats_that_a_fixed_character_keeps_apart_are_fine(pattern: str) -> None:
+def test_patterns_as_they_are_written_are_run(pattern: str) -> None:
     assert isinstance(validate("a-b", {"type": "string", "pattern": pattern})["valid"], bool)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a*)*", "(a?){2,50}", "([a-z]+)*", "(.*,)*", "((a+)b)*", "(?:a+)+", "(-?a+)*", r"(\w+\s?)*$"]
+    ("pattern", "text"),
+    [(r"(a+)\1+$", "a" * 5000 + "b"), ("(a{1,100}){1,100}c", "a" * 100_000), ("(?=b)a", "a" * 100_000)],
 )
-def test_repeats_that_nothing_keeps_apart_are_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="repeats a repeat"):
+def test_what_takes_too_long_is_refused_and_not_waited_for(pattern: str, text: str) -> None:
+    begun = time.process_time()
+    with pytest.raises(ValueError, match="too long"):
+        validate(text, {"pattern": pattern})
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize("pattern", ["^(a|a)*$", "a*a*b", "a*b", "^a*b*c", "^(?:a?){2,50}b", r"(a)\1"])
+def test_without_the_fast_engine_only_what_is_plain_is_run(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    patterns._searcher.cache_clear()
+    with pytest.raises(ValueError, match="may take for ever"):
         validate("a", {"pattern": pattern})
+    assert validate("aab", {"pattern": "^a*b$"})["valid"]
+    assert validate("x-12", {"pattern": r"[a-z]-\d{1,3}$"})["valid"]
+    patterns._searcher.cache_clear()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,12 @@ import cogcli
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.contract_cover import Cover, covers, disjoint
 from cogcli.specs.contract_examples import candidates
-from cogcli.specs.contract_patterns import pattern_of
-from cogcli.specs.contracts import PYTHON, RUST, UNUSABLE, engine, errors, invalid
+from cogcli.specs.contract_patterns import pattern_of, refusal
+from cogcli.specs.contracts import UNUSABLE, errors, invalid
+from cogcli.specs.pattern_parts import parts_of
+from cogcli.specs.pattern_steps import needed, shown_steps
+from cogcli.specs.pattern_texts import PYTHON_TEXT, text_of
+from cogcli.specs.schema_engine import PYTHON, RUST, engine
 
 ENGINES = (PYTHON, RUST)
 
@@ -77,7 +83,7 @@ TOLD: list[tuple[Any, Any, list[tuple[str, str]]]] = [
         ["a", *[1] * 9, "b"],
         [("0", 'expected integer, found text "a"'), ("10", 'expected integer, found text "b"')],
     ),
-    ({"pattern": "(a+)+$"}, "b", []),  # refused, so not applied
+    ({"pattern": "(?=a)b"}, "c", []),  # refused, so not applied
 ]
 
 
@@ -149,6 +155,7 @@ def test_only_the_contracts_import_a_schema_library() -> None:
     assert {name for name in found if not name.startswith("official/")} == {
         "specs/contract_cover.py",
         "specs/contract_engines.py",
+        "specs/contract_patterns.py",
     }
 
 
@@ -182,7 +189,6 @@ PATTERNS = (
 def test_patterns_mean_the_same_to_both(pattern: str) -> None:
     found = pattern_of(pattern)
     assert found is not None
-    assert found.rust is not None
     for text in TEXTS:
         schema = {"pattern": pattern}
         assert on(PYTHON, schema, text) == on(RUST, schema, text), text
@@ -194,15 +200,122 @@ def test_patterns_follow_ecma(either: str) -> None:
     assert not errors({"pattern": r"\s"}, "\ufeff")
 
 
-@pytest.mark.parametrize("pattern", [r"\bfoo", "(?i)foo", "(?i:f)oo"])
-def test_a_pattern_that_rust_has_no_like_of_is_applied_all_the_same(either: str, pattern: str) -> None:
+@pytest.mark.parametrize("pattern", [r"\bfoo", "(?i)Foo", "(?i:F)oo", "(?P<name>foo)", "(?s)^fo."])
+def test_what_ecma_writes_otherwise_is_applied_all_the_same(either: str, pattern: str) -> None:
     assert not errors({"pattern": pattern}, "foo")
     assert errors({"pattern": pattern}, "bar")
 
 
-@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "(a+)+", "(", r"\p{L}"])
-def test_patterns_that_may_be_slow_or_are_none_are_refused(pattern: str) -> None:
+@pytest.mark.parametrize(
+    "pattern", ["(?=a)b", r"(a)\1", "(a{300}){300}", "(", r"\p{L}", "(?m)^a", "a" * 10_001]
+)
+def test_patterns_that_may_be_slow_or_are_none_are_refused(either: str, pattern: str) -> None:
     assert pattern_of(pattern) is None
+    assert refusal(pattern)
+
+
+SLOW = [
+    ("^(a|a)*$", "a" * 5000 + "b"), ("(a|a)*b", "a" * 5000), ("a*" * 20 + "b", "a" * 100_000),
+    ("^(a+)+$", "a" * 5000 + "!"), (r"^(\w+\s?)*!$", "a " * 5000), ("(.*,)*x", "," * 20_000),
+    ("[ab]*c", "ab" * 50_000), ("(x+x+)+y", "x" * 20_000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "text"), SLOW)
+def test_no_pattern_takes_more_than_linear_time(either: str, pattern: str, text: str) -> None:
+    begun = time.process_time()
+    found = errors({"pattern": pattern, "patternProperties": {pattern: False}}, text)
+    named = errors({"patternProperties": {pattern: True}, "additionalProperties": False}, {text: 1})
+    assert time.process_time() - begun < 2
+    applied = not refusal(pattern)
+    assert (bool(found), bool(named)) == (applied, True)
+    assert applied or either == PYTHON
+
+
+FINE = [
+    r"^[a-z0-9]+(-[a-z0-9]+)*$", "^[a-z][a-z0-9-]{0,62}[a-z0-9]$", r"^\d{4}-\d\d$", r"\.json$", "^(en|de)$", "[0-9]+",
+    r"^.*\.json$", "^.{1,4096}$", "^(foo|bar)+$", "^https?://[^/]+/", "^[A-Za-z0-9+/]*={0,2}$", r"^(([a-z]+)?,)*$",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", FINE)
+def test_common_patterns_are_run_by_either_engine(either: str, pattern: str) -> None:
+    assert pattern_of(pattern) is not None
+
+
+CHARACTERS = st.sampled_from(["a", "b", "c", "[ab]", "[^a]", "."])
+EXPRESSIONS = st.recursive(
+    CHARACTERS,
+    lambda inner: (
+        st.tuples(inner, inner).map("".join)
+        | st.tuples(inner, inner).map(lambda two: f"(?:{two[0]}|{two[1]})")
+        | st.tuples(
+            inner, st.sampled_from(["*", "+", "?", "{0,3}", "{2}", "{2,}", "*?"])
+        ).map(lambda two: f"(?:{two[0]}){two[1]}")
+    ),
+    max_leaves=6,
+)  # fmt: skip
+WHOLE = st.tuples(st.sampled_from(["^", ""]), EXPRESSIONS, st.sampled_from(["$", ""])).map("".join)
+
+
+@settings(max_examples=200)
+@given(pattern=WHOLE, text=st.text("abc", max_size=8))
+def test_a_pattern_written_anew_finds_what_the_author_wrote(pattern: str, text: str) -> None:
+    found = bool(re.search(pattern.replace("$", r"\Z"), text))
+    for name in ENGINES:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COGCLI_SCHEMA_ENGINE", name)
+            applied = pattern_of(pattern) is not None
+        assert bool(on(name, {"pattern": pattern}, text)) is (applied and not found), name
+
+
+@settings(max_examples=150, deadline=None)
+@given(pattern=WHOLE)
+def test_what_is_shown_to_be_linear_is_so_where_the_engine_goes_back(pattern: str) -> None:
+    steps = shown_steps(needed(parts_of(pattern)))
+    if steps is None:
+        return
+    compiled = re.compile(text_of(needed(parts_of(pattern)), PYTHON_TEXT))
+    for piece in ("a", "ab", "aab", "b", "abb", "c"):
+        for end in ("", "c", "!"):
+            begun = time.process_time()
+            compiled.search(piece * 2000 + end)
+            assert time.process_time() - begun < 1
+
+
+def test_two_patterns_of_one_meaning_are_both_applied(either: str) -> None:
+    schema = {
+        "patternProperties": {r"\d": {"type": "string"}, "[0-9]": {"minLength": 2}, "a+": {"maxLength": 1}}
+    }
+    assert {place for place, _ in errors(schema, {"1": 2, "2": "x", "aa": "xx"})} == {"1", "2", "aa"}
+    assert errors({"allOf": [{"pattern": "b+"}, {"pattern": "b"}]}, "a") == [
+        ("", 'expected text matching `b+`, found text "a"'),
+        ("", 'expected text matching `b`, found text "a"'),
+    ]
+
+
+LARGE: list[tuple[str, Any, Any]] = [
+    ("a pattern of many ways", {"pattern": "(a{1,100}){1,100}c"}, "a" * 100_000),
+    ("many choices", {"items": {"enum": [{"a": n} for n in range(5000)]}}, [{"a": -1}] * 5000),
+    ("many texts", {"items": {"enum": [str(n) for n in range(10_000)]}}, ["x"] * 10_000),
+    ("many schemas", {"items": {"allOf": [{"minimum": -n} for n in range(9000)]}}, [1] * 10_000),
+    ("many alternatives", {"items": {"anyOf": [{"type": "string"}] * 1000}}, [1] * 10_000),
+    ("many keys", {"items": {"required": [str(n) for n in range(10_000)]}}, [{}] * 10_000),
+    ("many items", {"uniqueItems": True}, [{"a": n} for n in range(20_000)]),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), [each[1:] for each in LARGE], ids=[each[0] for each in LARGE])
+def test_a_check_ends_however_large_schema_and_value_are(schema: Any, value: Any) -> None:
+    begun = time.process_time()
+    found = on(RUST, schema, value)
+    assert time.process_time() - begun < 10
+    assert bool(found) is ("uniqueItems" not in schema)
+
+
+def test_of_a_large_value_the_first_breach_is_told(either: str) -> None:
+    schema = {"items": {"enum": [str(n) for n in range(8000)]}}
+    assert [place for place, _ in errors(schema, ["1"] * 100 + ["x"] * 100)] == ["100"]
 
 
 SCALARS = st.one_of(

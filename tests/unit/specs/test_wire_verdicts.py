@@ -10,10 +10,10 @@ import pytest
 from cogcli.specs import openapi_document
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.checks import check
-from cogcli.specs.contracts import PYTHON, RUST
 from cogcli.specs.layers import Layer
 from cogcli.specs.loading import Registry
 from cogcli.specs.problems import Problem
+from cogcli.specs.schema_engine import PYTHON, RUST
 from cogcli.specs.selection import SelectionOptions
 
 INVALID = Path(__file__).parents[2] / "specs" / "invalid"

@@ -1,0 +1,203 @@
+"""The parts of a regular expression that mean the same to every engine: characters, ends, choices, repetitions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+LAST: Final = 0x10FFFF
+_DIGIT: Final = [(48, 57)]
+_WORD: Final = [(48, 57), (65, 90), (95, 95), (97, 122)]
+_SPACE: Final = [
+    (9, 13), (32, 32), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
+    (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
+]  # fmt: skip
+_LINE_ENDS: Final = [(10, 10), (13, 13), (0x2028, 0x2029)]
+_CATEGORIES: Final = {"DIGIT": _DIGIT, "WORD": _WORD, "SPACE": _SPACE}
+_SURROGATES: Final = (0xD800, 0xDFFF)
+_EITHER_CASE: Final = 2_000
+"""Characters of a class that ignores case: each is looked at."""
+
+Ranges = list[tuple[int, int]]
+
+START: Final = "start"
+END: Final = "end"
+EDGE: Final = "edge"
+NO_EDGE: Final = "no edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character out of ranges, which are in order, apart, and hold no half of a surrogate pair."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place between characters: the start or the end of the text, an edge of a word or none."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Parts one after the other."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One part out of several."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A part several times; `most` None is without bound."""
+
+    part: Part
+    least: int
+    most: int | None
+    lazy: bool
+
+
+Part = Chars | Place | Sequence | Choice | Repeat
+
+
+class Unwritable(Exception):
+    """A text that is no regular expression, or one with a construct that has no like in every engine."""
+
+
+def parts_of(text: str) -> Part:
+    """The parts of a regular expression. Raises Unwritable; RecursionError for one nested too deeply."""
+    import re._parser as parser  # type: ignore[import-not-found]
+
+    try:
+        parsed = parser.parse(text)
+    except (re.error, OverflowError) as error:
+        raise Unwritable(f"not a regular expression ({error})") from error
+    return _sequence(parsed, parsed.state.flags & ~re.UNICODE & ~re.VERBOSE)
+
+
+def _sequence(parsed: Any, flags: int) -> Part:
+    found = tuple(_part(str(operation), argument, flags) for operation, argument in parsed)
+    return found[0] if len(found) == 1 else Sequence(found)
+
+
+_PLACES: Final = {
+    "AT_BEGINNING": START, "AT_BEGINNING_STRING": START, "AT_END": END, "AT_END_STRING": END,
+    "AT_BOUNDARY": EDGE, "AT_NON_BOUNDARY": NO_EDGE,
+}  # fmt: skip
+_NO_LIKE: Final = {
+    "ASSERT": "look-around",
+    "ASSERT_NOT": "look-around",
+    "GROUPREF": "a back-reference",
+    "GROUPREF_EXISTS": "a back-reference",
+    "ATOMIC_GROUP": "an atomic group",
+    "POSSESSIVE_REPEAT": "a possessive quantifier",
+}
+
+
+def _part(name: str, argument: Any, flags: int) -> Part:
+    if name == "LITERAL":
+        return _chars([(argument, argument)], flags)
+    if name == "NOT_LITERAL":
+        return _chars(complement(_folded([(argument, argument)], flags)), 0)
+    if name == "ANY":
+        return _chars([(0, LAST)] if flags & re.DOTALL else complement(_LINE_ENDS), 0)
+    if name == "IN":
+        return _members(argument, flags)
+    if name == "AT":
+        return _place(str(argument), flags)
+    if name == "BRANCH":
+        return Choice(tuple(_sequence(branch, flags) for branch in argument[1]))
+    if name == "SUBPATTERN":
+        _, added, removed, inner = argument
+        return _sequence(inner, (flags | added) & ~removed & ~re.VERBOSE)
+    if name in ("MAX_REPEAT", "MIN_REPEAT"):
+        least, most, inner = argument
+        bound = None if str(most) == "MAXREPEAT" else int(most)
+        return Repeat(_sequence(inner, flags), int(least), bound, name == "MIN_REPEAT")
+    raise Unwritable(f"{_NO_LIKE.get(name, name.lower())} is not allowed")
+
+
+def _place(name: str, flags: int) -> Part:
+    kind = _PLACES.get(name)
+    if kind is None or (flags & re.MULTILINE and kind in (START, END)):
+        raise Unwritable("the start and end of lines are not allowed")
+    return Place(kind)
+
+
+def _members(argument: Any, flags: int) -> Part:
+    found: Ranges = []
+    negated = False
+    for operation, value in argument:
+        name = str(operation)
+        if name == "NEGATE":
+            negated = True
+        elif name == "LITERAL":
+            found.append((value, value))
+        elif name == "RANGE":
+            found.append((value[0], value[1]))
+        elif name == "CATEGORY":
+            found += _category(str(value).removeprefix("CATEGORY_"))
+        else:
+            raise Unwritable(f"{name.lower()} is not allowed")
+    folded = _folded(found, flags)
+    return _chars(complement(folded) if negated else folded, 0)
+
+
+def _category(name: str) -> Ranges:
+    plain = name.removeprefix("NOT_")
+    if plain not in _CATEGORIES:
+        raise Unwritable(f"{name.lower()} is not allowed")
+    return _CATEGORIES[plain] if plain == name else complement(_CATEGORIES[plain])
+
+
+def _folded(ranges: Ranges, flags: int) -> Ranges:
+    """The ranges, with the other case of each letter where case is ignored."""
+    if not flags & re.IGNORECASE:
+        return ranges
+    if sum(last - first + 1 for first, last in ranges) > _EITHER_CASE:
+        raise Unwritable("a large class of characters that ignores case is not allowed")
+    codes = [code for first, last in ranges for code in range(first, last + 1)]
+    others = [ord(char) for code in codes if len(char := chr(code).swapcase()) == 1]
+    return [*ranges, *((code, code) for code in others)]
+
+
+def _chars(ranges: Ranges, flags: int) -> Chars:
+    whole: Ranges = []
+    for first, last in merged(_folded(ranges, flags)):
+        if first < _SURROGATES[0]:
+            whole.append((first, min(last, _SURROGATES[0] - 1)))
+        if last > _SURROGATES[1]:
+            whole.append((max(first, _SURROGATES[1] + 1), last))
+    if not whole:
+        raise Unwritable("a class without a character is not allowed")
+    return Chars(tuple(whole))
+
+
+def merged(ranges: Ranges) -> Ranges:
+    """The same characters in order, no range touching another."""
+    found: Ranges = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """All other characters."""
+    rest: Ranges = []
+    begin = 0
+    for first, last in sorted(ranges):
+        if first > begin:
+            rest.append((begin, first - 1))
+        begin = max(begin, last + 1)
+    return [*rest, (begin, LAST)] if begin <= LAST else rest

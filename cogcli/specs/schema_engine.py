@@ -1,0 +1,54 @@
+"""Which engine applies JSON Schemas here: jsonschema-rs, or jsonschema where the other has no wheel (ADR 9).
+
+`COGCLI_SCHEMA_ENGINE` forces one of them.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Final
+
+PYTHON: Final = "jsonschema"
+RUST: Final = "jsonschema-rs"
+_VARIABLE: Final = "COGCLI_SCHEMA_ENGINE"
+
+
+def engine() -> str:
+    """The engine in use: `jsonschema-rs` or `jsonschema`.
+
+    Raises EnvironmentRefusal `config.key` where `COGCLI_SCHEMA_ENGINE` names another, or one that is not installed.
+    """
+    return _engine(os.environ.get(_VARIABLE, ""))
+
+
+def require_engine() -> None:
+    """Judge `COGCLI_SCHEMA_ENGINE` before it is needed in the middle of something. Raises EnvironmentRefusal."""
+    if os.environ.get(_VARIABLE):
+        engine()
+
+
+@lru_cache(maxsize=4)
+def _engine(forced: str) -> str:
+    if forced == PYTHON:
+        return PYTHON
+    if forced in ("", RUST) and has_rust():
+        return RUST
+    if not forced:
+        return PYTHON
+    from cogcli.core.errors import EnvironmentRefusal
+
+    found = "which is not installed" if forced == RUST else f"expected {PYTHON} or {RUST}"
+    hint = "pip install 'jsonschema-rs>=0.60,<0.61'" if forced == RUST else "unset it"
+    raise EnvironmentRefusal("config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint)
+
+
+def has_rust() -> bool:
+    """Whether jsonschema-rs is there, in the version whose interface is known."""
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    try:
+        return version("jsonschema-rs").startswith("0.60.") and find_spec("jsonschema_rs") is not None
+    except PackageNotFoundError:
+        return False
