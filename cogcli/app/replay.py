@@ -65,6 +65,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         order=turns,
     )
     cut.loop = engine.loop
+    engine.waits_in_doubt = recording.stops
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:
         execute(engine, plan, request_of(started), started.run_id or "")

@@ -52,10 +52,12 @@ def resume(
     `episode.unreadable`, `resume.changed-specs`, `resume.masked`.
     """
     from cogcli.app.away import away
+    from cogcli.app.run_skill import stopped_in_doubt
     from cogcli.app.signing import signer_of
     from cogcli.app.wire import live_runner, options_from
     from cogcli.core.redact import Redactor
     from cogcli.episode.recording import Recording
+    from cogcli.episode.seal import in_doubt
     from cogcli.episode.store import Store
 
     redactor = Redactor()
@@ -83,9 +85,15 @@ def resume(
         live = live_runner(
             settings, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
         )
-        return _gone_on(
-            settings, journal, recording, catalog, live, answers, said, request, listener, control
-        )
+        try:
+            return _gone_on(
+                settings, journal, recording, catalog, live, answers, said, request, listener, control
+            )
+        except EnvironmentRefusal as error:
+            waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
+            if waiting is None:
+                raise
+            return stopped_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
 
@@ -157,6 +165,7 @@ def _gone_on(
         order=turns,
         doubts=None if request.abort else doubts,
     )
+    engine.waits_in_doubt = not request.abort
     engine.spent_ms = recording.sittings.milliseconds
     control.attach(engine)
     with diverted():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.engine.run import Finished, Request
     from cogcli.episode.journal import Journal
+    from cogcli.episode.recording import Recording
     from cogcli.events.envelope import Event
     from cogcli.mapping.apply import TakenOver
     from cogcli.specs.catalog import Catalog
@@ -75,6 +76,8 @@ class RunResult(NamedTuple):
     counts: dict[str, int]
     leftovers: tuple[str, ...] = ()
     """What servers left running when the run was over; it was killed."""
+    stopped_by: str = ""
+    """The signal that ended it or made it wait, if one did."""
     in_doubt: tuple[str, ...] = ()
     """The steps, items among them, whose effects may have happened; a person has to decide about each."""
 
@@ -187,9 +190,11 @@ def run(
         sealed(journal, finished)
         result = finished_as(finished, journal, control, loaded.catalog)
         return result._replace(leftovers=tuple(runner.leftovers))
-    except BaseException:
-        give_up(journal)
-        raise
+    except BaseException as error:
+        waiting = give_up(journal)
+        if waiting is None or not _of_disk(error):
+            raise
+        return stopped_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
 
@@ -264,6 +269,38 @@ def sealed(journal: Journal, finished: Finished) -> None:
         seal(journal)
 
 
+def _of_disk(error: BaseException) -> bool:
+    return isinstance(error, CogcliError) and error.code == "env.disk"
+
+
+def stopped_in_doubt(
+    journal: Journal, recording: Recording, error: BaseException, control: Control | None
+) -> RunResult:
+    """How a run stands whose log could not go on, with an effect in it that may have happened."""
+    from cogcli.core.errors import EffectInDoubtError
+    from cogcli.engine.outcome import Outcome, in_step
+    from cogcli.engine.run import Finished
+    from cogcli.episode.rebuild import rebuild
+
+    intent = recording.open_doubts[0]
+    told, step_id = intent.payload, intent.step_id or ""
+    doubt = EffectInDoubtError(
+        "effect.in-doubt",
+        f"`{told['capability']}` may have happened, its answer could not be recorded: {error}",
+        hint="free space, look at the other side, then resume with --in-doubt done, rerun, skip or fail",
+        left=True,
+    )
+    doubt.step_id, doubt.capability_id = intent.step_id, told["capability"]
+    doubt.binding_id, doubt.service_id = told.get("binding"), told.get("service")
+    state = rebuild([event for _, event in journal.events()])
+    doubt.message = in_step(doubt, step_id.partition("/")[0], "")
+    steps = {
+        name: state.step_results[name].status if name in state.step_results else "pending"
+        for name in state.plan_order
+    }
+    return finished_as(Finished(Outcome("pending", doubt, {}), state, steps), journal, control)
+
+
 def finished_as(
     finished: Finished, journal: Journal, control: Control | None, catalog: Catalog | None = None
 ) -> RunResult:
@@ -280,6 +317,7 @@ def finished_as(
         directory=str(journal.directory),
         metrics=state.trace.metrics.as_dict(),
         counts=dict(Counter(finished.steps.values())),
+        stopped_by=control.signals[0] if control and control.signals else "",
         in_doubt=_in_doubt(journal) if outcome.status == "pending" else (),
     )
 

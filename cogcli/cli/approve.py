@@ -35,7 +35,7 @@ def settled(
     """How a run stands once the person at the terminal has said what they want to say about it."""
     from cogcli.app.resume import ResumeRequest
 
-    while result.status == "pending" and can_ask(context):
+    while result.status == "pending" and not result.stopped_by and can_ask(context):
         questions = open_questions(Path(result.directory))
         if not questions:
             break  # it waits for something else: an effect in doubt

@@ -183,6 +183,10 @@ def _sent(
     cancel = Cancellation()
     call = _call_of(run, record, capability, member, number, values, cancel)
     shield(capability.effect == "effect")
+    if (
+        capability.effect == "effect" and "@" not in record.path
+    ):  # a gate that is in doubt blocks, whatever it did
+        run.engine.effects_out.add(cancel)
     try:
         answer = yield call
     except RuntimeErrorBase as error:
@@ -201,6 +205,8 @@ def _sent(
         if capability.effect != "effect" or cancel.stayed:
             raise
         raise _in_doubt(capability, "it was cut off") from None
+    finally:
+        run.engine.effects_out.discard(cancel)
     if capability.effect == "effect":
         record.note_effect()
     return answer
@@ -393,7 +399,7 @@ def _asked(run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str,
         inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
         verdict = safety_rules.GateVerdict("error", str(error))
     except Cancelled:
-        inner.finish("skipped", reason="cancelled")
+        inner.cut_off()
         raise
     else:
         inner.finish("done", output=reply)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cogcli.core.calls import Cancellation
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.engine.plan import Plan, PlannedStep, planned
@@ -90,10 +91,23 @@ class Engine:
         self.order = order or Untold()
         self.doubts = doubts
         """Who decides about calls that may have happened, where a run is gone on with."""
+        self.waits_in_doubt = True
+        """Whether a run that is cut short waits where an effect may have happened; one that is closed ends instead."""
+        self.in_doubt: EffectInDoubtError | None = None
+        """The first effect of the tree that may have happened and that nobody has decided about."""
+        self.effects_out: set[Cancellation] = set()
+        """The calls of class effect that are being made."""
+        self.left_open = False
+        """Whether what is cut off gets no end in the log, because the run waits: whoever goes on begins it again."""
         self.spent_ms: int | None = None
         """How long earlier sittings of a run took that is gone on with."""
         self.loop = Loop(options.max_workers)
         self._plans: dict[str, Plan] = {}
+
+    def cut_short(self) -> None:
+        """The run is ended from outside, now: with an effect in doubt it will wait, and nothing of it has ended."""
+        out = self.in_doubt is not None or any(call.may_leave for call in self.effects_out)
+        self.left_open = self.waits_in_doubt and out
 
     @property
     def stopping(self) -> bool:

@@ -149,12 +149,13 @@ def _one(record: StepRecord, inner: StepRecord, steps: Steps, *, item: bool = Fa
         inner.finish("degraded", reason="degraded", detail=str(degraded))
         raise
     except Cancelled:
-        inner.finish("skipped", reason="cancelled")
+        inner.cut_off()
         raise
     except RuntimeErrorBase as error:
         inner.locate(error)
         if isinstance(error, EffectInDoubtError):
             record.in_doubt = record.in_doubt or error
+            record.run.engine.in_doubt = record.run.engine.in_doubt or error
         if error.exit_code != PENDING:
             inner.finish("vetoed" if error.exit_code == VETOED else "failed", reason=error.code, error=error)
         raise

@@ -181,6 +181,10 @@ class StepRecord:
             error.binding_id = error.binding_id or self.member.binding_id
             error.service_id = error.service_id or self.member.service_id
 
+    def cut_off(self) -> Event | None:
+        """Close as cancelled. Of a run that waits it stays open: whoever goes on begins it again."""
+        return None if self.run.engine.left_open else self.finish("skipped", reason="cancelled")
+
     def finish(
         self,
         ending: str,

@@ -50,14 +50,20 @@ def execute(engine: Engine, plan: Plan, request: Request, run_id: str) -> Finish
     limit = engine.options.timeout_seconds
     deadline = None if limit is None else time.monotonic() + limit
     try:
-        finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=_run_timeout(limit)))
+        finished: Finished = engine.loop.run(
+            Spawn(root.steps(), deadline=deadline, late=_late(engine, limit))
+        )
     finally:
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
     return finished
 
 
-def _run_timeout(limit: float | None) -> Callable[[], Exception]:
-    return lambda: RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
+def _late(engine: Engine, limit: float | None) -> Callable[[], Exception]:
+    def error() -> Exception:
+        engine.cut_short()
+        return RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
+
+    return error
 
 
 class _Root:
@@ -87,7 +93,7 @@ class _Root:
         except Interrupted as interruption:
             return (yield from self._aborted(interruption.signal))
         except RuntimeErrorBase as error:
-            return self._failed(error)
+            return self._waiting() or self._failed(error)
         except CogcliError:
             raise
         except Exception as bug:
@@ -113,9 +119,17 @@ class _Root:
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
         self._run.emit(build.run_aborting(self._run.state.run_id, reason=reason, signal=signal))
         yield from self._graph.wait(until=self._engine.loop.grace_until)
+        self._engine.cut_short()
         yield from self._graph.wind_down(force=True)
         yield from self._graph.drive()
-        return Outcome("aborted", None, dict(self._run.state.outputs))
+        return self._waiting() or Outcome("aborted", None, dict(self._run.state.outputs))
+
+    def _waiting(self) -> Outcome | None:
+        """The outcome of a run that was cut short with an effect in doubt: it waits for a person."""
+        doubt = self._engine.in_doubt
+        if doubt is None or not self._engine.left_open:
+            return None
+        return told_whole(Outcome("pending", doubt, dict(self._run.state.outputs)), self._run.state.skill_id)
 
     def _pause(self, outcome: Outcome) -> None:
         reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"

@@ -124,13 +124,15 @@ def _wait_for_plan_order(
 def _ended_early(record: StepRecord, cut: Exception) -> Ending:
     if isinstance(cut, RuntimeErrorBase):
         return _ended_badly(record, cut)
-    return _as_told(record.finish("skipped", reason="cancelled"), Ending("skipped", "cancelled"))
+    event, ending = record.cut_off(), Ending("skipped", "cancelled")
+    return ending if event is None else _as_told(event, ending)
 
 
 def _ended_badly(record: StepRecord, error: RuntimeErrorBase) -> Ending:
     record.locate(error)
     if isinstance(error, EffectInDoubtError):
         record.run.in_doubt = error
+        record.run.engine.in_doubt = record.run.engine.in_doubt or error
     if error.exit_code == PENDING:
         return Ending("pending", error.code, error)
     status = "vetoed" if error.exit_code == VETOED else "failed"

@@ -473,10 +473,11 @@ class Loop:
             return
         if task.deadline is not None and task.deadline <= now and task.late is not None:
             del self._timed[task]
+            error = task.late()  # before anything below is cancelled: it may have to know
             for child in list(task.children):
                 self._cancel(child, force=True)
             self._forget_call(task)
-            self._throw(task, task.late())
+            self._throw(task, error)
         else:
             self._wake(task)
 

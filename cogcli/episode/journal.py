@@ -7,8 +7,8 @@
    `power`: synced with every event. `none`: never.
 4. The first sync also puts the directory and its own entry on disk.
 5. A failed write or sync is final. It is never retried as if it had worked: what was written in part is cut off
-   again, and every later append is refused in the same words. On a full disk one event may still be written, the
-   root's terminal event, into the room that the ballast gives back.
+   again, and every later append is refused in the same words. On a full disk the root's end, or its pause, may still
+   be written, into the room that the ballast gives back.
 6. Secrets are masked when the line is built. What only its key name betrays is masked in the log alone: the event
    handed back holds it, so that a run goes on with its values.
 7. Large members are in their blobs before the line that names them.
@@ -141,7 +141,7 @@ class Journal:
         return self._append(draft, draft.payload, True)
 
     def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:
-        last = draft.phase == "terminate" and draft.run_id == self._root
+        last = draft.run_id == self._root and (draft.phase == "terminate" or draft.event_type == "run.paused")
         if self._failed is not None and not (last and self._made_room()):
             raise disk_refusal(self.directory / EVENTS, self._failed)
         event = self._placed_event(draft, payload)

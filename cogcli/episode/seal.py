@@ -21,6 +21,7 @@ from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learned
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.reading import unreadable
+from cogcli.episode.recording import Recording
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
 from cogcli.events.envelope import Event
@@ -52,19 +53,55 @@ def seal(journal: Journal) -> None:
     journal.replace(MANIFEST, to_bytes(manifest))
 
 
-def give_up(journal: Journal) -> None:
+def give_up(journal: Journal) -> Recording | None:
     """Leave what an error stopped in the best shape that the disk allows; raises nothing that was expected.
 
-    An episode in which nothing was committed is taken back. On a full disk the terminal event goes where the ballast
-    was, and what room is left to sealing, which `verify --repair` does later if it has to.
+    An episode in which nothing was committed is taken back. Where an effect may have happened the run has not ended: it
+    waits for a person, and what its log holds is handed back. Else, on a full disk, the terminal event goes where the
+    ballast was, and what room is left to sealing, which `verify --repair` does later if it has to.
     """
-    if journal.discard() or not journal.stopped_by_full_disk:
-        return
+    if journal.discard():
+        return None
+    waiting = in_doubt(journal)
+    if waiting is None and journal.stopped_by_full_disk:
+        with suppress(CogcliError):
+            account = account_of(journal.events())
+            if account.projection.terminated is None:
+                journal.append(ended_by_full_disk(account.projection.root or ""), durable=True)
+            seal(journal)
+    return waiting
+
+
+def in_doubt(journal: Journal) -> Recording | None:
+    """What the log of a run holds that an error stopped while an effect may have happened; None for any other.
+
+    On a full disk the run's pause goes where the ballast was.
+    """
     with suppress(CogcliError):
-        account = account_of(journal.events())
-        if account.projection.terminated is None:
-            journal.append(ended_by_full_disk(account.projection.root or ""), durable=True)
-        seal(journal)
+        recording = Recording(event for _, event in journal.events())
+        if _may_have_acted(recording):
+            if journal.stopped_by_full_disk:
+                _pause(journal, recording)
+            return recording
+    return None
+
+
+def _may_have_acted(recording: Recording) -> bool:
+    """Whether the run is not over, and an effect in it is in doubt that nobody has decided about."""
+    started = recording.started
+    over = started is None or started.run_id in recording.ended.runs
+    return not over and any(intent.payload["side_effects"] == "effect" for intent in recording.open_doubts)
+
+
+def _pause(journal: Journal, recording: Recording) -> None:
+    """Tell that the run waits, as far as there is room for that: without it the log reads as interrupted, in doubt."""
+    with suppress(CogcliError):
+        if recording.started is not None and (
+            recording.last is None or recording.last.event_type != "run.paused"
+        ):
+            reason = "effect.in-doubt: the disk was full, and an effect may have happened"
+            journal.append(build.run_paused(recording.started.run_id or "", reason=reason), durable=True)
+        persist_pending(journal)
 
 
 def persist_pending(journal: Journal) -> None:

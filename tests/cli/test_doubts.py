@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import wait_until
+
+COGCLI = str(Path(sys.executable).parent / "cogcli")
 
 SOURCE = """
+import glob
 import os
 import threading
 import time
@@ -19,11 +27,25 @@ def pay(text: str) -> dict[str, object]:
         ledger.write(text + "\\n")
     with open("ledger") as ledger:
         begun = len(ledger.readlines())
+    if os.path.exists("fill"):
+        fill()
+    if os.path.exists("hold"):
+        time.sleep(60)
     if os.path.exists("die-after"):
         if begun >= int(open("die-after").read()):
             os._exit(9)
         time.sleep(60)
     return {"receipt": "r-" + text}
+
+def fill() -> None:
+    real = os.write
+
+    def write(handle, data):
+        if handle > 2 and glob.glob(".cogcli/episodes/*/.ballast"):
+            raise OSError(28, "No space left on device")
+        return real(handle, data)
+
+    os.write = write
 
 def read(text: str) -> dict[str, object]:
     return {"text": text}
@@ -229,4 +251,47 @@ def test_an_item_that_waits_for_a_person_cuts_off_none_beside_it(paying: Any) ->
     _resume(paying).assert_exit(5)
     given = ("--in-doubt", "all#0/pay=done", "--output", '{"receipt": "r"}')
     assert _resume(paying, *given).assert_ok().json["outputs"] == {"texts": ["r", "b", "c"]}
+    _clean(paying)
+
+
+# -- what stopped the run does not matter ------------------------------------------------------------------------------
+
+
+def _waits(project: Any, told: Any) -> None:
+    """The run is saved and waits; the commands after it ask, and none runs the skill anew."""
+    ways = [f"cogcli resume {project.episode.name[:15]} --in-doubt {w}" for w in ("rerun", "skip", "fail")]
+    error = told["error"]
+    assert (told["status"], told["exit_code"], error["code"]) == ("pending", 5, "effect.in-doubt")
+    assert (error["step"], error["next"]) == ("pay", ways)
+    assert not (project.episode / "manifest.json").exists()
+    shown = project.run("trace", "--json").assert_ok().json["trace"]
+    assert (shown["status"], shown["next"]) == ("pending", ways)
+    _clean(project)
+
+
+def test_a_full_disk_after_an_effect_leaves_the_run_waiting(paying: Any) -> None:
+    fill = paying.write("fill", "")
+    _waits(paying, paying.run("run", "demo.one", "-p", "text=x", "--json").assert_exit(5).json)
+    _waits(paying, _resume(paying, "--in-doubt", "rerun").assert_exit(5).json)
+    fill.unlink()
+    given = ("--in-doubt", "done", "--output", '{"receipt": "r"}')
+    assert _resume(paying, *given).assert_ok().json["outputs"] == {"receipt": "r"}
+    assert _ledger(paying) == ["x", "x"]
+    _clean(paying)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_signals_in_an_effect_leave_the_run_waiting(paying: Any, name: str) -> None:
+    hold = paying.write("hold", "")
+    command = [COGCLI, "run", "demo.one", "-p", "text=x", "--json"]
+    process = subprocess.Popen(command, cwd=paying.root, env=paying.env, stdout=subprocess.PIPE)
+    wait_until(lambda: (paying.root / "ledger").exists())
+    process.send_signal(getattr(signal, name))
+    wait_until(lambda: bool(_events(paying, "run.aborting")))
+    process.send_signal(getattr(signal, name))
+    out, _ = process.communicate(timeout=60)
+    _waits(paying, json.loads(out))
+    hold.unlink()
+    assert _resume(paying, "--in-doubt", "skip").assert_ok().json["outputs"] == {}
+    assert _ledger(paying) == ["x"]
     _clean(paying)

@@ -189,6 +189,20 @@ def _one_end(scene: Scene) -> Iterator[str]:
         yield from (f"run {run} has no end" for run in begun - set(scene.ends))
 
 
+def _waits_in_doubt(scene: Scene) -> Iterator[str]:
+    """Neither a full disk nor a signal ends a run while an effect is in doubt: who would be asked about it?"""
+    last = scene.of("run.terminated")[-1:]
+    if not any(e["payload"]["status"] == "aborted" or scene.ended_by_disk for e in last):
+        return
+    over = {(e["run_id"], e["step_id"]) for e in scene.of(*CLOSINGS, "step.answered", "policy.decided")}
+    for intent in scene.intents:
+        if (
+            intent["payload"]["side_effects"] == "effect"
+            and (intent["run_id"], intent["step_id"]) not in over
+        ):
+            yield f"ended, and `{intent['step_id']}` may have happened"
+
+
 def _approved_once(scene: Scene) -> Iterator[str]:
     granted = scene.of("approval.granted")
     for approval, count in Counter(event["payload"]["approval_id"] for event in granted).items():
@@ -275,6 +289,7 @@ INVARIANTS: Final[dict[str, Callable[[Scene], Iterator[str]]]] = {
     "a manifest only after a terminal event": _sealed_at_the_end,
     "and it verifies": _manifest,
     "exactly one terminal event per run": _one_end,
+    "a full disk or a signal ends no run with an effect in doubt": _waits_in_doubt,
     "approvals used once stay used": _approved_once,
     "no temporary file left": _no_temporary,
     "no secret in any file": _no_secret,

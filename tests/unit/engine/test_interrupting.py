@@ -8,6 +8,7 @@ import pytest
 from fakes.runner import Gate, ScriptedRunner, gives, member, raises
 from fakes.runs import Running
 from fakes.specs import capability, gate, skill, step
+from support.waiting import wait_until
 
 from cogcli.core.errors import TransportError
 from cogcli.engine import tasks
@@ -96,13 +97,77 @@ def test_a_signal_that_came_before_the_run_starts_nothing() -> None:
     assert (finished.outcome.status, runner.called()) == ("aborted", [])
 
 
-def test_an_effect_cut_off_is_in_doubt_not_skipped(slow: Gate) -> None:
-    running = started(slow, s("a"), caps=(A, capability("c.slow", effect="effect")))
+EFFECT = capability("c.slow", effect="effect")
+
+
+def test_a_run_cut_off_in_an_effect_waits_for_a_person(slow: Gate) -> None:
+    running = started(slow, s("a"), caps=(A, EFFECT))
+    running.interrupt()
+    running.interrupt()
+    result = running.result()
+    assert (result.outcome.status, result.code, result.steps) == (
+        "pending",
+        "effect.in-doubt",
+        {"a": "pending"},
+    )
+    assert result.sink.types("a") == ["step.started"]
+    assert result.sink.types()[-2:] == ["run.aborting", "run.paused"]
+
+
+def test_what_is_cut_off_beside_an_effect_in_doubt_stays_open(slow: Gate, short_grace: float) -> None:
+    """It would have ended for good: whoever answers for the effect could finish the run no more."""
+    inner = skill(
+        step("deep", "c.slow", output={"y": "outputs.y"}, depends_on=[]),
+        step("read", "c.read", output={"y": "outputs.z"}, depends_on=[]),
+        id="demo.inner",
+    )
+    nested = step("nest", "skill:demo.inner", depends_on=[])
+    runner = ScriptedRunner({"c.slow": slow, "c.read": slow, "c.a": gives(y=2)})
+    running = Running(
+        skill(nested, s("beside", "c.read", []), s("then", "c.a", ["beside"])),
+        runner, A, EFFECT, capability("c.read"), nested=[inner],
+    )  # fmt: skip
+    assert slow.entered.wait(60)
+    running.interrupt("SIGTERM")
+    result = running.result()
+    assert (result.outcome.status, result.code) == ("pending", "effect.in-doubt")
+    assert result.outcome.error is not None
+    assert result.outcome.error.message.startswith("step `nest` > skill `demo.inner` > step `deep`: `c.slow`")
+    told = [str(event.event_type) for event in result.sink.events]
+    assert not [kind for kind in told if kind in ("step.skipped", "run.terminated")]
+
+
+def test_a_limit_of_time_that_cuts_off_an_effect_leaves_the_run_waiting(slow: Gate) -> None:
+    running = started(slow, s("a"), caps=(A, EFFECT), timeout_seconds=0.2)
+    result = running.result()
+    assert (result.outcome.status, result.code) == ("pending", "effect.in-doubt")
+    assert result.sink.types()[-1] == "run.paused"
+
+
+def test_an_effect_in_doubt_before_a_signal_keeps_the_run_waiting(slow: Gate) -> None:
+    """The effect was given up by its own limit; the signal comes while something else is under way."""
+    runner = ScriptedRunner({"c.slow": slow, "c.lost": Gate(y=1)})
+    runner.members["c.lost"] = (member("b", timeout=0.05),)
+    lost = capability("c.lost", effect="effect")
+    running = Running(
+        skill(s("lost", "c.lost", []), s("beside", "c.slow", [])), runner, lost, SLOW, fail_fast=True
+    )
+    assert slow.entered.wait(60)
+    wait_until(lambda: running.engine.in_doubt is not None)
+    running.interrupt()
+    running.interrupt()
+    result = running.result()
+    assert (result.outcome.status, result.code) == ("pending", "effect.in-doubt")
+    assert result.sink.types("beside") == ["step.started"]
+
+
+def test_a_run_that_is_closed_ends_with_its_effect_in_doubt(slow: Gate) -> None:
+    running = started(slow, s("a"), caps=(A, EFFECT))
+    running.engine.waits_in_doubt = False
     running.interrupt()
     running.interrupt()
     result = running.result()
     assert (result.outcome.status, result.steps) == ("aborted", {"a": "pending"})
-    assert result.sink.types("a") == ["step.started"]
 
 
 def test_a_gate_that_answers_after_a_signal_lets_no_call_leave(slow: Gate) -> None:

@@ -87,6 +87,38 @@ def test_a_run_that_a_full_disk_stops_ends_and_is_sealed(tmp_path: Path, full: F
     assert (summary["status_reason"], summary["error"]["code"]) == ("env.disk", "env.disk")
 
 
+def test_a_run_with_an_effect_in_doubt_waits_and_is_not_sealed(tmp_path: Path, full: Full) -> None:
+    journal = begun(tmp_path)
+    intent = sample.began(journal, "read", side_effects="effect")
+    full(journal.directory)
+    refused(lambda: sample.ended(journal, "read", intent))
+    waiting = give_up(journal)
+    journal.close()
+    assert waiting is not None
+    assert [event.id for event in waiting.open_doubts] == [intent.id]
+    assert is_clean(verify(journal.directory))
+    assert (overview(journal.directory).status, overview(journal.directory).sealed) == ("pending", False)
+    kinds = [event.event_type for _, event in read_events(journal.directory)]
+    assert kinds[-2:] == ["run.paused", "run.state_projection"]
+
+
+def test_where_not_even_the_pause_fits_the_log_reads_as_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = begun(tmp_path)
+    sample.began(journal, "read", side_effects="effect")
+
+    def write(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(folder_module.os, "write", write)
+    refused(lambda: sample.began(journal, "other"))
+    assert give_up(journal) is not None
+    journal.close()
+    monkeypatch.undo()
+    assert (overview(journal.directory).status, overview(journal.directory).sealed) == ("interrupted", False)
+
+
 def test_the_terminal_event_itself_is_written_where_the_ballast_was(tmp_path: Path, full: Full) -> None:
     journal = begun(tmp_path)
     full(journal.directory)
