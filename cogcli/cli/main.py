@@ -91,7 +91,10 @@ def _run(argv: list[str]) -> int:
     if text := _static(arguments):
         screen.answer(_help_envelope(text) if json else text)
         return OK
-    return _execute(arguments, screen)
+    try:
+        return _execute(arguments, screen)
+    finally:
+        screen.close()
 
 
 def _static(arguments: Arguments) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
@@ -62,6 +63,7 @@ class Screen:
         self.err = Stream(sys.stderr, environ, color)
         self.json = json
         self.quiet = quiet
+        self._claimed: TextIO | None = None
         ci = environ.get("CI", "")
         self.ci = ci not in ("", "0", "false")
         self.hints = self.err.tty and not self.ci and not quiet and not environ.get("COGCLI_NO_HINTS")
@@ -75,7 +77,14 @@ class Screen:
         except (OSError, ValueError):
             return
         self.out.file = os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace", newline="\n")
+        self._claimed = self.out.file
         silence_stdout()
+
+    def close(self) -> None:
+        """Let go of a descriptor of our own; every answer has been flushed when it was given."""
+        if self._claimed is not None:
+            with suppress(OSError):
+                self._claimed.close()
 
     def answer(self, text: str) -> None:
         """Write to stdout. Raises BrokenPipeError, which ends a reading command silently."""

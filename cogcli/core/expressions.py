@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import ExpressionError
 from cogcli.core.jsonvalue import MAX_INTEGER, kind_of, same
 from cogcli.core.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
+from cogcli.core.syntax import expression_of
 
 MAX_LENGTH: Final = 2000
 MAX_DEPTH: Final = 50
@@ -81,7 +82,7 @@ def _parsed(source: _Source) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source.python, mode="eval").body
+            return expression_of(source.python)
     except SyntaxError as error:
         column = source.offset(error.lineno or 1, (error.offset or 1) - 1) + 1
         raise ExpressionFault(f"not an expression: {error.msg}", column) from None

@@ -55,8 +55,10 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
 def _functions(text: bytes) -> frozenset[str]:
     import ast
 
+    from cogcli.core.syntax import module_of
+
     try:
-        tree = ast.parse(text)
+        tree = module_of(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     return frozenset(

@@ -30,7 +30,7 @@ def without(project: Any) -> Any:
 
     def run(libraries: str, *command: str, **env: str) -> Any:
         environ = {"PYTHONPATH": str(project.root / "blocker"), "COGCLI_TEST_WITHOUT": libraries, **env}
-        return project.run(*command, env=environ)
+        return project.installed(*command, env=environ)
 
     return run
 
@@ -59,5 +59,5 @@ def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:
         "COGCLI_TEST_WITHOUT": "mcp mcp_types keyring cryptography langdetect snowballstemmer bs4 pypdf"
         " httpx2 starlette uvicorn",
     }
-    demo.run("run", "demo.greet", "-p", "text=hi", env=env).assert_ok()
-    demo.run("validate", env=env).assert_ok()
+    demo.installed("run", "demo.greet", "-p", "text=hi", env=env).assert_ok()
+    demo.installed("validate", env=env).assert_ok()

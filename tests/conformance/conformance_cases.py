@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 REGISTRY = HERE / "registry"
 KEYS = {
     "name", "rule", "inputs", "outputs", "steps", "skills", "capabilities", "bindings", "files", "input", "flags",
-    "expect",
+    "installed", "expect",
 }  # fmt: skip
 EXPECTED = {
     "exit", "status", "code", "message", "problems", "outputs", "state", "absent", "steps", "reads", "writes", "events",

@@ -1,18 +1,14 @@
-"""Running a case with the installed command, and what can be read afterwards."""
+"""Running a case, and what can be read afterwards."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 from conformance_cases import REGISTRY, Case, write_project
-
-COGCLI = str(Path(sys.executable).parent / "cogcli")
+from support.project import Project, Result
 
 
 class Ran(NamedTuple):
@@ -40,33 +36,20 @@ class Ran(NamedTuple):
         return found
 
 
-def run_case(case: Case, home: Path, root: Path) -> Ran:
+def run_case(case: Case, cache: Path, folder: Path) -> Ran:
     """Run a case in a project of its own."""
-    root.mkdir(parents=True)
-    write_project(case, root)
+    project = Project(folder, cache)
+    write_project(case, project.root)
     flags = [str(flag) for flag in case.raw.get("flags", [])]
     words = ["run", "case.main", "--json", "-q", "--registry", str(REGISTRY)]
     given = ["--input", json.dumps(case.raw.get("input", {}))]
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "COGCLI_TRUST_PROJECT": "1",
-        "CONFORMANCE_DIR": str(root),
-    }
-    done = subprocess.run(
-        [COGCLI, *words, *given, *flags],
-        cwd=root,
-        env=environment,
-        capture_output=True,
-        timeout=180,
-        check=False,
-    )
-    return _read(root, done)
+    run = project.installed if case.raw.get("installed") else project.run
+    done = run(*words, *given, *flags, env={"CONFORMANCE_DIR": str(project.root)})
+    return _read(project.root, done)
 
 
-def _read(root: Path, done: subprocess.CompletedProcess[bytes]) -> Ran:
-    assert done.stdout, done.stderr.decode()
+def _read(root: Path, done: Result) -> Ran:
+    assert done.out, done.err
     episodes = root / ".cogcli" / "episodes"
     found = [path for path in episodes.glob("ep_*") if path.is_dir()]
     episode = found[0] if found else None
@@ -76,5 +59,5 @@ def _read(root: Path, done: subprocess.CompletedProcess[bytes]) -> Ran:
         state = orjson.loads((episode / "state.json").read_bytes())["x-cognitive"]
     ledger = root / "ledger"
     lines = ledger.read_text().splitlines() if ledger.exists() else []
-    envelope = orjson.loads(done.stdout)
-    return Ran(envelope, done.returncode, done.stderr.decode(), episode, events, state, lines)
+    envelope = orjson.loads(done.out_bytes)
+    return Ran(envelope, done.code, done.err, episode, events, state, lines)

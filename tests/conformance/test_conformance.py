@@ -1,55 +1,23 @@
-"""Every case in `cases/` is one run of the installed command. `README.md` says how to read and write cases."""
+"""Every case in `cases/` is one run of the command. `README.md` says how to read and write cases."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from conformance_cases import Case, all_cases
 from conformance_expect import CHECKS, differences
-from conformance_runs import Ran, run_case
+from conformance_runs import run_case
 
 from cogcli.app.replay import replay
 from cogcli.app.settings import Settings
 
-Runs = Callable[[Case], "Future[Ran]"]
 CASES = all_cases()
-AT_ONCE = 3
-
-
-@pytest.fixture(scope="session")
-def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    """The runs of all cases that were selected, a few at a time; where several test processes share them, each its own
-    ones when they are asked for."""
-    root = tmp_path_factory.mktemp("conformance")
-    home = root / "home"
-    home.mkdir()
-    asked = [
-        item
-        for item in request.session.items
-        if hasattr(item, "callspec") and item.path.name == "test_conformance.py"
-    ]
-    cases: list[Case] = [item.callspec.params["case"] for item in asked]  # type: ignore[attr-defined]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        futures: dict[str, Future[Ran]] = {}
-
-        def run_of(case: Case) -> Future[Ran]:
-            if case.id not in futures:
-                futures[case.id] = pool.submit(run_case, case, home, root / f"case{len(futures)}")
-            return futures[case.id]
-
-        for case in cases if "PYTEST_XDIST_WORKER" not in os.environ else ():
-            run_of(case)
-        yield run_of
-        for future in futures.values():
-            future.cancel()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_case(case: Case, runs: Runs) -> None:
-    ran = runs(case).result(timeout=200)
+def test_case(case: Case, warm_cache: Path, tmp_path: Path) -> None:
+    ran = run_case(case, warm_cache, tmp_path)
     found = differences(case.raw["expect"], ran)
     assert not found, "\n".join([case.raw["rule"], *found, str(ran.envelope["error"])])
     if ran.sealed and ran.episode is not None:

@@ -49,30 +49,36 @@ class Outcome:
 
 def attack(
     project: Any, *arguments: str, env: Mapping[str, str] | None = None, input: bytes = b"", seconds: float = SECONDS,
-    before: Any = None, wrap: tuple[str, ...] = (),
+    before: Any = None, wrap: tuple[str, ...] = (), installed: bool = False,
 ) -> Outcome:  # fmt: skip
-    """Run a command against a project and hold it to the rules."""
+    """Run a command against a project and hold it to the rules.
+
+    It runs in this process, unless it is `wrap`ped in another command, something is done `before` it in its process,
+    or it is to be the `installed` one.
+    """
     known = _tree(project)
     begun = time.monotonic()
-    done = subprocess.run(
-        [*wrap, COGCLI, *arguments],
-        cwd=project.root,
-        env={**project.env, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
-        input=input,
-        capture_output=True,
-        timeout=60,
-        preexec_fn=before,
-        check=False,
-    )
-    told = (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    env = {"PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+    if installed or wrap or before:
+        outcome = _started([*wrap, COGCLI, *arguments], project.root, {**project.env, **env}, input, before)
+    else:
+        result = project.run(*arguments, input=input, env=env)
+        outcome = Outcome(result.code, result.out_bytes, result.err_bytes)
+    told = (arguments, outcome.code, outcome.out[-2000:], outcome.err[-2000:])
     assert time.monotonic() - begun < seconds, told
-    assert 0 <= done.returncode != 70, told
-    assert b"Traceback" not in done.stdout + done.stderr, told
+    assert 0 <= outcome.code != 70, told
+    assert b"Traceback" not in outcome.out + outcome.err, told
     assert _changed(known, _tree(project)) == set(), told
-    outcome = Outcome(done.returncode, done.stdout, done.stderr)
     if "--json" in arguments:
         _hold_to_the_envelope(outcome)
     return outcome
+
+
+def _started(words: list[str], cwd: Path, env: Mapping[str, str], input: bytes, before: Any) -> Outcome:
+    done = subprocess.run(
+        words, cwd=cwd, env=env, input=input, capture_output=True, timeout=60, preexec_fn=before, check=False
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
 
 
 def _hold_to_the_envelope(outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""The installed command in a project of a test's own."""
+"""A project of a test's own, and the command in it: in the process of the test, or as it is installed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, Final
+
+from support import in_process
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
+INSTALLED_ONLY: Final = bool(os.environ.get("COGCLI_TEST_INSTALLED"))
+"""Whether every command runs as it is installed, whatever the test needs (`check.py --long` does so)."""
 
 
 class Result:
@@ -21,6 +25,7 @@ class Result:
         self.arguments = arguments
         self.code = code
         self.out_bytes = out
+        self.err_bytes = err
         self.out = out.decode("utf-8")
         self.err = err.decode("utf-8")
 
@@ -69,6 +74,8 @@ class Project:
         """A file of the project; text is dedented."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
+        for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
+            compiled.unlink()  # it goes by seconds and size, and a test may write twice in a second
         file.write_bytes(text if isinstance(text, bytes) else dedent(text).lstrip("\n").encode())
         return file
 
@@ -162,12 +169,28 @@ class Project:
         return self
 
     def run(
-        self, *arguments: str, input: str | bytes | None = None, env: Mapping[str, str] | None = None
-    ) -> Result:
-        """Run `cogcli` with these arguments; stdin is empty unless given."""
+        self, *arguments: str, input: str | bytes | None = None, env: Mapping[str, str] | None = None,
+        stdin_closed: bool = False,
+    ) -> Result:  # fmt: skip
+        """Run `cogcli` with these arguments in this process; stdin is empty unless given.
+
+        Raises NeedsAProcess where a process of its own would make a difference; then use `installed`.
+        """
+        if INSTALLED_ONLY:
+            return self.installed(*arguments, input=input, env=env, stdin_closed=stdin_closed)
+        data = None if stdin_closed else input.encode() if isinstance(input, str) else input or b""
+        gave = in_process.run(arguments, cwd=self.root, env={**self.env, **(env or {})}, data=data)
+        return Result(arguments, *gave)
+
+    def installed(
+        self, *arguments: str, input: str | bytes | None = None, env: Mapping[str, str] | None = None,
+        stdin_closed: bool = False,
+    ) -> Result:  # fmt: skip
+        """The same with the installed command, in a process of its own."""
         data = input.encode() if isinstance(input, str) else input or b""
+        shell = ("sh", "-c", 'exec "$0" "$@" <&-') if stdin_closed else ()
         done = subprocess.run(
-            [COGCLI, *arguments],
+            [*shell, COGCLI, *arguments],
             cwd=self.root,
             env={**self.env, **(env or {})},
             input=data,

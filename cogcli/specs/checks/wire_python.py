@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.syntax import module_of
 from cogcli.specs.checks.wire_finding import Finding, Taken, Wire
 from cogcli.specs.problems import suggestion
 
@@ -49,7 +50,7 @@ def function_findings(binding: Binding, source: bytes, name: str, title: str) ->
 def _function(source: bytes, name: str) -> Function | None:
     """The function that a call of this name reaches: the last one, unless something decorates it."""
     try:
-        tree = ast.parse(source)
+        tree = module_of(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     found = [node for node in tree.body if isinstance(node, Function) and node.name == name]

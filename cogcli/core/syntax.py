@@ -1,0 +1,32 @@
+"""The syntax tree of Python text, in whichever thread.
+
+Before Python 3.11.8 and 3.12.2 all threads share a count of depth: where another one parses meanwhile, a text of which
+nothing is wrong may end in SystemError. Then it is parsed again.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+_ATTEMPTS: Final = 100
+
+
+def module_of(source: bytes) -> ast.Module:
+    """The tree of a module's source. Raises what `ast.parse` does, but SystemError."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return ast.parse(source)
+        except SystemError:
+            continue
+    raise MemoryError
+
+
+def expression_of(text: str) -> ast.expr:
+    """The tree of an expression. Raises what `ast.parse` does, but SystemError."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return ast.parse(text, mode="eval").body
+        except SystemError:
+            continue
+    raise MemoryError
