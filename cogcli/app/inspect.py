@@ -123,6 +123,17 @@ def parsed(data: bytes, directory: Path) -> dict[str, Any]:
     return value
 
 
+def in_full(document: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """A document with the blobs that it names in their places, as far as they are there."""
+    from cogcli.episode.blobs import BlobFolder
+    from cogcli.episode.large_values import value_at
+    from cogcli.episode.reading import opened
+
+    with opened(directory) as folder, closing(BlobFolder(folder)) as kept:
+        whole: dict[str, Any] = value_at(document, kept.get)
+    return whole
+
+
 def first_difference(left: Any, right: Any, place: str = "") -> str | None:
     """The path of the first place where two documents differ, None if they are equal."""
     if isinstance(left, dict) and isinstance(right, dict):

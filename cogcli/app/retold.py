@@ -21,6 +21,7 @@ from cogcli.core.calls import Answer, Attempt, Chain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError, EnvironmentRefusal
 from cogcli.engine.tasks import Cancelled
 from cogcli.episode.ended import ended_by_full_disk
+from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from cogcli.engine.tasks import Loop
     from cogcli.episode.recording import Recording
 
-_TIMELESS: Final = frozenset(("latency_ms", "action_id"))
-"""Payload members that a clock or a source of ids decides."""
+_TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
+"""Payload members that a clock, a source of ids or the journal decides."""
 _BY_TIMING: Final = frozenset(("run.paused", "run.aborting", "step.answered", "approval.requested"))
 """Events that are there or not, depending on who was faster, or on when somebody answered."""
 
@@ -77,6 +78,11 @@ class CutOff:
         if self.signal is not None and self.loop is not None:
             self.loop.interrupt(self.signal)
             self.loop.interrupt(self.signal)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the signal has been taken into account: nothing begins any more."""
+        return self.loop is not None and self.loop.signal is not None
 
     def begin_nothing(self) -> None:
         """Nothing begins from here on; what was answered within the grace is still to be told, now as then."""
@@ -135,6 +141,8 @@ class Retold:
         self._cut_off = cut_off
         self._turns = turns
         self._redactor = redactor
+        started = recording.started
+        self._first_rules = started is None or rules_of(started.payload) == FIRST
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded event that this one is told again as. Raises Diverged or EndOfLog."""
@@ -143,7 +151,7 @@ class Retold:
             if draft.event_type in self._cut_off.beginnings:
                 self._cut_off.begin_nothing()
                 raise Cancelled
-            if draft.event_type in _BY_TIMING:
+            if draft.event_type in _BY_TIMING or self._never_began(draft):
                 return _unrecorded(draft)
             if self._recording.stops:
                 return self._beyond(draft)
@@ -152,11 +160,18 @@ class Retold:
         if recorded is self._recording.full:
             raise EndOfLog
         mine = _timeless(self._redactor.mask(draft.payload))
+        if draft.event_type == "plan.created" and self._first_rules:
+            mine["step_records"] = [_first_record(record) for record in mine["step_records"]]
         theirs = _timeless(recorded.payload)
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
         self._turns.told(recorded)
         return recorded
+
+    def _never_began(self, draft: Draft) -> bool:
+        """Whether a step is left out that the signal kept from being looked at at all: the log has no word of it."""
+        cancelled = draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
+        return cancelled and self._cut_off.is_over
 
     def _beyond(self, draft: Draft) -> Event:
         """What came too late for the log; it ends the replay as soon as all is told that came before."""
@@ -185,6 +200,11 @@ class Retold:
         event = left[0]
         what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
         return Difference(event.seq, event.step_id, what, event.payload, None)
+
+
+def _first_record(record: dict[str, Any]) -> dict[str, Any]:
+    """A step of a plan as rules 1 tell of it: without its capability."""
+    return {name: value for name, value in record.items() if name != "capability"}
 
 
 def _ran_late(end: Event) -> bool:

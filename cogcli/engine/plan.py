@@ -281,11 +281,12 @@ def _ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> l
 
 def record(step: PlannedStep) -> dict[str, Any]:
     """The step as it stands in the `plan.created` event."""
-    uses = step.step.uses
+    capability = step.target.capability if step.target else None
     return {
         "id": step.step.id,
         "kind": step.kind,
-        "description": step.step.description or uses,
+        **({"capability": capability.id} if capability else {}),
+        "description": step.step.description or step.step.uses,
         "status": "pending",
         "depends_on": list(step.depends_on),
         "inputs": step.step.input,

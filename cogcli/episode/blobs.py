@@ -1,4 +1,4 @@
-"""Large payload members kept beside the log.
+"""Large values kept beside the log: the files that hold them, and how a log of rules 1 names them (`episode.rules`).
 
 1. A payload member, and in `attempts[]` a `request` or `reply`, whose JSON exceeds 64 KiB stands in the log as
    `{"$blob": "sha256:...", "bytes": n, "media_type": "application/json"}`; the blob is on disk before the event is.
@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -137,19 +138,37 @@ def parsed(data: bytes) -> Any:
 class BlobFolder:
     """The blobs of one episode, named by their content."""
 
-    def __init__(self, folder: Folder, *, sync: bool = True) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._episode = folder
-        self._sync = sync
         self._folder: Folder | None = None
         self._written: set[str] = set()
+        self._unsynced: list[str] = []
 
     def put(self, data: bytes) -> str:
-        """Keep bytes; gives `sha256:...`. On disk when this returns. Raises EnvironmentRefusal `env.disk`."""
+        """Keep bytes; gives `sha256:...`. They survive the process; `sync` makes them survive a power loss.
+
+        Raises EnvironmentRefusal `env.disk`.
+        """
         name = sha256(data).hexdigest()
         if name not in self._written:
-            self._made().replace(name, data, sync=self._sync)
+            self._made().replace(name, data, sync=False)
             self._written.add(name)
+            self._unsynced.append(name)
         return f"sha256:{name}"
+
+    def sync(self) -> None:
+        """Put every blob kept so far on disk, the directory last. Raises OSError."""
+        folder = self._folder
+        if folder is None or not self._unsynced:
+            return
+        for name in self._unsynced:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        os.fsync(folder.fd)
+        self._unsynced.clear()
 
     def _made(self) -> Folder:
         if self._folder is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
@@ -17,6 +17,12 @@ STATE_KEYS: Final = (
 def to_bytes(document: dict[str, Any]) -> bytes:
     """Indent 2, keys in the order they have, final newline: equal documents give equal bytes."""
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def whole_milliseconds(earlier: str, later: str) -> int | None:
+    """The whole milliseconds from one RFC 3339 time to another, None where either is none."""
+    a, b = _parsed(earlier), _parsed(later)
+    return None if a is None or b is None else (b - a) // timedelta(milliseconds=1)
 
 
 def milliseconds_between(earlier: str, later: str) -> int | None:

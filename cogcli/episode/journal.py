@@ -11,7 +11,7 @@
    be written, into the room that the ballast gives back.
 6. Secrets are masked when the line is built. What only its key name betrays is masked in the log alone: the event
    handed back holds it, so that a run goes on with its values.
-7. Large members are in their blobs before the line that names them.
+7. Large values are in their blobs before the line that names them, and are synced with it, not before.
 8. Time never goes back: an event whose clock did carries the time of the one before, and says so.
 """
 
@@ -32,9 +32,11 @@ from cogcli.core.redact import Redactor
 from cogcli.episode.ballast import FULL, Ballast
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spilled
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
+from cogcli.episode.large_values import SMALL, shortened
 from cogcli.episode.layout import BALLAST, EVENTS, LEARN
 from cogcli.episode.leftovers import unmake
 from cogcli.episode.reading import EventLog, read_events
+from cogcli.episode.rules import FIRST, LATEST
 from cogcli.events.checksum import with_sum
 from cogcli.events.envelope import Draft, Event, to_json
 
@@ -72,6 +74,8 @@ class End(NamedTuple):
     size: int
     root: str
     """The run that the log begins with."""
+    rules: int
+    """The rules that the log follows (`episode.rules`)."""
 
 
 class Journal:
@@ -106,14 +110,14 @@ class Journal:
         self._redactor = redactor
         self._each = durability == "power"
         self._syncs = durability != "none"
-        self._blobs = BlobFolder(folder, sync=self._syncs)
+        self._blobs = BlobFolder(folder)
         self._failed: OSError | None = None
         self._final = False
         """Nothing may follow, whatever room there is: a sync failed, or a part of a line could not be cut off."""
         self._placed = False
-        fd, end = going_on or (_locked_log(folder), End(0, first_link(episode_id), "", 0, ""))
+        fd, end = going_on or (_locked_log(folder), End(0, first_link(episode_id), "", 0, "", FIRST))
         self._fd = fd
-        self._sequence, self._head, self._timestamp, self._size, self._root = end
+        self._sequence, self._head, self._timestamp, self._size, self._root, self._rules = end
         try:
             self._ballast = Ballast(folder, anew=going_on is not None)
             if going_on is None:
@@ -144,6 +148,9 @@ class Journal:
         last = draft.run_id == self._root and (draft.phase == "terminate" or draft.event_type == "run.paused")
         if self._failed is not None and not (last and self._made_room()):
             raise disk_refusal(self.directory / EVENTS, self._failed)
+        if not self._sequence and draft.event_type == "run.started":
+            self._rules = LATEST
+            payload = {**payload, "rules": LATEST}
         event = self._placed_event(draft, payload)
         line = self._line(event)
         self._write(line, last=last)
@@ -182,8 +189,9 @@ class Journal:
     def _line(self, event: Event) -> bytes:
         try:
             text = orjson.dumps(to_json(event))
-            if len(text) > SPILL or MARK in text:
-                short = event._replace(payload=spilled(event.payload, self._blobs.put))
+            if len(text) > (SMALL if self._rules > FIRST else SPILL) or MARK in text:
+                shorten = shortened if self._rules > FIRST else spilled
+                short = event._replace(payload=shorten(event.payload, self._blobs.put))
                 text = orjson.dumps(to_json(short))
         except TypeError as error:
             raise InternalError("internal", f"event {event.event_type} holds no JSON: {error}") from error
@@ -235,6 +243,7 @@ class Journal:
         try:
             if not os.fstat(self._fd).st_nlink:
                 raise OSError("the file was removed")
+            self._blobs.sync()
             fdatasync(self._fd)
             if not self._placed:
                 self.folder.sync_with_parent()
@@ -253,6 +262,10 @@ class Journal:
             text = data.decode()
             data = self._redactor.mask_text(text).encode()
         return self._blobs.put(data)
+
+    def put_large(self, text: bytes) -> str:
+        """Keep the JSON of a value that a document names; gives `sha256:...`. Nothing is masked: the log was."""
+        return self._blobs.put(text)
 
     def cut(self, size: int) -> None:
         """Cut off what follows the last committed line, on disk when this returns. Raises EnvironmentRefusal."""

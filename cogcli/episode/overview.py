@@ -22,6 +22,7 @@ from cogcli.episode.reading import (
     unreadable,
     without_log,
 )
+from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import OUTCOMES, PROJECTION
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event
@@ -150,7 +151,7 @@ def _events(lines: Any) -> list[Event]:
         try:
             value = parsed_line(line)
             if Checksums().problem(line, value) is None:
-                events.append(event_of(value, b"", _no_blob))
+                events.append(event_of(value, b"", _no_blob, FIRST))
         except JsonRefused:
             continue
     return events

@@ -9,7 +9,9 @@
 5. Later `act` events with both `payload.step_id` and `payload.step_status` set that step's status, in order, the last
    wins. Unknown steps, other phases and statuses outside the vocabulary change nothing; of steps with one id the
    first is meant.
-6. Without evidence a step keeps its status. Without a plan event there are no steps.
+6. Under rules 2 the evidence also says what the step was given and what it produced, its `input` and `output`: they are
+   the step's `inputs` and `outputs`. A step that never began keeps what the plan says that it reads.
+7. Without evidence a step keeps its status. Without a plan event there are no steps.
 
 Every repair is told to whoever asks for them: `verify` makes findings of them.
 """
@@ -20,9 +22,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.episode.findings import Told, unheard
+from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_KINDS, STEP_STATUSES
 from cogcli.events.envelope import Event
 
+GIVEN: Final = ("inputs", "outputs")
+"""The members of a plan's step that hold values."""
 _OPTIONAL: Final = (("rationale", str), ("depends_on", list), ("inputs", dict), ("outputs", dict))
 
 
@@ -32,6 +37,7 @@ class PlanProjection:
     def __init__(self, told: Told = unheard) -> None:
         self._told = told
         self._head: dict[str, Any] = {}
+        self.rules = FIRST
         self.steps: list[dict[str, Any]] = []
         self._by_id: dict[str, dict[str, Any]] = {}
 
@@ -135,6 +141,10 @@ class PlanProjection:
         step = self._by_id.get(step_id)
         if step is None:
             return
+        if self.rules > FIRST:
+            for key, name in zip(GIVEN, ("input", "output"), strict=True):
+                if type(payload.get(name)) is dict:
+                    step[key] = payload[name]
         if type(status) is str and status in STEP_STATUSES:
             step["status"] = status
         else:

@@ -10,7 +10,8 @@
 7. Summary and manifest are linked by terminal runs only.
 8. `x-cognitive` is the run's own state, brought there by the reducer of the live run.
 9. An event that the reducer cannot take changes nothing. Each repair is told to whoever asks: `verify` does.
-10. Memory grows with `state.json`, not with the log.
+10. What rules the log follows (`episode.rules`) is said by its first event; without a word they are the first ones.
+11. Memory grows with `state.json`, not with the log.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from typing import Any, Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.actions import action_of
-from cogcli.episode.document import milliseconds_between
+from cogcli.episode.blobs import Put
+from cogcli.episode.document import milliseconds_between, whole_milliseconds
 from cogcli.episode.findings import Told, unheard
 from cogcli.episode.knowledge import Knowledge
+from cogcli.episode.large_values import IN_FULL, by_reference, digest_of
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
-from cogcli.episode.plan_projection import PlanProjection
+from cogcli.episode.plan_projection import GIVEN, PlanProjection
+from cogcli.episode.rules import FIRST, rules_of
 from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, PROJECTION, SCHEMA_VERSION, VERSION
 from cogcli.events.envelope import Event
 from cogcli.mapping.apply import FINISHES, apply, begun
@@ -54,6 +58,7 @@ class Projection:
         self.state = ExecutionState("", "", "")
         self.status = "pending"
         """The outcome word."""
+        self._resumed = False
         self.root: str | None = None
         self.last: Event | None = None
 
@@ -66,6 +71,11 @@ class Projection:
     def started_at(self) -> str:
         """When the root run started, the empty text before any event."""
         return self._began.timestamp if self._began else ""
+
+    @property
+    def rules(self) -> int:
+        """The rules that the log follows (`episode.rules`)."""
+        return self.plan.rules
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -105,6 +115,7 @@ class Projection:
         payload = event.payload if type(event.payload) is dict else {}
         self._asked = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
         try:
+            self.plan.rules = rules_of(payload)
             self.state = begun(event._replace(payload=self._asked))
         except _UNFIT as error:
             self._told(f"the start event gives no state: {error}")
@@ -118,6 +129,7 @@ class Projection:
             return
         self._reduce(event)
         self.plan.feed(event)
+        self._resumed = self._resumed or event.event_type == "run.resumed"
         if event.phase == "act":
             self._feed_act(event)
         elif event.phase == "terminate":
@@ -155,8 +167,17 @@ class Projection:
 
     # -- the document -------------------------------------------------------------------------------------------------
 
-    def result(self) -> dict[str, Any]:
-        """`state.json` as an object. It shares values with this projection: turn it into bytes before feeding more."""
+    def result(self, put: Put = digest_of) -> dict[str, Any]:
+        """`state.json` as an object. It shares values with this projection: turn it into bytes before feeding more.
+
+        Under rules 2 large values stand by reference: `put` gets the JSON of each and gives its digest.
+        """
+        document = self._document()
+        if self.rules > FIRST:
+            _shorten(document, put)
+        return document
+
+    def _document(self) -> dict[str, Any]:
         return {
             "version": VERSION,
             "state_schema_version": SCHEMA_VERSION,
@@ -224,9 +245,15 @@ class Projection:
     def duration_ms(self) -> int | float | None:
         """As the terminate event measured it, else from the start event to the last."""
         measured = (self._ended.metrics or {}).get("duration_ms") if self._ended else None
-        if type(measured) in (int, float):
-            return measured
+        if isinstance(measured, int | float) and not isinstance(measured, bool):
+            return measured if self.rules == FIRST else self._capped(measured)
         return milliseconds_between(self.started_at, self.last.timestamp) if self.last else None
+
+    def _capped(self, measured: float) -> int | float:
+        """A clock that was set back, and rounding, must not make a single sitting longer than its timestamps say."""
+        ended = self._ended.timestamp if self._ended and not self._resumed else ""
+        between = whole_milliseconds(self.started_at, ended)
+        return measured if between is None else min(measured, between)
 
     def error(self) -> dict[str, Any] | None:
         """Why the run did not end well, with the step where it went wrong."""
@@ -236,6 +263,24 @@ class Projection:
         if type(error) is not dict:
             return None
         return error if "step" in error else {**error, "step": self._failed_step}
+
+
+_SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "extensions")
+"""The members of `x-cognitive` that hold values."""
+
+
+def _shorten(document: dict[str, Any], put: Put) -> None:
+    """Put references in the place of large values: outputs stand in full where they can, for whoever reads them."""
+    outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
+    outcomes["outputs"] = {
+        name: by_reference(value, put, limit=IN_FULL) for name, value in outcomes["outputs"].items()
+    }
+    for slot in _SLOTS:
+        cognitive[slot] = {name: by_reference(value, put) for name, value in cognitive[slot].items()}
+    plan["steps"] = [
+        {key: by_reference(value, put) if key in GIVEN else value for key, value in step.items()}
+        for step in plan["steps"]
+    ]
 
 
 def project(events: Iterable[Event]) -> dict[str, Any]:

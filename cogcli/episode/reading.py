@@ -26,8 +26,10 @@ from cogcli.core.strict_json import loads as strict_loads
 from cogcli.episode import blobs
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import TEMPORARY, Folder
+from cogcli.episode.large_values import expanded
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 from cogcli.episode.lock import is_locked
+from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.checksum import Checksums, is_like_whole, whole_beginning
 from cogcli.events.envelope import Event, from_json
 
@@ -123,6 +125,7 @@ class EventLog:
         lines = iter(self._lines)
         checksums = Checksums()
         number = 0
+        rules = FIRST
         for number, line in lines:
             try:
                 value = parsed_line(line)
@@ -132,7 +135,9 @@ class EventLog:
             if problem := checksums.problem(line, value):
                 self.stopped = _bad_line(number, problem[1])
                 return
-            yield number, event_of(value, line, get_blob)
+            if number == 1:
+                rules = rules_of(value.get("payload"))
+            yield number, event_of(value, line, get_blob, rules)
         self._look_at_tail(number + 1)
 
     def _look_at_tail(self, number: int) -> None:
@@ -190,13 +195,14 @@ def parsed_line(line: bytes) -> dict[str, Any]:
     return value
 
 
-def event_of(value: dict[str, Any], line: bytes, get_blob: blobs.Get) -> Event:
-    """The event of a parsed line, members of a wrong type left out, blobs resolved."""
+def event_of(value: dict[str, Any], line: bytes, get_blob: blobs.Get, rules: int) -> Event:
+    """The event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs resolved."""
     event = from_json(value)
     if not _well_typed(event):
         event = _tidied(event)
     if blobs.MARK in line and type(event.payload) is dict:
-        event = event._replace(payload=blobs.resolved(event.payload, get_blob))
+        resolve = expanded if rules > FIRST else blobs.resolved
+        event = event._replace(payload=resolve(event.payload, get_blob))
     return event
 
 

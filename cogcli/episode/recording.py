@@ -217,11 +217,17 @@ class Recording:
         return (key in self.intents) + len(self.repeats.get(key, ()))
 
     def _told_at_the_end(self, key: Key, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
-        if attempt.get("status") != "success":
-            return error_of(attempt)
         early, closing = self.answers.get(key), self.closings.get(key)
+        if attempt.get("status") != "success":
+            return _error_of(attempt, (closing.payload.get("error") if closing else None) or {})
         output = (early or (closing.payload if closing else {})).get("output")
         return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
+
+
+def _error_of(attempt: dict[str, Any], final: dict[str, Any]) -> RuntimeErrorBase:
+    """The error of an attempt. Its hint stands in the error that the step ended with, where that is the same one."""
+    same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
+    return error_of({**attempt, "hint": final.get("hint")} if same else attempt)
 
 
 def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> TakenOver:

@@ -48,6 +48,7 @@ from cogcli.episode.reading import (
     without_beginning,
     without_log,
 )
+from cogcli.episode.rules import FIRST, LATEST, rules_of
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_lines import LineCheck
 from cogcli.events import build
@@ -221,16 +222,17 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
     """The committed events, every line checked against its neighbours, and what follows the last, or is lost."""
     events: list[Event] = []
     size = 0
+    rules = FIRST
     check = LineCheck()
     try:
         with closing(blobs.BlobFolder(folder)) as kept:
             for number, raw, value in islice(_committed(folder), lost.number - 1 if lost else None):
-                if number == 1 and value.get("phase") != "start":
-                    raise without_beginning(folder.path, event_of(value, b"", lambda _: None))
+                if number == 1:
+                    rules = _rules(folder, value)
                 _refuse_first(folder, check.check(number, raw, value))
                 if not check.chained:
                     raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
-                events.append(_event(folder, kept, number, raw, value))
+                events.append(_event(folder, kept, rules, number, raw, value))
                 size += len(raw) + 1
         _refuse_first(folder, check.end())
         tail = _tail(folder, size)
@@ -240,9 +242,20 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
         raise without_beginning(folder.path, None, held=True)
     if lost and lost_in(lost.rest, (check.head,)) is None:
         raise _bad_line(folder, lost.number, "was altered so that nobody can say what it was")
-    return _Log(
-        events, End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or ""), tail
-    )
+    end = End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or "", rules)
+    return _Log(events, end, tail)
+
+
+def _rules(folder: Folder, first: dict[str, Any]) -> int:
+    """The rules that a log follows, by its first line. Raises EnvironmentRefusal where no run starts there, or where
+    it names rules of a later version: what those ask of the next line is not known."""
+    if first.get("phase") != "start":
+        raise without_beginning(folder.path, event_of(first, b"", lambda _: None, FIRST))
+    payload = first.get("payload")
+    named = payload.get("rules") if type(payload) is dict else None
+    if type(named) is int and named > LATEST:
+        raise _bad_line(folder, 1, f"follows rules {named}, of a later version of cogcli")
+    return rules_of(payload)
 
 
 def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
@@ -264,14 +277,16 @@ def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
         raise _bad_line(folder, number + 1, NO_NEWLINE)
 
 
-def _event(folder: Folder, kept: blobs.BlobFolder, number: int, raw: bytes, value: dict[str, Any]) -> Event:
-    found: dict[str, bytes] = {}
-    for digest in blobs.references(value["payload"]) if blobs.MARK in raw else ():
+def _event(
+    folder: Folder, kept: blobs.BlobFolder, rules: int, number: int, raw: bytes, value: dict[str, Any]
+) -> Event:
+    def get(digest: str) -> bytes:
         data = kept.get(digest)
         if data is None:
-            raise _bad_line(folder, number, f"names {digest}, which is not there")
-        found[digest] = data
-    return event_of(value, raw, found.get)
+            raise _bad_line(folder, number, f"names {digest or 'too much'}, which is not there")
+        return data
+
+    return event_of(value, raw, get, rules)
 
 
 def _refuse_first(folder: Folder, findings: Iterator[Finding]) -> None:

@@ -35,7 +35,7 @@ def seal(journal: Journal) -> None:
     if account.projection.terminated is None:
         raise InternalError("internal", "an episode is sealed after its run has terminated")
     journal.replace(LEARN, learned(account))
-    journal.replace(SUMMARY, to_bytes(summary_of(account)))
+    journal.replace(SUMMARY, to_bytes(summary_of(account, journal.put_large)))
     evidence = _persist(journal, account)
     try:
         files, chain = files_of(journal.folder), chain_of(journal.folder, journal.episode_id)
@@ -121,7 +121,7 @@ def _account(journal: Journal) -> Account:
 
 def _persist(journal: Journal, account: Account) -> Event:
     """The projection evidence, which is on disk before `state.json` is replaced."""
-    document = account.projection.result()
+    document = account.projection.result(journal.put_large)
     evidence = account.evidence
     if evidence is None:
         outcomes, links = document["outcomes"], document["links"]

@@ -12,18 +12,24 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cogcli.episode.account import Account
+from cogcli.episode.blobs import Put
 from cogcli.episode.document import milliseconds_between
+from cogcli.episode.large_values import by_reference, digest_of
+from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_STATUSES
 
 SCHEMA: Final = "summary/1"
 
 
-def summary_of(account: Account) -> dict[str, Any]:
-    """The summary of a log whose root run has ended."""
+def summary_of(account: Account, put: Put = digest_of) -> dict[str, Any]:
+    """The summary of a log whose root run has ended. Under rules 2 large outputs stand by reference: `put` gets the
+    JSON of each and gives its digest."""
     projection = account.projection
     asked, ended = projection.asked, projection.terminated
     final = ended.payload if ended and type(ended.payload) is dict else {}
-    outputs = final.get("outputs")
+    outputs = final["outputs"] if type(final.get("outputs")) is dict else {}
+    if projection.rules > FIRST:
+        outputs = {name: by_reference(value, put) for name, value in outputs.items()}
     return {
         "schema_version": SCHEMA,
         "episode_id": ended.episode_id if ended else "",
@@ -39,7 +45,7 @@ def summary_of(account: Account) -> dict[str, Any]:
         "started_at": projection.started_at,
         "ended_at": ended.timestamp if ended else None,
         "duration_ms": projection.duration_ms(),
-        "outputs": outputs if type(outputs) is dict else {},
+        "outputs": outputs,
         "error": projection.error(),
         "counts": counts(account),
         "metrics": {name: formula(account) for name, formula in METRICS.items()},
@@ -82,8 +88,8 @@ def plan_adherence(account: Account) -> float | None:
 
 
 def tool_coverage(account: Account) -> float | None:
-    """Distinct capabilities called / distinct capabilities that the steps name."""
-    planned = account.tally.used
+    """Distinct capabilities called / distinct capabilities planned; under rules 1, that ended steps name."""
+    planned = account.tally.used if account.projection.rules == FIRST else account.tally.planned
     return len(account.tally.called & planned) / len(planned) if planned else None
 
 

@@ -35,6 +35,8 @@ class Tally:
         self.called: set[str] = set()
         self.used: set[str] = set()
         """Capabilities that the root's steps name, called or not."""
+        self.planned: set[str] = set()
+        """Capabilities that the steps of the root's plan name."""
         self.first_action: str | None = None
         self.first_veto: str | None = None
         self.latencies: dict[str, int] = {}
@@ -55,10 +57,17 @@ class Tally:
             self._start(event, payload)
         elif kind == "call.retried":
             self._retry(event, payload)
+        elif kind == "plan.created":
+            self._plan(payload)
         elif kind in ("gate.decided", "policy.decided"):
             self.would_vetoes += payload.get("decision") == "audit"
         elif kind == "approval.requested":
             self.approvals += 1
+
+    def _plan(self, payload: dict[str, Any]) -> None:
+        records = payload.get("step_records")
+        named = [record.get("capability") for record in _objects(records)]
+        self.planned = {capability for capability in named if type(capability) is str}
 
     def _start(self, event: Event, payload: dict[str, Any]) -> None:
         if type(payload.get("binding")) is not str:
@@ -94,6 +103,11 @@ class Tally:
         if retries:
             succeeded = retries == 1 and payload.get("step_status") == "done"
             self.retried.setdefault(_plain(step), []).append((succeeded, Use(_plain(step), event.id)))
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none of what is no list."""
+    return [value for value in values if type(value) is dict] if type(values) is list else []
 
 
 def _plain(step: str) -> str:

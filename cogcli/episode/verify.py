@@ -21,6 +21,7 @@ from cogcli.episode.account import Account
 from cogcli.episode.document import to_bytes
 from cogcli.episode.findings import Finding, Severity
 from cogcli.episode.folder import Folder
+from cogcli.episode.large_values import digest_of
 from cogcli.episode.layout import EVENTS, MANIFEST
 from cogcli.episode.reading import (
     NO_NEWLINE,
@@ -33,7 +34,8 @@ from cogcli.episode.reading import (
     parsed_line,
     unreadable,
 )
-from cogcli.episode.verify_documents import DocumentCheck, Log
+from cogcli.episode.rules import FIRST, rules_of
+from cogcli.episode.verify_documents import DocumentCheck, Log, State
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_foreign import ForeignFiles, foreign_findings, is_foreign
 from cogcli.episode.verify_lines import LineCheck
@@ -101,11 +103,12 @@ class _Reading:
         self._kept = kept
         self._repairs: list[str] = []
         self.lines = LineCheck()
+        self._rules = FIRST
         self._story = StoryCheck()
         self._account = Account(self._repairs.append)
         self._content = sha256()
         self._size = 0
-        self._states: list[bytes] = []
+        self._states: list[State] = []
         self._readable = True
         self.evidence: Event | None = None
         self._last_timestamp = ""
@@ -128,7 +131,7 @@ class _Reading:
         """What is wrong with the log."""
         projections = _last_projections(self._folder)
         lines = Lines(self._chunks())
-        get_blob = blobs.BlobFolder(self._folder)
+        kept = blobs.BlobFolder(self._folder)
         numbered = iter(lines)
         for number, raw in numbered:
             try:
@@ -139,14 +142,16 @@ class _Reading:
             yield from self.lines.check(number, raw, value)
             if self.lines.head == self._head:
                 self.head_at = number
-            event = event_of(value, raw, get_blob.get)
+            if number == 1:
+                self._rules = rules_of(value.get("payload"))
+            named: dict[str, None] = {}
+            event = event_of(value, raw, _noting(kept.get, named), self._rules)
             self._last_timestamp = event.timestamp
-            if blobs.MARK in raw or event.event_type == "run.started":
-                yield from self._missing_blobs(number, raw, event)
+            yield from self._missing_blobs(number, named, event)
             if self.lines.chained:
                 yield from self._story.check(number, event)
             yield from self._fold(number, event, projections)
-        get_blob.close()
+        kept.close()
         yield from self.lines.end()
         yield from self._tail(lines)
 
@@ -171,8 +176,14 @@ class _Reading:
             self._repairs.clear()
 
     def _at_projection(self, number: int, event: Event) -> Iterator[Finding]:
-        document = self._account.projection.result()
-        self._states.append(to_bytes(document))
+        named: dict[str, None] = {}
+
+        def note(text: bytes) -> str:
+            named[digest := digest_of(text)] = None
+            return digest
+
+        document = self._account.projection.result(note)
+        self._states.append(State(to_bytes(document), tuple(named)))
         told = event.payload if type(event.payload) is dict else {}
         expected = {
             "status": document["outcomes"]["status"],
@@ -184,20 +195,17 @@ class _Reading:
                 message = f"its {key} are not what the log says at this point"
                 yield Finding("projection.differs", "error", EVENTS, number, message)
 
-    def _missing_blobs(self, number: int, raw: bytes, event: Event) -> Iterator[Finding]:
-        named = []
-        if blobs.MARK in raw:
-            value = parsed_line(raw).get("payload")
-            named = blobs.references(value) if type(value) is dict else []
+    def _missing_blobs(self, number: int, named: Iterable[str], event: Event) -> Iterator[Finding]:
         if event.event_type == "run.started" and type(event.payload) is dict:
             pins = event.payload.get("pins")
             specs = pins.get("specs_blob") if type(pins) is dict else None
-            named += [specs] if type(specs) is str else []
+            named = [*named, specs] if type(specs) is str else named
         for digest in named:
             if digest not in self._kept:
-                yield Finding(
-                    "blob.missing", "error", EVENTS, number, f"names {digest:.80}, which is not there"
+                message = (
+                    f"names {digest:.80}, which is not there" if digest else "names more than an event holds"
                 )
+                yield Finding("blob.missing", "error", EVENTS, number, message)
 
     def _unread(
         self, number: int, raw: bytes, why: str, rest: Iterator[tuple[int, bytes]]
@@ -223,6 +231,16 @@ class _Reading:
             yield _torn(number, len(lines.torn), "error" if sealed else "info")
         if not self.lines.count:
             yield Finding("log.empty", "info", EVENTS, 1, "no event was committed")
+
+
+def _noting(get: blobs.Get, named: dict[str, None]) -> blobs.Get:
+    """`get`, with every blob that is asked for added to `named`."""
+
+    def noted(digest: str) -> bytes | None:
+        named[digest] = None
+        return get(digest)
+
+    return noted
 
 
 def _torn(number: int, size: int, severity: Severity) -> Finding:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +30,13 @@ from cogcli.episode.summary import summary_of
 _LIMIT: Final = 1 << 30
 
 
+class State(NamedTuple):
+    """`state.json` as it should be, and the blobs that it names."""
+
+    data: bytes
+    blobs: tuple[str, ...]
+
+
 class Log(NamedTuple):
     """What reading the log gave. `states` are the documents at its last two projections, the last one first."""
 
@@ -39,7 +46,7 @@ class Log(NamedTuple):
     sha256: str
     size: int
     last_timestamp: str
-    states: list[bytes]
+    states: list[State]
     readable: bool
     """Whether it was read to its end: else nothing can be derived from it."""
     intact: bool
@@ -82,17 +89,26 @@ class DocumentCheck:
             elif self._sealed:
                 yield _error("file.missing", STATE, 0, "a sealed episode has one")
             return
-        self._expected[STATE] = states[0]
+        expected = states[0].data
+        self._expected[STATE] = expected
         data = self._read(STATE)
         if data is None:
             if self._sealed or len(states) > 1:
                 yield _error("file.missing", STATE, 0, "the log says that it was written")
-        elif data != states[0]:
-            if not self._sealed and data in states[1:]:
+        elif data != expected:
+            if not self._sealed and data in (state.data for state in states[1:]):
                 message = "is that of the projection before the last"
                 yield Finding("state.stale", "info", STATE, 0, message)
             else:
-                yield self._differs("state.differs", STATE, data, states[0])
+                yield self._differs("state.differs", STATE, data, expected)
+        else:
+            yield from self._unnamed(STATE, states[0].blobs)
+
+    def _unnamed(self, name: str, digests: Iterable[str]) -> Iterator[Finding]:
+        """Blobs that a document names and that are not there."""
+        for digest in digests:
+            if f"{BLOBS}/{digest[7:]}" not in self._files:
+                yield _error("blob.missing", name, 0, f"names {digest}, which is not there")
 
     def _ending(self) -> Iterator[Finding]:
         if not self._ended:

@@ -51,6 +51,8 @@ class RunStarted(Payload):
     taken_over: Json = {}
     """By step: results of an earlier episode that are used in place of doing the step."""
     parent_run_id: str | None
+    rules: Literal[1, 2] = 1
+    """Which rules the log follows (`episode.rules`); the root's first event says it."""
 
 
 class PlanCreated(Payload):

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.raw_server import Conversation, serving
+from support.remote_project import remote
 from support.waiting import wait_until
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
@@ -103,6 +105,44 @@ def test_what_ended_within_the_grace_of_a_signal_is_told_again(demo: Any) -> Non
     (demo.root / "go-b").touch()
     assert process.wait(60) == 143
     demo.run("replay", "@last").assert_ok()
+
+
+def test_a_step_that_a_signal_kept_from_beginning_is_not_told_again(demo: Any) -> None:
+    """One signal: the call that runs ends within the grace, and nothing is said of the step after it."""
+    demo.services(
+        "import pathlib\nimport time\n\n\ndef nap(text: str) -> dict[str, object]:\n"
+        f"    here = pathlib.Path({str(demo.root)!r})\n"
+        "    (here / 'began').touch()\n"
+        "    while not (here / 'go').exists():\n"
+        "        time.sleep(0.01)\n"
+        "    return {'text': text}\n"
+    )
+    demo.capability("demo.text.nap", "nap")
+    nap = "uses: demo.text.nap, input: {text: {$literal: x}}"
+    demo.skill("demo.sleepy", f"- {{id: first, {nap}}}\n- {{id: second, {nap}}}")
+    command = [COGCLI, "run", "demo.sleepy", "-q"]
+    with subprocess.Popen(command, cwd=demo.root, env=demo.env, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        wait_until((demo.root / "began").exists)
+        process.send_signal(signal.SIGINT)
+        assert b"stopping" in process.stderr.readline()
+        (demo.root / "go").touch()
+        assert process.wait(60) == 130
+    state = demo.run("state", "show", "@last", "--json").assert_ok().json["state"]
+    assert [step["status"] for step in state["plan"]["steps"]] == ["done", "pending"]
+    demo.run("replay", "@last").assert_ok()
+
+
+@pytest.mark.parametrize("status", ["302 Found", "401 Unauthorized"])
+def test_an_error_with_a_hint_replays_the_same(project: Any, status: str) -> None:
+    def answer(conversation: Conversation) -> None:
+        conversation.reply(b"", status=status, headers="Location: /elsewhere")
+
+    with serving(answer) as server:
+        command = remote(project, "openapi", server.url, "ask")
+        error = project.run(*command).assert_exit(1).json["error"]
+    assert error["hint"]
+    project.run("replay", "@last").assert_ok()
 
 
 def test_a_mailed_episode_replays_with_no_project_around_it(demo: Any, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def execute(context: Context) -> int:
         else inspect.document(directory, context.warn).data
     )
     if given.given("--path"):
-        return _value(context, inspect.parsed(data, directory))
+        return _value(context, inspect.in_full(inspect.parsed(data, directory), directory))
     document = inspect.parsed(data, directory)
     if context.json:
         context.own["state"] = document

@@ -52,8 +52,10 @@ def started(journal: Journal, **changes: Any) -> Event:
     return journal.append(build.run_started(RUN, **{**START, **changes}))
 
 
-def planned(journal: Journal, *steps: tuple[str, str, str]) -> Event:
-    """The plan: (id, kind, description) each, in a chain."""
+def planned(
+    journal: Journal, *steps: tuple[str, str, str], capabilities: dict[str, str] | None = None
+) -> Event:
+    """The plan: (id, kind, description) each, in a chain; `capabilities` by step id."""
     records, before = [], []
     for step_id, kind, description in steps:
         records.append(
@@ -64,6 +66,7 @@ def planned(journal: Journal, *steps: tuple[str, str, str]) -> Event:
                 "status": "pending",
                 "depends_on": list(before),
                 "inputs": {},
+                **({"capability": capabilities[step_id]} if capabilities else {}),
             }
         )
         before = [step_id]
@@ -135,7 +138,7 @@ def terminated(journal: Journal, status: str = "ok", **changes: Any) -> Event:
         "outputs": {"notes": "three features"},
         "error": None,
         "required_missing": [],
-        "metrics": {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 40},
+        "metrics": {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 4},
     }
     return journal.append(build.run_terminated(RUN, status=status, **{**given, **changes}), durable=True)
 

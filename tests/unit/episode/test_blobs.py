@@ -97,7 +97,7 @@ def test_an_altered_blob_is_not_taken_for_the_value(tmp_path: Path) -> None:
     [blob] = (journal.directory / "blobs").iterdir()
     blob.write_bytes(blob.read_bytes().replace(b"x", b"y"))
     [(_, read)] = read_events(journal.directory)
-    assert is_reference(read.payload["inputs"])
+    assert is_reference(read.payload["inputs"]["text"])
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])

@@ -16,9 +16,10 @@ from cogcli.events import build
 def eventful(runs_dir: Path) -> Path:
     """A run with a fallback, a retry that helped, a slow step, a warning, a veto and an output never made."""
     journal = sample.new_journal(runs_dir)
-    sample.started(journal, options={"step_timeout_seconds": 1.0, "timeout_seconds": 0.04})
+    sample.started(journal, options={"step_timeout_seconds": 1.0, "timeout_seconds": 0.004})
     names = ("fall", "again", "slow", "stop", "never")
-    sample.planned(journal, *((name, "act", name) for name in names))
+    capabilities = {**dict.fromkeys(names, "text.file.read"), "stop": "mail.send"}
+    sample.planned(journal, *((name, "act", name) for name in names), capabilities=capabilities)
     intent = sample.began(journal, "fall")
     journal.append(retry("fall", "fallback"))
     attempts = [
@@ -85,7 +86,7 @@ def test_counts_and_metrics_follow_their_formulas(tmp_path: Path) -> None:
     assert metrics["time_to_veto_ms"] == 11
     assert metrics["step_latency_ms"] == {"fall": 12, "again": 12, "slow": 900}
     assert metrics["tool_calls"] == 3
-    assert summary["budgets"] == {"wall_clock_ms": {"limit": 40, "used": 40}}
+    assert summary["budgets"] == {"wall_clock_ms": {"limit": 4, "used": 4}}
     assert (summary["status"], summary["status_reason"]) == ("vetoed", "safety.gate")
 
 

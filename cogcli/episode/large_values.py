@@ -1,0 +1,141 @@
+"""Large values stand by reference, each stored once (rules 2 of `episode.rules`).
+
+1. What steps were given and produced, a value at any depth whose JSON exceeds 4 KiB, becomes
+   `{"$blob": "sha256:...", "bytes": n, "media_type": "application/json"}`. Equal values have equal blobs, wherever they
+   stand: in the input of a run, of a step, in an output, in a write, in a document. Below the size of a disk page a
+   file of its own would cost more than it saves.
+2. Everything else does so above 64 KiB: plans, selections, lists of attempts.
+3. The inner value goes first: a large text in an object leaves the object small. So a blob may hold references itself.
+4. Data that looks like a reference is put into a blob, too; and what a blob holds is never a reference as a whole. So a
+   reference is always one.
+5. Reading is bounded: blobs of one line give at most `MAX_BLOB` bytes, repeated ones counted each time.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parsed
+
+SMALL: Final = 4096
+"""Bytes of JSON up to which a value of a step stands where it is."""
+IN_FULL: Final = 1024 * 1024
+"""Bytes of JSON up to which an output stands in full in `state.json`."""
+_VALUES: Final = frozenset(
+    ("inputs", "input", "output", "outputs", "value", "frame", "request", "reply", "read")
+)
+"""Keys under which an event holds what a run or a step was given or produced."""
+_DEEPEST: Final = 128
+"""Levels of a value put together from blobs: above what any writer may nest, below what recursion bears."""
+
+
+def digest_of(data: bytes) -> str:
+    """The name of a blob; a `Put` that stores nothing."""
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+def shortened(payload: dict[str, Any], put: Put) -> dict[str, Any]:
+    """The payload as it stands in the log: large values are handed to `put`, which gives their digest."""
+    return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
+
+
+def by_reference(value: Any, put: Put, *, limit: int = SMALL) -> Any:
+    """The value as it stands in a document: what exceeds `limit` bytes of JSON in it, or the whole, is a reference."""
+    text = orjson.dumps(value)
+    if len(text) <= limit and MARK not in text:
+        return value
+    short = _inside(value, limit, put)
+    if short is not value:
+        text = orjson.dumps(short)
+    if len(text) > limit or is_reference(value):
+        return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
+    return short
+
+
+def _inside(value: Any, limit: int, put: Put) -> Any:
+    if type(value) is dict:
+        return {key: by_reference(member, put, limit=limit) for key, member in value.items()}
+    if type(value) is list:
+        return [by_reference(member, put, limit=limit) for member in value]
+    return value
+
+
+def _member(key: str, value: Any, limit: int, put: Put) -> Any:
+    """A member of a payload, whose own members may hold values of steps."""
+    if key in _VALUES:
+        return by_reference(value, put)
+    if len(orjson.dumps(value)) <= SMALL:
+        return by_reference(value, put, limit=limit)
+    if type(value) is dict:
+        value = {name: _member(name, member, limit, put) for name, member in value.items()}
+    elif type(value) is list:
+        value = [_member(key, member, limit, put) for member in value]
+    else:
+        return by_reference(value, put, limit=limit)
+    text = orjson.dumps(value)
+    if len(text) <= limit:
+        return value
+    return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
+
+
+def expanded(payload: dict[str, Any], get: Get) -> dict[str, Any]:
+    """The payload as folds see it. A reference whose blob is missing, altered or beyond the bound stays a reference."""
+    reader = _Reader(get)
+    return {key: reader.value(member, 0) for key, member in payload.items()}
+
+
+def value_at(value: Any, get: Get) -> Any:
+    """A value of a document with everything that it names put in its place, as far as it is there."""
+    return _Reader(get).value(value, 0)
+
+
+class _Reader:
+    """Puts values together from blobs, within bounds."""
+
+    def __init__(self, get: Get) -> None:
+        self._get = get
+        self._left = MAX_BLOB
+
+    def value(self, value: Any, depth: int) -> Any:
+        if type(value) is dict:
+            return self._blob(value, depth) if is_reference(value) else self._inside(value, depth)
+        return self._inside(value, depth) if type(value) is list else value
+
+    def _inside(self, value: Any, depth: int) -> Any:
+        if depth > _DEEPEST:
+            return value
+        if type(value) is dict:
+            return {key: self.value(member, depth + 1) for key, member in value.items()}
+        if type(value) is list:
+            return [self.value(member, depth + 1) for member in value]
+        return value
+
+    def _blob(self, reference: dict[str, Any], depth: int) -> Any:
+        self._left -= reference["bytes"]
+        beyond = self._left < 0 or reference["bytes"] < 0
+        # Asking for no blob at all counts it among those that are not there.
+        data = self._get("" if beyond else reference["$blob"])
+        if data is None or len(data) != reference["bytes"]:
+            return reference
+        try:
+            held = parsed(data)
+        except JsonRefused:
+            return reference
+        return self._inside(held, depth) if MARK in data else held
+
+
+def blobs_named(payload: Any, get: Get) -> list[str]:
+    """The digests of the blobs that make up a payload or a document, each once, outer ones first."""
+    found: dict[str, None] = {}
+
+    def look(digest: str) -> bytes | None:
+        if digest:
+            found.setdefault(digest)
+        return get(digest)
+
+    value_at(payload, look)
+    return list(found)

@@ -1,0 +1,295 @@
+"""Rules 2: a large value is stored once, wherever it stands, and nothing in data can pass for a reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_episode as sample
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.redact import Redactor
+from cogcli.core.system import FakeClock, FakeIds
+from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
+from cogcli.episode.document import to_bytes
+from cogcli.episode.large_values import IN_FULL, SMALL, by_reference, digest_of, expanded, shortened, value_at
+from cogcli.episode.project import project
+from cogcli.episode.reading import read_events
+from cogcli.episode.reopen import reopen
+from cogcli.episode.seal import persist_pending, seal
+from cogcli.episode.summary import summary_of
+from cogcli.episode.verify import is_clean, verify
+from cogcli.events import build
+
+BIG = "x" * SMALL
+FORGED = {"$blob": f"sha256:{'0' * 64}", "bytes": 3, "media_type": "application/json"}
+
+
+class Kept(dict[str, bytes]):
+    """Blobs in memory."""
+
+    def put(self, data: bytes) -> str:
+        digest = digest_of(data)
+        self[digest] = data
+        return digest
+
+
+def round_trip(payload: dict[str, Any]) -> tuple[dict[str, Any], Kept, dict[str, Any]]:
+    """The payload as logged, its blobs, and the payload as read again."""
+    kept = Kept()
+    logged = shortened(payload, kept.put)
+    return logged, kept, expanded(logged, kept.get)
+
+
+def test_equal_values_are_stored_once_wherever_they_stand() -> None:
+    payload = {
+        "inputs": {"text": BIG, "n": 1},
+        "output": {"deep": [{"text": BIG}]},
+        "writes": [{"target": "vars.text", "strategy": "overwrite", "value": BIG}],
+        "attempts": [{"status": "success", "request": {"body": BIG}, "reply": BIG}],
+        "outcomes": {"status": "ok", "outputs": {"text": BIG}},
+    }
+    logged, kept, read = round_trip(payload)
+    assert read == payload
+    assert [len(data) for data in kept.values()] == [len(json.dumps(BIG))]
+    assert logged["inputs"]["n"] == 1
+    assert is_reference(logged["writes"][0]["value"])
+
+
+def test_what_is_no_value_of_a_step_stands_in_its_line_up_to_the_old_limit() -> None:
+    records = [{"id": f"s{n}", "description": "d" * 50} for n in range(100)]
+    logged, kept, _ = round_trip({"step_records": records})
+    assert logged == {"step_records": records}
+    assert not kept
+    logged, kept, read = round_trip({"step_records": records * 20})
+    assert is_reference(logged["step_records"])
+    assert read == {"step_records": records * 20}
+
+
+def test_a_list_of_many_small_values_is_one_blob() -> None:
+    items = [{"n": n} for n in range(1000)]
+    logged, kept, read = round_trip({"inputs": {"items": items}})
+    assert is_reference(logged["inputs"]["items"])
+    assert len(kept) == 1
+    assert read == {"inputs": {"items": items}}
+
+
+_LEAVES = st.sampled_from([FORGED, BIG, "y" * SPILL, 1, None, "", {"$blob": 1}, {"$blob": FORGED}, []])
+_KEYS = st.sampled_from(["a", "input", "$blob"])
+_VALUES = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner), max_leaves=8
+)
+
+
+@given(st.dictionaries(st.sampled_from(["output", "input", "attempts", "writes", "x-a", "read"]), _VALUES))
+def test_any_payload_reads_back_as_it_was(payload: dict[str, Any]) -> None:
+    _, _, read = round_trip(payload)
+    assert read == payload
+
+
+@given(_VALUES)
+def test_any_value_of_a_document_reads_back_as_it_was(value: Any) -> None:
+    kept = Kept()
+    assert value_at(by_reference(value, kept.put), kept.get) == value
+
+
+def naming(kept: Kept, held: Any) -> dict[str, Any]:
+    """A reference to a blob that holds these bytes of JSON, references in it and all."""
+    text = json.dumps(held).encode()
+    return {"$blob": kept.put(text), "bytes": len(text), "media_type": "application/json"}
+
+
+def test_blobs_that_name_each_other_give_no_more_than_a_line_may_hold() -> None:
+    kept = Kept()
+    value: Any = "x" * 1_000_000
+    for _ in range(20):  # a million characters, doubled twenty times
+        reference = naming(kept, value)
+        value = [reference, reference]
+    asked: list[str] = []
+
+    def get(digest: str) -> bytes | None:
+        asked.append(digest)
+        return kept.get(digest)
+
+    expanded({"output": value}, get)
+    assert "" in asked
+    assert sum(len(kept[digest]) for digest in asked if digest) <= MAX_BLOB
+
+
+def test_a_chain_of_blobs_ends() -> None:
+    kept = Kept()
+    value: Any = "end"
+    for _ in range(5000):
+        value = naming(kept, [value])
+    expanded({"output": value}, kept.get)
+
+
+# -- a whole episode ---------------------------------------------------------------------------------------------------
+
+
+def finished(runs_dir: Path, text: str) -> Path:
+    """A sealed run of one step that gives back what it got."""
+    journal = sample.new_journal(runs_dir)
+    sample.started(journal, inputs={"text": text})
+    sample.planned(journal, ("echo", "act", "Echo"))
+    intent = sample.began(journal, "echo", input={"text": text})
+    writes = [sample.written("outputs.text", text), sample.written("vars.text", text)]
+    sample.ended(journal, "echo", intent, output={"text": text}, writes=writes)
+    sample.terminated(journal, outputs={"text": text})
+    seal(journal)
+    journal.close()
+    return journal.directory
+
+
+def size_of(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("size", [256 * 1024, 900_000, 5_000_000])
+def test_an_episode_is_little_larger_than_its_values(tmp_path: Path, size: int) -> None:
+    directory = finished(tmp_path, "é" * (size // 2))
+    assert size_of(directory) <= 2.5 * size
+    assert is_clean(verify(directory))
+
+
+def test_outputs_stand_in_full_up_to_a_mebibyte(tmp_path: Path) -> None:
+    state = json.loads((finished(tmp_path / "a", "x" * 1_000_000) / "state.json").read_bytes())
+    assert state["outcomes"]["outputs"] == {"text": "x" * 1_000_000}
+    assert is_reference(state["x-cognitive"]["outputs"]["text"])
+    state = json.loads((finished(tmp_path / "b", "x" * IN_FULL) / "state.json").read_bytes())
+    assert is_reference(state["outcomes"]["outputs"]["text"])
+
+
+def test_a_plan_says_what_its_steps_were_given_and_what_they_produced(tmp_path: Path) -> None:
+    [step] = json.loads((finished(tmp_path / "a", "short") / "state.json").read_bytes())["plan"]["steps"]
+    assert (step["inputs"], step["outputs"]) == ({"text": "short"}, {"text": "short"})
+    [step] = json.loads((finished(tmp_path / "b", BIG) / "state.json").read_bytes())["plan"]["steps"]
+    assert is_reference(step["inputs"]["text"])
+    assert step["inputs"] == step["outputs"]
+
+
+def test_a_blob_that_a_document_or_a_line_names_is_missed(tmp_path: Path) -> None:
+    directory = finished(tmp_path, BIG)
+    [blob] = (directory / "blobs").iterdir()
+    blob.unlink()
+    findings = verify(directory)
+    assert {(finding.code, finding.file) for finding in findings} >= {
+        ("blob.missing", "events.jsonl"),
+        ("file.missing", f"blobs/{blob.name}"),
+    }
+    log = read_events(directory)
+    assert any(is_reference(event.payload["inputs"]["text"]) for _, event in log if event.seq == 0)
+    assert log.unresolved
+
+
+def test_a_value_that_only_the_state_holds_is_stored_with_it(tmp_path: Path) -> None:
+    """What steps appended piece by piece is large only as a whole."""
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    sample.planned(journal, *((f"s{n}", "act", "Add") for n in range(8)))
+    for n in range(8):
+        writes = [sample.written("vars.all", [str(n) * 1000], "append")]
+        sample.ended(journal, f"s{n}", sample.began(journal, f"s{n}"), output={}, writes=writes)
+    persist_pending(journal)
+    journal.close()
+    state = json.loads((journal.directory / "state.json").read_bytes())
+    reference = state["x-cognitive"]["vars"]["all"]
+    assert is_reference(reference)
+    assert is_clean(verify(journal.directory))
+    blob = journal.directory / "blobs" / reference["$blob"][7:]
+    assert json.loads(blob.read_bytes()) == [str(n) * 1000 for n in range(8)]
+    blob.unlink()
+    assert "blob.missing" in {finding.code for finding in verify(journal.directory)}
+
+
+# -- logs of earlier rules ---------------------------------------------------------------------------------------------
+
+GOLDENS = Path(__file__).resolve().parents[2] / "episodes"
+
+
+def test_a_run_says_which_rules_it_follows(tmp_path: Path) -> None:
+    events = [event for _, event in read_events(finished(tmp_path, "x"))]
+    assert events[0].payload["rules"] == 2
+    assert all("rules" not in event.payload for event in events[1:])
+
+
+def test_a_log_that_names_no_rules_is_continued_under_the_first(tmp_path: Path) -> None:
+    directory = tmp_path / "ep"
+    directory.mkdir()
+    for name in ("events.jsonl", "learn.jsonl"):
+        (directory / name).write_bytes((GOLDENS / "paused" / name).read_bytes())
+    reopened = reopen(directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor())
+    run = reopened.events[0].run_id or ""
+    reopened.journal.append(
+        build.run_resumed(run, reason=BIG * 20, checkpoint={"input": {"text": BIG}}, caused_by=None)
+    )
+    reopened.journal.close()
+    last = json.loads((directory / "events.jsonl").read_bytes().splitlines()[-1])
+    assert is_reference(last["payload"]["reason"])
+    assert last["payload"]["checkpoint"] == {"input": {"text": BIG}}
+    *_, (_, event) = read_events(directory)
+    assert event.payload["reason"] == BIG * 20
+
+
+def test_data_of_an_old_log_that_looks_like_a_reference_stays_data() -> None:
+    line = {"seq": 0, "id": "ev_1", "phase": "start", "payload": {"inputs": {"deep": FORGED}, "rules": 1}}
+    [(_, event)] = read_events(json.dumps(line).encode() + b"\n")
+    assert event.payload["inputs"] == {"deep": FORGED}
+
+
+def test_a_log_of_later_rules_is_shown_and_not_continued(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    journal.close()
+    log = journal.directory / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"rules":2', b'"rules":3'))
+    assert project(event for _, event in read_events(journal.directory))["version"] == "1.0"
+    with pytest.raises(EnvironmentRefusal, match="later version"):
+        reopen(journal.directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor())
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def test_one_sitting_never_lasts_longer_than_its_timestamps_say(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    metrics = {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 5000}
+    sample.terminated(journal, metrics=metrics)
+    seal(journal)
+    journal.close()
+    summary = json.loads((journal.directory / "summary.json").read_bytes())
+    assert summary["duration_ms"] == 1
+    assert (
+        json.loads((journal.directory / "state.json").read_bytes())["outcomes"]["metrics"]["duration_ms"] == 1
+    )
+
+
+def test_a_resumed_run_lasts_as_long_as_its_sittings(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    journal.append(build.run_resumed(sample.RUN, reason="again", checkpoint={}, caused_by=None))
+    metrics = {"started_at": "2023-11-14T22:13:20.001000Z", "completed_at": None, "duration_ms": 5000}
+    sample.terminated(journal, metrics=metrics)
+    seal(journal)
+    journal.close()
+    assert json.loads((journal.directory / "summary.json").read_bytes())["duration_ms"] == 5000
+
+
+def test_coverage_counts_the_steps_that_never_came_to_run(tmp_path: Path) -> None:
+    from cogcli.episode.account import account_of
+
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    capabilities = {"read": "text.file.read", "send": "mail.send"}
+    sample.planned(journal, ("read", "act", "Read"), ("send", "act", "Send"), capabilities=capabilities)
+    sample.ended(journal, "read", sample.began(journal, "read"), output={})
+    sample.terminated(journal, "aborted")
+    account = account_of(read_events(journal.directory))
+    journal.close()
+    assert summary_of(account)["metrics"]["tool_coverage"] == 1 / 2
+    assert to_bytes(summary_of(account))
