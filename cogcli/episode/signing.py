@@ -75,6 +75,20 @@ def is_signature(value: Any) -> bool:
     )
 
 
+_PRIME: Final = 2**255 - 19
+_WEAK: Final = frozenset((
+    0, 1, _PRIME - 1,
+    0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826,
+    0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7,
+))  # fmt: skip
+"""The y coordinates of the points whose order divides 8. Such a key has no secret: a signature of zeros fits it for
+every eighth text or more, and the library does not refuse it."""
+
+
+def _is_weak(key: bytes) -> bool:
+    return (int.from_bytes(key, "little") & (2**255 - 1)) % _PRIME in _WEAK
+
+
 def fits(manifest: dict[str, Any]) -> bool:
     """Whether a manifest's signature was made over it with the key that it names. Raises `env.extra`."""
     try:
@@ -83,6 +97,8 @@ def fits(manifest: dict[str, Any]) -> bool:
     except ImportError as error:
         raise _missing() from error
     signature = manifest["signature"]
+    if _is_weak(bytes.fromhex(signature["key_id"])):
+        return False
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature["key_id"]))
         key.verify(bytes.fromhex(signature["value"]), _signed(manifest))

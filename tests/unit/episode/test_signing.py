@@ -25,7 +25,7 @@ from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.document import to_bytes
 from cogcli.episode.seal import seal
-from cogcli.episode.signing import public_key, signer
+from cogcli.episode.signing import fits, public_key, signer
 from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify
 from cogcli.episode.verify_origin import Trusted, level_of
@@ -118,6 +118,16 @@ def test_an_episode_written_anew_by_somebody_without_the_key_is_found(tmp_path: 
     (other / "manifest.json").write_bytes(to_bytes(forged))
     assert "signature.invalid" in codes(other, key=public)
     assert level(directory, key=public) == "signed"
+
+
+@pytest.mark.parametrize("key", [0, 1, 1 << 255, 2**255 - 20, 2**255 - 19, 2**255 - 18])
+def test_a_key_without_a_secret_signs_nothing(key: int) -> None:
+    """Whatever the text: of the multiples of such a point there are at most eight."""
+    named = {"alg": "ed25519", "key_id": key.to_bytes(32, "little").hex(), "value": "0" * 128}
+    point = {**named, "value": named["key_id"] + "0" * 64}
+    for n in range(32):
+        assert not fits({"n": n, "signature": named})
+        assert not fits({"n": n, "signature": point})
 
 
 @pytest.mark.parametrize(
