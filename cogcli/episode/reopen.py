@@ -351,7 +351,7 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
     if lost is None or lost.intent is None:
         return
     with closing(blobs.BlobFolder(folder)) as kept:
-        was = event_of(lost.intent, lost.line, kept.get)
+        was = event_of(lost.intent, lost.line, kept.get, log.end.rules)
     if (was.event_type, was.run_id, was.step_id) != (last.event_type, last.run_id, last.step_id):
         yield Draft(
             was.event_type or "", was.phase, was.run_id or log.end.root, was.payload, was.step_id, was.agent_id, last.id
