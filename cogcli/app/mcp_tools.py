@@ -90,11 +90,20 @@ def schema_of(fields: Fields) -> dict[str, Any]:
     shared: dict[str, Any] = {}
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {name: _field(field, name, shared) for name, field in fields.items()},
+        "properties": {
+            name: _field(_without_secret(name, field), name, shared) for name, field in fields.items()
+        },
     }
     if required:
         schema["required"] = required
     return schema | ({"$defs": shared} if shared else {})
+
+
+def _without_secret(name: str, field: FieldSpec) -> FieldSpec:
+    """The field as a client may see it: it is given no secret that stands in the skill's file."""
+    from cogcli.core.redact import names_secret
+
+    return field._replace(default=None, enum=None) if names_secret(name) else field
 
 
 def _field(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.app.plan_needs import Calls, needs
 from cogcli.core.expressions import Expression
+from cogcli.core.redact import Redactor
 from cogcli.core.refs import READABLE, parse
 from cogcli.engine.plan import PlannedStep, Target, planned, record
 from cogcli.specs.selection import SelectionOptions
@@ -62,11 +63,14 @@ class _Survey:
     def skill(self, skill: Skill) -> dict[str, Any]:
         """Version, number of waves and steps of one skill."""
         wave_of: dict[str, int] = {}
+        redactor = Redactor()
         steps = []
         for step in planned(skill, self._by_name, self._catalog.skills).steps:
             wave = 1 + max((wave_of[name] for name in step.depends_on), default=0)
             wave_of[step.step.id] = wave
-            steps.append({**record(step), "wave": wave, "uses": step.step.uses, **self._step(step)})
+            steps.append(
+                {**redactor.mask(record(step)), "wave": wave, "uses": step.step.uses, **self._step(step)}
+            )
         return {"version": skill.version, "waves": max(wave_of.values(), default=0), "steps": steps}
 
     def _step(self, step: PlannedStep) -> dict[str, Any]:

@@ -52,13 +52,20 @@ def text_of(settings: Settings, file: str) -> str:
 
 
 def fields_of(fields: Fields) -> dict[str, Any]:
-    """Fields as plain data."""
+    """Fields as plain data; what stands where a secret does is masked."""
+    from cogcli.core.redact import Redactor
+
+    redactor = Redactor()
+
+    def shown(name: str, value: Any) -> Any:
+        return redactor.mask({name: value})[name]
+
     return {
         name: {
             "type": field.type,
             "required": field.required,
-            "default": field.default,
-            "enum": field.enum,
+            "default": shown(name, field.default),
+            "enum": field.enum and [shown(name, value) for value in field.enum],
             "description": field.description,
         }
         for name, field in fields.items()

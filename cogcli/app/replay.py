@@ -40,7 +40,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     from cogcli.core.redact import Redactor
     from cogcli.core.system import FakeClock, FakeIds
     from cogcli.engine.run import execute
-    from cogcli.governance.approvals import Approvals
+    from cogcli.governance import approvals
 
     events, recording = recorded_of(directory)
     started, catalog = _beginning(recording, directory)
@@ -60,7 +60,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         runner=runner,
         clock=FakeClock(0),
         ids=FakeIds(0),
-        approvals=Approvals(recording.approvals),
+        approvals=approvals.Replayed(recording.approvals),
         taken_over=recording.reused,
         order=turns,
     )
@@ -77,14 +77,14 @@ def replay(settings: Settings, directory: Path) -> Replayed:
 
 
 def _beginning(recording: Recording, directory: Path) -> tuple[Event, Catalog]:
-    from cogcli.specs.pinned import catalog_of
+    from cogcli.specs.pinned import asking_no_secret, catalog_of
 
     started = recording.started
     name = started.payload.get("pins", {}).get("specs_blob") if started else None
     if started is None or name is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
     try:
-        return started, catalog_of(_pinned_specs(directory, name))
+        return started, asking_no_secret(catalog_of(_pinned_specs(directory, name)))
     except (ValueError, KeyError, TypeError) as error:
         raise EnvironmentRefusal(
             "episode.unreadable", f"the specs of this run cannot be read: {error}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from cogcli.core.display import cells, cut, visible
 from cogcli.report.spans import Line
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STOP = " \t,]}"
+_MEMBER = re.compile(
+    r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*:\s+)("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\]}{\[#&*|>][^,\]}#]*)"""
+)
+_TAKEN = re.compile(r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$")
+"""How values begin that are looked up: no secret stands there."""
 _LARGEST = 256 * 1024
 
 
@@ -28,8 +34,10 @@ class Sources:
             return None
         if file in self._contents:
             lines = self._contents[file].decode("utf-8-sig", "replace").split("\n")
-            return lines[number - 1].rstrip("\r") if number <= len(lines) else None
-        return _line_of(os.path.join(self._base, file), number)
+            text = lines[number - 1].rstrip("\r") if number <= len(lines) else None
+        else:
+            text = _line_of(os.path.join(self._base, file), number)
+        return None if text is None else without_secrets(text)
 
     def end(self, file: str, line: int, column: int) -> int:
         """The column just after what stands at a place, 0 where that is not known."""
@@ -37,6 +45,18 @@ class Sources:
         if text is None or not 1 <= column <= len(text):
             return 0
         return column + max(1, _token(text[column - 1 :]))
+
+
+def without_secrets(text: str) -> str:
+    """A line of a spec, the values of its secret keys starred: as long as it was, so that places stay."""
+    from cogcli.core.redact import names_secret
+
+    def starred(found: re.Match[str]) -> str:
+        key, between, value = found.groups()
+        plain = not names_secret(key) or _TAKEN.match(value.strip("\"'"))
+        return found[0] if plain else f"{key}{between}{'*' * len(value)}"
+
+    return _MEMBER.sub(starred, text)
 
 
 def frame(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 MASK: Final = "[masked]"
@@ -260,6 +261,7 @@ def _inside_masked(text: str) -> str:
     return "".join(parts) + text[done:]
 
 
+@lru_cache(maxsize=10_000)
 def names_secret(key: str) -> bool:
     """Whether a key's words say that its value is a secret."""
     words = [word.lower() for word in _WORDS.findall(key)]

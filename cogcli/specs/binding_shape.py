@@ -15,6 +15,7 @@ from cogcli.specs.common_shape import (
     TIMEOUT,
     check_headers,
 )
+from cogcli.specs.credentials import in_address, written_out
 from cogcli.specs.shape import Data, MapOf, Number, Record, Text, ignored, may, need
 from cogcli.specs.template import TemplateFault, mixed_literals, parse_template, texts
 
@@ -63,6 +64,7 @@ def check_binding(raw: dict[str, Any], report: Report, subject: str) -> None:
     """What the table cannot say about a binding standing alone."""
     _check_operation(raw, report, subject)
     _check_request(raw.get("request"), report, subject)
+    _check_credentials(raw, report, subject)
     _check_response(raw.get("response"), report, subject)
     metadata = raw.get("metadata")
     if isinstance(metadata, dict):
@@ -96,6 +98,26 @@ def _check_request(request: Any, report: Report, subject: str) -> None:
         except TemplateFault as fault:
             hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
             report.error("request.template", path, f"{subject}: `{_dotted(path)}`: {fault}", hint=hint)
+
+
+def _check_credentials(raw: dict[str, Any], report: Report, subject: str) -> None:
+    """A credential goes into the service, or into a header by a variable: nothing else keeps it out of the files."""
+    hint = "give the service auth_ref, or a header with ${NAME}"
+    for path in written_out(raw.get("request"), _is_fixed, ("request",)):
+        message = f"{subject}: `{_dotted(path)}` holds a secret as written text"
+        report.error("secret.literal", path, message, hint=hint)
+    operation = raw.get("operation")
+    if isinstance(operation, str) and in_address(operation):
+        message = f"{subject}: `operation` holds a secret in its query"
+        report.error("secret.literal", ("operation",), message, hint=hint)
+
+
+def _is_fixed(text: str) -> bool:
+    """Whether a text of a request takes nothing from the input."""
+    try:
+        return all(isinstance(piece, str) for piece in parse_template(text))
+    except TemplateFault:
+        return False
 
 
 def _check_response(response: Any, report: Report, subject: str) -> None:

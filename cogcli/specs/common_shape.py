@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
+from cogcli.specs.credentials import has_no_placeholder, is_written_out
 from cogcli.specs.header_names import sendable, settable
 from cogcli.specs.names import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
 from cogcli.specs.shape import Data, MapOf, Number, Text
@@ -29,10 +31,6 @@ PLAIN_REF: Final = Text(
 TARGETS: Final = ("internal_only", "approved_connectors", "same_tenant")
 HEADERS: Final = MapOf(Text(), foreign=True)
 
-CREDENTIAL_HEADERS: Final = frozenset(
-    ("authorization", "proxy-authorization", "x-api-key", "api-key", "x-auth-token", "x-access-token")
-)
-
 
 def check_version(raw: dict[str, Any], report: Report, subject: str) -> None:
     """`version.format`: a version that is not SemVer."""
@@ -55,11 +53,13 @@ def check_headers(headers: Any, path: Path, report: Report, subject: str) -> Non
                 "value.range", (*path, name), f"{subject}: header `{name}`: expected visible ASCII characters"
             )
         check_placeholders(value, (*path, name), report, f"{subject}: header `{name}`")
-        if name.lower() in CREDENTIAL_HEADERS and "${" not in value:
+        if names_secret(name) and is_written_out(value, has_no_placeholder):
             message = f"{subject}: header `{name}` holds a secret as written text"
-            report.warn("secret.literal", (*path, name), message, hint="write ${NAME} and set the variable")
+            hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
+            report.error("secret.literal", (*path, name), message, hint=hint)
 
 
+_BY_AUTH_REF: Final = "remove it and give the service auth_ref: NAME, the variable that holds the token"
 _BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
 
 

@@ -6,15 +6,22 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.redact import names_secret
 from cogcli.specs.binding import PROTOCOLS
 from cogcli.specs.common_shape import (
-    CREDENTIAL_HEADERS,
     HEADERS,
     PLAIN_REF,
     TARGETS,
     TIMEOUT,
     check_headers,
     check_placeholders,
+)
+from cogcli.specs.credentials import (
+    has_no_placeholder,
+    in_address,
+    in_arguments,
+    is_written_out,
+    keeps_secret,
 )
 from cogcli.specs.service import is_shipped
 from cogcli.specs.shape import ListOf, MapOf, Record, Text, may, need
@@ -38,9 +45,6 @@ _ONE_OF: Final = {
 _MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
 _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
-_SECRET_QUERY: Final = re.compile(
-    r"[?&](?:[^=&]*[_-])?(?:key|apikey|token|secret|password|sig|signature)=", re.IGNORECASE
-)
 _URL_TEXT: Final = Text(
     pattern=_URL,
     code="service.url",
@@ -100,6 +104,17 @@ def check_service(raw: dict[str, Any], report: Report, subject: str) -> None:
     for name, value in env.items() if isinstance(env, dict) else ():
         if isinstance(value, str):
             check_placeholders(value, ("env", name), report, f"{subject}: `env.{name}`")
+            if keeps_secret(name) and is_written_out(value, has_no_placeholder):
+                message = f"{subject}: `env.{name}` holds a secret as written text"
+                hint = f"write {name}: ${{{name}}} and set the variable"
+                report.error("secret.literal", ("env", name), message, hint=hint)
+
+
+def _check_arguments(arguments: Any, report: Report, subject: str) -> None:
+    for index in in_arguments(arguments) if isinstance(arguments, list) else ():
+        message = f"{subject}: `args` holds a secret as written text"
+        hint = "give it to the server by env: NAME: ${NAME}"
+        report.error("secret.literal", ("args", index), message, hint=hint)
 
 
 def _check_keys(kind: str, given: set[str], report: Report, subject: str) -> None:
@@ -135,6 +150,12 @@ def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
     metadata = raw.get("metadata")
     headers = metadata.get("headers") if isinstance(metadata, dict) else None
     check_headers(headers, ("metadata", "headers"), report, subject)
+    _check_arguments(raw.get("args"), report, subject)
+    if isinstance(raw.get("spec_ref"), str) and in_address(raw["spec_ref"]):
+        message = f"{subject}: `spec_ref` holds a secret"
+        report.error(
+            "secret.literal", ("spec_ref",), message, hint="keep the document as a file of the project"
+        )
     names = {name.lower(): name for name in headers} if isinstance(headers, dict) else {}
     if raw.get("auth_ref") is not None and "authorization" in names:
         message = f"{subject}: `auth_ref` stands beside an `Authorization` header"
@@ -143,10 +164,10 @@ def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
         url = raw.get(key)
         if not isinstance(url, str) or not _URL.fullmatch(url):
             continue
-        if _SECRET_QUERY.search(url):
+        if in_address(url):
             message = f"{subject}: `{key}` holds a secret in its query"
             report.error("service.url", (key,), message, hint="use auth_ref or a header with ${NAME}")
-        exposed = raw.get("auth_ref") is not None or not CREDENTIAL_HEADERS.isdisjoint(names)
+        exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))
         if exposed and url.lower().startswith("http:") and raw.get("network") != "private":
             message = f"{subject}: credentials are sent over plain http"
             report.warn("service.plain-http", (key,), message, hint="use https")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.refs import READABLE
 from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
+from cogcli.specs.credentials import in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
 from cogcli.specs.names import LONGEST_ID, SKILL_ID, STEP_ID
 from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, Number, Record, Text, may, need
@@ -119,11 +120,17 @@ SKILL: Final = Record(
 )
 
 
+_WRITTEN_OUT: Final = "let the service hold it (auth_ref, a header with ${NAME}), or ask the caller for it"
+
+
 def check_skill(raw: dict[str, Any], report: Report, subject: str) -> None:
     """What the table cannot say about a skill."""
     check_version(raw, report, subject)
     check_fields(raw.get("inputs"), ("inputs",), report, subject)
     check_fields(raw.get("outputs"), ("outputs",), report, subject)
+    for path in in_skill(raw):
+        message = f"{subject}: `{'.'.join(map(str, path))}` holds a secret as written text"
+        report.warn("secret.literal", path, message, hint=_WRITTEN_OUT)
     steps = raw.get("steps")
     if not isinstance(steps, list):
         return

@@ -1,0 +1,161 @@
+"""Credentials that are written out in specs: where they stand, and specs without them.
+
+1. A member whose key names a secret (`core/redact.py`) holds a credential if its value is a literal: a text that is no
+   reference, template or placeholder, or a number. Null, booleans, empty values, and words that switch something on or
+   off, are none.
+2. In services and bindings that is an error: what they hold goes to a server at every call. In a skill it is a warning,
+   and the value is masked in what an episode keeps of the skill, as it is in the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.redact import MASK, names_secret
+from cogcli.core.refs import parse, parse_loop
+
+if TYPE_CHECKING:
+    from cogcli.specs.report import Path
+
+_SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
+_PLACES: Final = frozenset(("file", "files", "path", "paths", "dir", "directory", "folder", "store"))
+_LAST_WORD: Final = re.compile(r"[A-Za-z]+$")
+_ARGUMENT: Final = re.compile(r"(?:^|[\s\"'])-{0,2}([A-Za-z][A-Za-z0-9_-]*)(?:=|:\s*)(\S.*)", re.DOTALL)
+_KEYS: Final = ("key", "sig", "signature")
+"""What a credential is called in a query alone."""
+_QUERY: Final = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
+_USER: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@", re.IGNORECASE)
+
+IsLiteral = Callable[[str], bool]
+"""Whether a text is taken as it is written."""
+
+
+def is_written_out(value: Any, literal: IsLiteral) -> bool:
+    """Whether a value, standing where a secret does, is one itself."""
+    if isinstance(value, str):
+        return value.strip().lower() not in (*_SWITCHES, "") and value != MASK and literal(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def has_no_placeholder(text: str) -> bool:
+    """Whether no variable stands in a header or an environment value."""
+    return "${" not in text
+
+
+def written_out(value: Any, literal: IsLiteral, path: Path = (), *, named: bool = False) -> Iterator[Path]:
+    """The places of the credentials below a value; `named`: the value itself stands under such a key."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            secret = named or (isinstance(key, str) and names_secret(key))
+            yield from written_out(
+                item, literal if key != "$literal" else _always, (*path, key), named=secret
+            )
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from written_out(item, literal, (*path, index), named=named)
+    elif named and is_written_out(value, literal):
+        yield path
+
+
+def _always(text: str) -> bool:
+    return True
+
+
+def keeps_secret(name: str) -> bool:
+    """Whether an environment variable of this name holds a secret itself, not the place of a file with one."""
+    last = _LAST_WORD.search(name)
+    return names_secret(name) and not (last and last[0].lower() in _PLACES)
+
+
+def in_arguments(arguments: list[Any]) -> Iterator[int]:
+    """The places of a command's arguments that hold a credential: `--api-key=x`, `--token`, `x`, `X-Api-Key: x`."""
+    for index, text in enumerate(arguments):
+        if not isinstance(text, str):
+            continue
+        before = arguments[index - 1] if index else None
+        flag = (
+            isinstance(before, str) and before.startswith("-") and "=" not in before and keeps_secret(before)
+        )
+        named = (found[1] for found in (_ARGUMENT.search(text),) if found)
+        if (flag and not text.startswith("-") and is_written_out(text, _always)) or any(
+            map(keeps_secret, named)
+        ):
+            yield index
+
+
+def in_address(url: str) -> bool:
+    """Whether a URL, or the path of an operation, holds a credential."""
+    if _USER.match(url):
+        return True
+    return any(_names_key(name) and "{" not in value for name, value in _QUERY.findall(url))
+
+
+def _names_key(name: str) -> bool:
+    last = _LAST_WORD.search(name)
+    return names_secret(name) or bool(last and last[0].lower() in _KEYS)
+
+
+# -- skills and capabilities -------------------------------------------------------------------------------------------
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _literal_in_step(foreach: dict[str, Any]) -> IsLiteral:
+    """What a text of a step's values is, one with this `foreach`."""
+    names = (foreach.get("as") or "item", foreach.get("index_as")) if foreach else ()
+    loops = frozenset(name for name in names if isinstance(name, str))
+    return lambda text: parse(text) is None and parse_loop(text, loops) is None
+
+
+_OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
+
+
+def in_fields(fields: Any, path: Path) -> Iterator[Path]:
+    """The credentials among the defaults and examples of declared fields."""
+    for name, field in fields.items() if isinstance(fields, dict) else ():
+        if isinstance(field, dict):
+            for key in _OF_A_FIELD:
+                yield from written_out(field.get(key), _always, (*path, name, key), named=names_secret(name))
+
+
+def in_skill(raw: dict[str, Any]) -> Iterator[Path]:
+    """The credentials of a skill as its file declares it, which need not be checked yet."""
+    yield from in_fields(raw.get("inputs"), ("inputs",))
+    steps = raw.get("steps")
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        step = _object(step)
+        config = _object(step.get("config"))
+        foreach = _object(config.get("foreach"))
+        literal = _literal_in_step(foreach)
+        values = {
+            ("input",): step.get("input"),
+            ("config", "otherwise"): config.get("otherwise"),
+            ("config", "foreach", "items"): foreach.get("items"),
+        }
+        for place, value in values.items():
+            yield from written_out(value, literal, ("steps", index, *place))
+
+
+def in_capability(raw: dict[str, Any]) -> Iterator[Path]:
+    """The credentials of a capability as its file declares it."""
+    for key in ("inputs", "outputs"):
+        yield from in_fields(raw.get(key), (key,))
+
+
+def masked(raw: Any, places: Iterator[Path]) -> Any:
+    """A spec with these places masked; the same object where there are none."""
+    for path in places:
+        raw = _replaced(raw, path)
+    return raw
+
+
+def _replaced(value: Any, path: Path) -> Any:
+    if not path:
+        return MASK
+    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed[path[0]] = _replaced(value[path[0]], path[1:])
+    return changed
