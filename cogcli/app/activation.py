@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.choices import told_of
@@ -14,8 +13,6 @@ from cogcli.specs.layers import HOST_FOLDER
 from cogcli.specs.overlay import Active
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogcli.app.settings import Settings
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.eligibility import SelectionOptions
@@ -100,12 +97,12 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
 
 def _written(path: str, capability: str, aliases: list[str], binding: str) -> bool:
     """Write the choice into the file, beside what else it says; whether that was needed."""
-    from cogcli.core.files import write_atomic
+    from cogcli.core.files import Alone, write_atomic
 
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, exist_ok=True)
-        with _alone(folder):
+        with Alone(folder):
             chosen, mode = _read(path)
             if chosen.get(capability) == binding and not chosen.keys() & set(aliases):
                 return False
@@ -141,19 +138,3 @@ def _text(chosen: dict[str, Any]) -> bytes:
     import orjson
 
     return orjson.dumps(chosen, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-@contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Of two who choose at once one waits for the other, so that neither choice is lost."""
-    try:
-        import fcntl
-    except ImportError:  # there the file is still replaced as a whole
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

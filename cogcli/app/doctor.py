@@ -7,11 +7,12 @@ import platform
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli import __version__
+from cogcli.app.accepted import service_files
 from cogcli.app.check import Check, place_of
 from cogcli.app.checks import Checked, checked
 from cogcli.app.doctor_services import CODES, services
 from cogcli.app.registry import Usable, options
-from cogcli.app.trust import is_trusted, service_files
+from cogcli.app.trust import WORDS, layers_of
 from cogcli.report.words import counted, size
 from cogcli.specs.builtin import builtin_root
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
@@ -166,13 +167,17 @@ def _git(project: str) -> Iterator[Check]:
 
 
 def _trust(settings: Settings, project: str) -> Iterator[Check]:
-    count = len(service_files(project))
+    count = len(service_files(project, layers_of(project)))
     if not count or os.path.realpath(builtin_root()) == os.path.realpath(project):
         return
-    if is_trusted(project, settings.environ):
-        yield Check("project", "trust", "ok", f"{counted(count, 'service file')} trusted")
+    trust = settings.trust
+    if trust:
+        yield Check(
+            "project", "trust", "ok", f"{counted(count, 'service file')} trusted {WORDS[trust.state]}"
+        )
     else:
-        message = f"{counted(count, 'service file')} not trusted: they start no code"
+        why = f"{trust.distrust}: " if trust.distrust else ""
+        message = f"{why}{counted(count, 'service file')} not trusted: they start no code"
         yield Check("project", "trust", "warning", message, fix="cogcli config trust")
 
 

@@ -14,7 +14,7 @@ from cogcli.app import scenario_run
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.specs.problems import suggestion
 from cogcli.verification.compare import differences
-from cogcli.verification.scenario import SPEC, Scenario, directory_of, files_in, read
+from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, told
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from cogcli.verification.judging import Judge
     from cogcli.verification.loopback import Answering, Loopback
 
-REGISTRY: Final = "registry"
-"""A folder beside the scenarios that is one more layer for them."""
-PROTOCOLS: Final = ("openapi", "openrpc", "mcp")
 OUTPUTS: Final = "outputs equal expected_output"
 
 
@@ -80,12 +77,7 @@ def _trusted(settings: Settings, directory: str) -> bool:
     place = os.path.realpath(directory) + os.sep
     if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):
         return True
-    project = settings.project
-    return (
-        project is not None
-        and settings.project_trusted
-        and place.startswith(os.path.realpath(project) + os.sep)
-    )
+    return settings.trust.covers(os.path.join(directory, REGISTRY))
 
 
 def scenarios_of(settings: Settings, place: Place, names: Sequence[str] | None) -> list[Scenario]:

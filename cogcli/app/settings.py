@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from cogcli.app.trust import Trust
     from cogcli.core.ports import Clock, IdSource
     from cogcli.specs.layers import Layer, Root
 
@@ -38,6 +39,7 @@ class Settings:
         self.base = base or working_directory()
         self.project = find_project(self.base)
         self._files: list[ConfigFile] | None = None
+        self._trust: Trust | None = None
         self._clock: Clock | None = None
         self._ids: IdSource | None = None
 
@@ -53,8 +55,10 @@ class Settings:
         return self._files
 
     def apart(self) -> Settings:
-        """The same settings with a clock and ids of their own, for a run beside others: neither is thread-safe."""
+        """The same settings with a clock and ids of their own, for a run beside others: neither is thread-safe. What
+        the project is trusted with is looked at anew."""
         other = copy(self)
+        other._trust = None
         if self._fake("COGCLI_FAKE_CLOCK") is None:
             other._clock = None
         if self._fake("COGCLI_FAKE_IDS") is None:
@@ -144,11 +148,14 @@ class Settings:
         return os.path.join(state_home(self.environ), "episodes"), "default"
 
     @property
-    def project_trusted(self) -> bool:
-        """Whether the project's services may start code."""
-        from cogcli.app.trust import is_trusted
+    def trust(self) -> Trust:
+        """What the project is trusted with, as it was when this was first asked."""
+        from cogcli.app.trust import Trust, trust_of
 
-        return self.project is not None and is_trusted(self.project, self.environ)
+        if self._trust is None:
+            own = next((file for file in self.files if file.project), None)
+            self._trust = trust_of(self.project, self.environ, own) if self.project else Trust("none")
+        return self._trust
 
     @property
     def layers(self) -> list[Layer]:
@@ -163,7 +170,10 @@ class Settings:
                 raise UsageError(
                     "registry.missing", f"registry {shown} {what}", hint="give a directory that holds specs"
                 )
-        return layers_for(project=self.project, project_trusted=self.project_trusted, registries=roots)
+        trust = self.trust
+        return layers_for(
+            project=self.project, project_trusted=bool(trust), registries=roots, distrust=trust.distrust
+        )
 
     @property
     def cache_file(self) -> str:

@@ -1,21 +1,86 @@
-"""Trust in a project's services (protocols.md 2): its real path and a hash of its service files.
+"""Trust in a project (protocols.md 2): as it was accepted, file by file, or the folder whatever it holds.
 
-The store lies beside the user's configuration, never in the project. An edited service file ends the trust.
+The store lies beside the user's configuration, never in the project: nothing that a project says can widen trust.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from hashlib import sha256
 
-from cogcli.app.places import config_home
+from cogcli.app.config import PROJECT_FILE, ConfigFile
+from cogcli.app.places import cache_home, config_home
 from cogcli.core.errors import EnvironmentRefusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Any, Final
 
-_LIMIT = 256 * 1024
+    from cogcli.app.accepted import Found
+    from cogcli.specs.layers import Layer
+
+SCHEMA: Final = "cogcli.trust/2"
+VARIABLE: Final = "COGCLI_TRUST_PROJECT"
+_LIMIT: Final = 64 * 1024 * 1024
+_TOLD: Final = 10
+"""How many changed files an error tells; `config show` tells all."""
+_SMALL: Final = 256 * 1024
+"""Up to so many bytes are read anew each time: that is as fast as looking whether they need to be."""
+_SETTLED: Final = 2_000_000_000
+"""How many nanoseconds ago a file must have changed for its times to tell its next change."""
+
+
+WORDS: Final = {
+    "none": "no project",
+    "untrusted": "not trusted",
+    "accepted": "by digest",
+    "changed": "not as it was trusted",
+    "outdated": "trusted by its service files alone, which is no longer enough",
+    "folder": "as a folder, whatever it holds",
+    "environment": f"by {VARIABLE}",
+}
+
+
+class Trust:
+    """What a project is trusted with now. `state` is one of `none` (no project), `untrusted`, `accepted` (by digest),
+    `changed` (since it was accepted), `outdated` (accepted by an earlier version, by its service files alone), `folder`
+    and `environment`; `changes` holds (`added`, `changed` or `removed`, the file or program)."""
+
+    def __init__(
+        self,
+        state: str,
+        changes: list[tuple[str, str]] | None = None,
+        roots: tuple[str, ...] = (),
+        count: int = 0,
+    ) -> None:
+        self.state = state
+        self.changes = changes or []
+        self.count = count
+        self._roots = roots
+
+    def __bool__(self) -> bool:
+        return self.state in ("accepted", "folder", "environment")
+
+    def covers(self, root: str) -> bool:
+        """Whether a registry root shares the trust: it was looked at when the project was accepted, or lies in the
+        folder that is trusted."""
+        place = os.path.realpath(root)
+        inside = any(place.startswith(one.rstrip(os.sep) + os.sep) for one in self._roots)
+        return bool(self) and (place in self._roots or (inside and self.state != "accepted"))
+
+    @property
+    def distrust(self) -> str:
+        """Why the project is not trusted, where there is more to say than that it is not."""
+        if self.state == "outdated":
+            return "the project was trusted by its service files alone, which is no longer enough"
+        if self.state != "changed":
+            return ""
+        told = [f"{what} {name}" for what, name in self.changes[:_TOLD]]
+        if len(self.changes) > _TOLD:
+            told.append(f"{len(self.changes) - _TOLD} more (cogcli config show trust)")
+        return f"the project is not as it was trusted ({', '.join(told)})"
 
 
 def store_path(environ: Mapping[str, str]) -> str:
@@ -23,88 +88,204 @@ def store_path(environ: Mapping[str, str]) -> str:
     return os.path.join(config_home(environ), "trust.json")
 
 
-def is_trusted(project: str, environ: Mapping[str, str]) -> bool:
-    """Whether the services of a project, as they are now, may start code and read secrets."""
-    if environ.get("COGCLI_TRUST_PROJECT") == "1":
-        return True
-    known = _read(environ).get(os.path.realpath(project))
-    return known is not None and known == services_hash(project)
+def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
+    """The registry roots that share a project's trust: its own, its host overrides, those that its file names, and the
+    registries beside its scenarios."""
+    from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
+    from cogcli.verification.scenario import PROTOCOLS, REGISTRY, directory_of
+
+    project = os.path.abspath(project)
+    path = os.path.join(project, PROJECT_FILE)
+    file = file or ConfigFile(path, path, project=True)
+    layers = [
+        Layer(PROJECT, project, False),
+        Layer(HOST, os.path.join(project, HOST_FOLDER), False, host=True),
+    ]
+    named = [os.path.abspath(root) for root in file.values.get("registry", ())]
+    beside = [os.path.join(project, directory_of(protocol), REGISTRY) for protocol in PROTOCOLS]
+    layers += [Layer(root, root, False) for root in (*named, *beside)]
+    return distinct(layer for layer in layers if os.path.isdir(layer.root))
 
 
-def trust(project: str, environ: Mapping[str, str]) -> int:
-    """Trust a project as it is now; the number of its service files."""
-    known = _read(environ)
-    known[os.path.realpath(project)] = services_hash(project)
-    _write(known, environ)
-    return len(service_files(project))
+def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None = None) -> Trust:
+    """What a project is trusted with now. `file` is its own configuration, where that was read already."""
+    if environ.get(VARIABLE) == "1":
+        return _whole("environment", project, file)
+    entry = _read(environ).get(_key(project))
+    if entry is None:
+        return Trust("untrusted")
+    if isinstance(entry, str):
+        return Trust("outdated")
+    if entry.get("folder") is True:
+        return _whole("folder", project, file)
+    return _compared(project, entry, layers_of(project, file), environ)
+
+
+def _whole(state: str, project: str, file: ConfigFile | None) -> Trust:
+    return Trust(state, roots=tuple(os.path.realpath(layer.root) for layer in layers_of(project, file)))
+
+
+def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ: Mapping[str, str]) -> Trust:
+    """What differs from what was accepted. An entry that is damaged, or too much to look at, is a change, too."""
+    from cogcli.app.accepted import Needs, digests, found
+
+    try:
+        accepted: dict[str, str] = dict(entry["accepted"])
+        modules = tuple((root, module) for root, module in entry["modules"])
+        programs = tuple(
+            (root, service, command, tuple(args), cwd, path)
+            for root, service, command, args, cwd, path in entry["programs"]
+        )
+        present = found(os.path.abspath(project), layers, Needs(modules, programs), environ)
+        if _is_remembered(project, accepted, present, environ):
+            now = accepted
+        else:
+            begun = time.time_ns()
+            now = digests(present)
+            if now == accepted:
+                _remember(project, accepted, present, begun, environ)
+    except (KeyError, TypeError, ValueError):
+        return Trust("changed", [("changed", "what is known of it")])
+    except EnvironmentRefusal as error:
+        return Trust("changed", [("added", error.message)])
+    changes = [("removed", name) for name in accepted.keys() - now.keys()]
+    changes += [("added", name) for name in now.keys() - accepted.keys()]
+    changes += [("changed", name) for name in accepted.keys() & now.keys() if accepted[name] != now[name]]
+    roots = tuple(os.path.realpath(layer.root) for layer in layers)
+    state = "changed" if changes else "accepted"
+    return Trust(state, sorted(changes, key=lambda change: (change[1], change[0])), roots, len(accepted))
+
+
+# -- what need not be read again --------------------------------------------------------------------------------------
+#
+# Of a large project what was read is remembered by what the system says of each file: device, inode, mode, size, and
+# when content and file were last changed. The last of these no program can set: a file that was written, replaced or
+# linked anew has another one. Files that changed while they were read, or within two seconds before, are read again,
+# since the next change could fall on the same tick. Systems that cannot say it (Windows) read each time.
+
+
+def _is_remembered(
+    project: str, accepted: dict[str, str], present: Found, environ: Mapping[str, str]
+) -> bool:
+    from cogcli.app.accepted import identities
+    from cogcli.core.files import FileRefused, read_regular
+
+    try:
+        known = read_regular(_memory(project, environ), limit=1024)
+    except FileRefused:
+        return False
+    identity, _, _ = identities(present)
+    return bool(identity) and known == _remembered(identity, accepted)
+
+
+def _remember(
+    project: str, accepted: dict[str, str], present: Found, begun: int, environ: Mapping[str, str]
+) -> None:
+    from cogcli.app.accepted import identities
+    from cogcli.core.files import write_atomic
+
+    identity, newest, size = identities(present)
+    if not identity or size <= _SMALL or newest > begun - _SETTLED:
+        return
+    path = _memory(project, environ)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        write_atomic(path, _remembered(identity, accepted))
+    except OSError:
+        return  # it is read again next time
+
+
+def _memory(project: str, environ: Mapping[str, str]) -> str:
+    name = sha256(os.fsencode(os.path.realpath(project))).hexdigest()
+    return os.path.join(cache_home(environ), "trust", name[:32])
+
+
+def _remembered(identity: str, accepted: dict[str, str]) -> bytes:
+    """One digest over what the files are and what they were accepted as."""
+    told = repr((identity, sorted(accepted.items()))).encode("utf-8", "surrogateescape")
+    return sha256(told).hexdigest().encode()
+
+
+# -- the store --------------------------------------------------------------------------------------------------------
+
+
+def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
+    """Trust a project as it is now; how many service files, bindings, modules and programs that were.
+
+    Raises EnvironmentRefusal `trust.size`, `env.disk`.
+    """
+    from cogcli.app.accepted import digests, found, needs_of, service_files
+    from cogcli.specs.host_layout import layout_of
+
+    root, layers = os.path.abspath(project), layers_of(project)
+    needs = needs_of(root, layers)
+    present = found(root, layers, needs, environ)
+    entry = {"accepted": digests(present), "modules": needs.modules, "programs": needs.programs}
+    _change(environ, lambda projects: {**projects, _key(project): entry})
+    services = len(service_files(root, layers))
+    bindings = sum(len(layout_of(layer).all("binding")) for layer in layers)
+    return {
+        "service file": services,
+        "binding": bindings,
+        "other file": max(0, len(present.files) - services - bindings),
+        "program": len(present.programs),
+    }
+
+
+def accept_folder(project: str, environ: Mapping[str, str]) -> None:
+    """Trust a project whatever it holds. Raises EnvironmentRefusal `env.disk`."""
+    _change(environ, lambda projects: {**projects, _key(project): {"folder": True}})
 
 
 def revoke(project: str, environ: Mapping[str, str]) -> bool:
-    """End the trust; False if there was none."""
-    known = _read(environ)
-    if known.pop(os.path.realpath(project), None) is None:
-        return False
-    _write(known, environ)
-    return True
+    """End the trust; False if there was none. Raises EnvironmentRefusal `env.disk`."""
+    before = _change(
+        environ, lambda projects: {path: entry for path, entry in projects.items() if path != _key(project)}
+    )
+    return _key(project) in before
 
 
-def service_files(project: str) -> list[str]:
-    """The files of a project that describe services, relative, in order: those that the registry reads, no others."""
-    from cogcli.specs.host_layout import SERVICES_FILE
-    from cogcli.specs.layers import HOST_FOLDER, PROJECT, Layer
-    from cogcli.specs.layout import Layout
-
-    root = os.path.abspath(project)
-    found = [place.path for place in Layout(Layer(PROJECT, root, False)).all("service")]
-    host = os.path.join(root, HOST_FOLDER, SERVICES_FILE)
-    found += [host] if os.path.lexists(host) else []
-    return sorted(os.path.relpath(path, root).replace(os.sep, "/") for path in found)
+def _key(project: str) -> str:
+    """The real path of a project, as text that stands for this path alone."""
+    path = os.path.realpath(project)
+    return path if path.isprintable() and "\\" not in path else ascii(path)
 
 
-def services_hash(project: str) -> str:
-    """One hash over names and bytes of all service files."""
-    from cogcli.core.files import FileRefused, read_regular
-
-    total = sha256()
-    for name in service_files(project):
-        try:
-            content = read_regular(os.path.join(project, name), limit=_LIMIT)
-        except FileRefused:
-            content = b"\x00unreadable"
-        total.update(f"{name}\0{sha256(content).hexdigest()}\n".encode("utf-8", "surrogateescape"))
-    return f"sha256:{total.hexdigest()}"
-
-
-def _read(environ: Mapping[str, str]) -> dict[str, str]:
-    """What is trusted; a damaged store trusts nothing."""
+def _read(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What is trusted, by project; of an earlier version one text each. A damaged store trusts nothing."""
     import orjson
 
     from cogcli.core.files import FileRefused, read_regular
 
     try:
-        body = orjson.loads(read_regular(store_path(environ), limit=16 * _LIMIT))
+        body = orjson.loads(read_regular(store_path(environ), limit=_LIMIT))
     except (FileRefused, ValueError):
         return {}
     projects = body.get("projects") if isinstance(body, dict) else None
-    if not isinstance(projects, dict):
+    if not isinstance(projects, dict) or body.get("schema") not in (SCHEMA, "cogcli.trust/1"):
         return {}
-    return {path: mark for path, mark in projects.items() if isinstance(mark, str)}
+    kinds = (str,) if body["schema"] != SCHEMA else (str, dict)
+    return {path: entry for path, entry in projects.items() if isinstance(entry, kinds)}
 
 
-def _write(projects: dict[str, str], environ: Mapping[str, str]) -> None:
+def _change(environ: Mapping[str, str], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """Write what becomes of the store, with nobody else at it; what it held before."""
     import orjson
 
-    from cogcli.core.files import write_atomic
+    from cogcli.core.files import Alone, write_atomic
 
     path = store_path(environ)
-    body = orjson.dumps(
-        {"schema": "cogcli.trust/1", "projects": projects},
-        option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE,
-    )
+    folder = os.path.dirname(path)
+    style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        write_atomic(path, body)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with Alone(folder):
+            before = _read(environ)
+            after = change(before)
+            if after != before:
+                write_atomic(path, orjson.dumps({"schema": SCHEMA, "projects": after}, option=style))
     except OSError as error:
         raise EnvironmentRefusal(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
         ) from error
+    return before

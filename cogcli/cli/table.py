@@ -682,9 +682,13 @@ COMMANDS: tuple[Command, ...] = (
         "let the services of this project start code",
         arguments="[DIR]",
         most=1,
-        flags=(Flag("--revoke", "no longer", group="Safety"),),
+        flags=(
+            Flag("--folder", "whatever it holds, now and later: for a project of your own", group="Safety"),
+            Flag("--revoke", "no longer", group="Safety"),
+        ),
         examples=(
-            ("cogcli config trust", "the project around you"),
+            ("cogcli config trust", "the project around you, as it is now"),
+            ("cogcli config trust --folder", "a project of your own"),
             ("cogcli config trust ../risk-bot", "another one"),
             ("cogcli config trust --revoke", "no longer"),
         ),

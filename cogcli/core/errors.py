@@ -341,7 +341,7 @@ FAILURES: tuple[Failure, ...] = (
         "environment",
         EnvironmentRefusal,
         "episode.unreadable episode.busy resume.changed-specs resume.masked env.runs-dir env.disk signing.key"
-        " project.none config.key specs.invalid service.leftover",
+        " project.none config.key specs.invalid service.leftover trust.size",
         ENVIRONMENT,
     ),
 )

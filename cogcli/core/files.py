@@ -1,4 +1,4 @@
-"""Reading a regular file within a limit, and replacing a whole file at once."""
+"""Reading a regular file within a limit, replacing a whole file at once, and being alone while that is done."""
 
 from __future__ import annotations
 
@@ -144,3 +144,32 @@ def _sync_folder(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class Alone:
+    """While this is entered nobody else enters it for the same folder, in this process or another: who changes a file
+    there reads it first, writes it, and loses nobody's change.
+
+    Advisory, and no more than that where the system or the file system has no such locks. The folder must be there.
+    Raises OSError where it cannot be opened.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._handle = -1
+
+    def __enter__(self) -> None:
+        if not hasattr(os, "O_DIRECTORY"):
+            return
+        import fcntl
+
+        self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        except OSError:
+            return  # the file is still replaced as a whole
+
+    def __exit__(self, *what: object) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1

@@ -121,6 +121,7 @@ class Assembly:
                 root=layer.home,
                 trusted=layer.trusted,
                 at=("services", id) if loaded.found.entry else (),
+                distrust=layer.distrust,
             )
             if loaded.raw.get("spec_ref"):
                 self._pin_document(self.services[id])
@@ -205,6 +206,7 @@ class Assembly:
             channel=place.channel or "local",
             layer=place.layer.name,
             trusted=place.layer.trusted,
+            distrust=place.layer.distrust,
         )
         self._raw[f"binding:{id}"] = loaded.raw
         self.bindings[id] = binding._replace(capability=self.canonical(binding.capability))

@@ -25,6 +25,8 @@ class Binding(NamedTuple):
     file: str = ""
     trusted: bool = False
     """Whether its layer may read the environment (protocols.md 2)."""
+    distrust: str = ""
+    """Why not, where there is more to say than that it is not."""
 
     @property
     def conformance(self) -> str:
@@ -38,7 +40,13 @@ class Binding(NamedTuple):
 
 
 def binding_from(
-    raw: dict[str, Any], file: str = "", *, channel: str = "local", layer: str = "", trusted: bool = False
+    raw: dict[str, Any],
+    file: str = "",
+    *,
+    channel: str = "local",
+    layer: str = "",
+    trusted: bool = False,
+    distrust: str = "",
 ) -> Binding:
     """A binding from its checked mapping."""
     return Binding(
@@ -54,4 +62,5 @@ def binding_from(
         layer=layer,
         file=file,
         trusted=trusted,
+        distrust=distrust,
     )

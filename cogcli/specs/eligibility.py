@@ -116,8 +116,7 @@ def untrusted(service: Service, binding: Binding | None = None) -> Iterator[Reas
     with a binding, what it does not get where the layer of either is not trusted."""
     if service.trusted and (binding is None or binding.trusted):
         return
-    whose = f"the layer of binding `{binding.id}`" if service.trusted and binding else "its layer"
-    said = f"service `{service.id}`: {whose} is not trusted, "
+    said = f"service `{service.id}`: {_why(service, binding)}, "
     if service.module and not is_shipped(service.module):
         yield _untrusted(f"{said}so module `{service.module}` is not imported")
     if "command" in service.settings:
@@ -130,8 +129,18 @@ def _untrusted_headers(binding: Binding, service: Service) -> Iterator[Reason]:
     if service.trusted and binding.trusted:
         return
     if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
-        whose = f"the layer of service `{service.id}`" if binding.trusted else "its layer"
-        yield _untrusted(f"{whose} is not trusted, so its headers get no variable")
+        if binding.trusted:
+            why = service.distrust or f"the layer of service `{service.id}` is not trusted"
+        else:
+            why = binding.distrust or "its layer is not trusted"
+        yield _untrusted(f"{why}, so its headers get no variable")
+
+
+def _why(service: Service, binding: Binding | None) -> str:
+    """Why a service, or else its binding, is not trusted."""
+    if not service.trusted or binding is None:
+        return service.distrust or "its layer is not trusted"
+    return binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
 
 
 def _untrusted(text: str) -> Reason:

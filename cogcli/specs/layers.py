@@ -24,6 +24,8 @@ class Layer(NamedTuple):
     trusted: bool
     host: bool = False
     """Whether it is a folder of host overrides, laid out as formats.md 8 says."""
+    distrust: str = ""
+    """Why it is not trusted, where there is more to say than that it is not."""
 
     @property
     def home(self) -> str:
@@ -42,22 +44,28 @@ class Root(NamedTuple):
 
 
 def layers_for(
-    *, project: str | None = None, project_trusted: bool = False, registries: Sequence[Root] = ()
+    *,
+    project: str | None = None,
+    project_trusted: bool = False,
+    registries: Sequence[Root] = (),
+    distrust: str = "",
 ) -> list[Layer]:
     """The layers of a command in order: built-in, project, then each extra root, which is named by its path, last
     the host overrides of the project. A directory standing twice counts once, as the earlier, and is trusted where
     either is; what the project names as well as the person stands where the person names it."""
     layers = [Layer(BUILT_IN, builtin_root(), True)]
     if project is not None:
-        layers.append(Layer(PROJECT, project, project_trusted))
+        layers.append(Layer(PROJECT, project, project_trusted, distrust=distrust))
     persons = {os.path.realpath(root.path) for root in registries if not root.by_project}
     layers += [
-        Layer(root.path, root.path, project_trusted if root.by_project else True)
+        Layer(root.path, root.path, project_trusted, distrust=distrust)
+        if root.by_project
+        else Layer(root.path, root.path, True)
         for root in registries
         if not (root.by_project and os.path.realpath(root.path) in persons)
     ]
     if project is not None and os.path.isdir(folder := os.path.join(project, HOST_FOLDER)):
-        layers.append(Layer(HOST, folder, project_trusted, host=True))
+        layers.append(Layer(HOST, folder, project_trusted, True, distrust))
     return distinct(layers)
 
 
@@ -68,5 +76,5 @@ def distinct(layers: Iterable[Layer]) -> list[Layer]:
         place = os.path.realpath(layer.root)
         earlier = first.setdefault(place, layer)
         if layer.trusted and not earlier.trusted:
-            first[place] = earlier._replace(trusted=True)
+            first[place] = earlier._replace(trusted=True, distrust="")
     return list(first.values())

@@ -28,6 +28,8 @@ class Service(NamedTuple):
     file: str = ""
     at: tuple[str, ...] = ()
     """Where in its file it is described; at the root if the file holds nothing else."""
+    distrust: str = ""
+    """Why its layer is not trusted, where there is more to say than that it is not."""
 
 
 def is_shipped(module: str) -> bool:
@@ -51,6 +53,7 @@ def service_from(
     root: str = "",
     trusted: bool = False,
     at: tuple[str, ...] = (),
+    distrust: str = "",
 ) -> Service:
     """A service from its checked mapping."""
     return Service(
@@ -66,4 +69,5 @@ def service_from(
         trusted=trusted,
         file=file,
         at=at,
+        distrust=distrust,
     )

@@ -12,6 +12,9 @@ from cogcli.specs.problems import suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+PROTOCOLS: Final = ("openapi", "openrpc", "mcp")
+REGISTRY: Final = "registry"
+"""A folder beside the scenarios that is one more layer for them."""
 MATCHES: Final = ("exact", "subset", "shape")
 SPEC: Final = "spec"
 """The type of the mock server that follows the service's own document."""

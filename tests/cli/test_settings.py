@@ -88,6 +88,53 @@ def test_an_untrusted_project_starts_nothing_until_it_is_trusted(demo: Any) -> N
     demo.run(*run).assert_exit(3)
 
 
+def test_a_change_is_refused_with_its_files_and_the_command_that_accepts_them(demo: Any) -> None:
+    del demo.env["COGCLI_TRUST_PROJECT"]
+    run = ("run", "demo.greet", "-p", "text=hi", "-q")
+    told = demo.run("config", "trust").assert_ok().err
+    assert told.startswith("trusted as it is now: 1 service file, 2 bindings, 1 other file")
+    demo.run(*run).assert_ok()
+    assert demo.run("config", "show", "trust").assert_ok().out == "accepted\n"
+    module = demo.root / "demo_services.py"
+    module.write_text(module.read_text().replace("upper()", "lower()"))
+    demo.write("more.py", "")
+    refused = demo.run(*run, "--json").assert_exit(3)
+    error = refused.json["error"]
+    assert error["code"] == "service.untrusted"
+    assert "(changed demo_services.py, added more.py)" in error["message"]
+    assert "cogcli config trust" in error["hint"]
+    shown = demo.run("config", "show", "trust").assert_ok().out
+    assert shown.splitlines() == [
+        "changed", "  changed demo_services.py", "  added more.py", "  accept it: cogcli config trust",
+    ]  # fmt: skip
+    told = demo.run("config", "show", "--json").assert_ok().json
+    assert told["settings"]["trust"]["value"] == "changed"
+    assert told["trust"]["changes"] == [
+        {"change": "changed", "name": "demo_services.py"},
+        {"change": "added", "name": "more.py"},
+    ]
+    assert "changed demo_services.py" in demo.run("doctor").err + demo.run("doctor").out
+    demo.run("config", "trust").assert_ok()
+    assert '"hi"' in demo.run(*run).assert_ok().out
+
+
+def test_which_trust_is_in_force_is_shown_with_what_says_so(demo: Any) -> None:
+    show = ("config", "show", "trust", "--origin")
+    store = demo.home / ".config/cogcli/trust.json"
+    assert demo.run(*show).out == "trust = environment   COGCLI_TRUST_PROJECT\n"
+    del demo.env["COGCLI_TRUST_PROJECT"]
+    assert demo.run(*show).out == "trust = untrusted   default\n"
+    assert "whatever it holds" in demo.run("config", "trust", "--folder").assert_ok().err
+    assert demo.run(*show).out == f"trust = folder   {store}\n"
+    demo.write("demo_services.py", "def upper(text):\n    return {'text': 'anew'}\n")
+    assert "anew" in demo.run("run", "demo.greet", "-p", "text=hi").assert_ok().out
+    demo.run("config", "trust", "--folder", "--revoke").assert_exit(2)
+    demo.run("config", "trust").assert_ok()
+    assert demo.run(*show).out == f"trust = accepted   {store}\n"
+    demo.run("config", "trust", "--revoke").assert_ok()
+    assert demo.run(*show).out == "trust = untrusted   default\n"
+
+
 def test_the_trust_store_is_private_and_outside_the_project(demo: Any) -> None:
     demo.run("config", "trust").assert_ok()
     store = demo.home / ".config" / "cogcli" / "trust.json"

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from cogcli.core.errors import SafetyScopeError
-from cogcli.core.files import write_atomic
+from cogcli.core.files import Alone, write_atomic
 from cogcli.specs.documents import DocumentFault
 from cogcli.specs.lock import MEMBERS, NAME, SCHEMA, digest_of_tool, locked_services
 
@@ -26,11 +26,13 @@ def locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
 
 def write(root: str, service_id: str, tools: list[dict[str, Any]]) -> None:
     """Lock a service to these tools; other services stay as they are. Raises SafetyScopeError, OSError."""
-    services = {id: {"tools": list(others.values())} for id, others in _services(root).items()}
-    services[service_id] = {"tools": [_entry(tool) for tool in tools]}
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    body = orjson.dumps({"schema": SCHEMA, "services": services}, option=style)
-    write_atomic(path_of(root), body, mode=0o644)
+    with Alone(root):
+        services = {id: {"tools": list(others.values())} for id, others in _services(root).items()}
+        services[service_id] = {"tools": [_entry(tool) for tool in tools]}
+        write_atomic(
+            path_of(root), orjson.dumps({"schema": SCHEMA, "services": services}, option=style), mode=0o644
+        )
 
 
 def _services(root: str) -> Any:

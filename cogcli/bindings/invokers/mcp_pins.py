@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final
 
 from cogcli.core.canonical import canonical
 from cogcli.core.errors import RejectedError, SafetyScopeError
-from cogcli.core.files import FileRefused, read_regular, write_atomic
+from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.specs.lock import MEMBERS, digest_of_tool
 
@@ -41,16 +42,24 @@ class Pins:
             return
         path = self._path(server, tool["name"])
         pinned = self._read(path, service_id, tool["name"])
-        if pinned is None:
-            self._write(path, server, tool)
-        else:
-            require_unchanged(service_id, pinned, tool)
+        require_unchanged(service_id, pinned or self._pinned_first(path, service_id, server, tool), tool)
 
     def replace(self, server: Any, tools: list[dict[str, Any]]) -> None:
         """Pin these tools as they are now, whatever they were; a person has looked at them."""
         for tool in tools:
             if self._folder:
-                self._write(self._path(server, tool["name"]), server, tool)
+                with self._alone(tool, path := self._path(server, tool["name"])):
+                    self._write(path, server, tool)
+
+    def _pinned_first(
+        self, path: str, service_id: str, server: Any, tool: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The tool as it is pinned now: of two that use it first at once, one pins and the other is held to that."""
+        with self._alone(tool, path):
+            pinned = self._read(path, service_id, tool["name"])
+            if pinned is None:
+                self._write(path, server, tool)
+        return tool if pinned is None else pinned
 
     def _path(self, server: Any, name: str) -> str:
         folder = sha256(canonical(server)).hexdigest()[:32]
@@ -73,9 +82,16 @@ class Pins:
     def _write(self, path: str, server: Any, tool: Mapping[str, Any]) -> None:
         kept = {name: tool[name] for name in MEMBERS if name in tool}
         document = {"schema": SCHEMA, "server": server, "sha256": digest_of_tool(tool), "tool": kept}
+        write_atomic(path, canonical(document) + b"\n")
+
+    @contextmanager
+    def _alone(self, tool: Mapping[str, Any], path: str) -> Iterator[None]:
+        """With nobody else at the pins of this server. Raises SafetyScopeError where nothing can be written."""
+        folder = os.path.dirname(path)
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            write_atomic(path, canonical(document) + b"\n")
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            with Alone(folder):
+                yield
         except OSError as error:
             text = f"tool `{tool['name']}` cannot be pinned: {path}: {error.strerror}"
             raise SafetyScopeError(

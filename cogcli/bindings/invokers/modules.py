@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
+from types import CodeType, ModuleType
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import ServiceResolutionError
@@ -29,6 +38,7 @@ def loaded(code: Code) -> ModuleType:
     require_allowed(code)
     if code.module.startswith(SHIPPED):
         return importlib.import_module(code.module)
+    _read_source_below(code.root)
     finder = _RootFinder(code.root, code.module)
     sys.meta_path.insert(0, finder)
     try:
@@ -68,3 +78,52 @@ class _RootFinder:
         if name != self._top or not self._root:
             return None
         return PathFinder.find_spec(name, [self._root])
+
+
+class _SourceOnly(SourceFileLoader):
+    """Compiles what stands in the source file. Bytecode beside it could be of anything, and nobody has accepted it."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+_BELOW: Final[dict[str, tuple[str, ...]]] = {}
+"""By root, as written and with links followed, the places below it where packages are installed: no part of it."""
+
+
+def _read_source_below(root: str) -> None:
+    """From now on everything that is imported from below a root comes from its source files and extension modules:
+    no bytecode, no archive."""
+    if not root or os.path.abspath(root) in _BELOW:
+        return
+    places = [place for entry in sys.path if entry for place in _both(entry)]
+    for one in _both(root):
+        _BELOW[one] = tuple(place for place in places if place != one and _is_below(place, one))
+    if _finder not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder)
+    for path in [path for path in sys.path_importer_cache if path and _is_ours(path)]:
+        del sys.path_importer_cache[path]
+
+
+def _finder(path: str) -> FileFinder:
+    if not _is_ours(path):
+        raise ImportError
+    return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES))
+
+
+def _is_ours(path: str) -> bool:
+    return any(
+        _is_below(one, root) and not any(_is_below(one, place) for place in installed)
+        for one in _both(path)
+        for root, installed in _BELOW.items()
+    )
+
+
+def _both(path: str) -> tuple[str, str]:
+    return os.path.abspath(path), os.path.realpath(path)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -23,6 +23,12 @@ def execute(context: Context) -> int:
     context.own["settings"] = {
         name: {"value": value, "origin": origin} for name, (value, origin) in rows.items()
     }
+    if "trust" in rows:
+        changes = settings.trust.changes
+        context.own["trust"] = {
+            "state": settings.trust.state,
+            "changes": [{"change": what, "name": name} for what, name in changes],
+        }
     if not context.json:
         _answer(context, rows)
     return OK
@@ -35,7 +41,18 @@ def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
     runs_dir, origin = settings.runs_dir_with_origin()
     rows["runs_dir"] = (settings.shown(runs_dir), origin)
     rows["project"] = (settings.project, "found upwards" if settings.project else "none")
+    rows["trust"] = _trust(settings)
     return rows
+
+
+def _trust(settings: Settings) -> tuple[str, str]:
+    """Which trust the project has, and what says so."""
+    from cogcli.app.trust import VARIABLE, store_path
+
+    state = settings.trust.state
+    if state in ("none", "untrusted"):
+        return state, "default"
+    return state, VARIABLE if state == "environment" else store_path(settings.environ)
 
 
 def _known(key: str, rows: dict[str, Any]) -> str:
@@ -50,14 +67,17 @@ def _known(key: str, rows: dict[str, Any]) -> str:
 def _answer(context: Context, rows: dict[str, tuple[Any, str]]) -> None:
     origin = context.arguments.on("--origin")
     if context.arguments.words and not origin:
-        ((value, _),) = rows.values()
-        context.screen.answer(visible(_text(value)) + "\n")
+        ((name, (value, _)),) = rows.items()
+        changes = _changes(context) if name == "trust" else []
+        context.screen.answer("".join(f"{line}\n" for line in (visible(_text(value)), *changes)))
         return
     texts = {name: f"{name} = {visible(_text(value))}" for name, (value, _) in rows.items()}
     size = max(map(len, texts.values()))
     lines = [
         f"{padded(text, size)}   {visible(rows[name][1])}" if origin else text for name, text in texts.items()
     ]
+    if "trust" in rows and context.settings.trust.changes:
+        lines += ["", "since it was trusted", *_changes(context)]
     if origin and not context.arguments.words:
         lines += ["", *_surfaces(context)]
     context.screen.answer("".join(line.rstrip() + "\n" for line in lines))
@@ -85,6 +105,12 @@ def _surfaces(context: Context) -> list[str]:
         name = f"{layer.name}  {shown}" if layer.name != layer.root else shown
         lines.append(visible(f"{name}  {trusted}  {' '.join(kinds) or 'empty'}"))
     return ["layers, later wins", *(f"  {line}" for line in lines)]
+
+
+def _changes(context: Context) -> list[str]:
+    """What has changed since the project was trusted, and the command that accepts it."""
+    changes = [f"  {what} {visible(name)}" for what, name in context.settings.trust.changes]
+    return [*changes, "  accept it: cogcli config trust"] if changes else []
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`config trust [DIR]`: let the services of a project start code, until one of them is edited."""
+"""`config trust [DIR]`: let the services of a project start code, as it is now or whatever the folder holds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,23 @@ def execute(context: Context) -> int:
     """Trust or revoke; the answer is the project's directory."""
     from cogcli.app import trust
 
-    project = _project(context)
-    if context.arguments.on("--revoke"):
+    project, arguments = _project(context), context.arguments
+    if arguments.on("--revoke") and arguments.on("--folder"):
+        raise UsageError("usage.flag", "`--folder` trusts, `--revoke` ends trust", hint="give one of them")
+    if arguments.on("--revoke"):
         before = trust.revoke(project, context.environ)
         told = "no longer trusted" if before else "was not trusted"
+    elif arguments.on("--folder"):
+        trust.accept_folder(project, context.environ)
+        told = "trusted as a folder, whatever it holds from now on"
     else:
-        count = trust.trust(project, context.environ)
-        told = f"trusted with {counted(count, 'service file')}; editing one ends the trust"
-    context.own["settings"] = {"project": project, "trusted": not context.arguments.on("--revoke")}
+        counts = trust.accept(project, context.environ)
+        what = (
+            ", ".join(counted(count, noun) for noun, count in counts.items() if count)
+            or "nothing that starts code"
+        )
+        told = f"trusted as it is now: {what}; a change of these is refused until it is accepted"
+    context.own["settings"] = {"project": project, "trusted": not arguments.on("--revoke")}
     if not context.json:
         context.screen.answer(visible(project) + "\n")
     if not context.screen.quiet:

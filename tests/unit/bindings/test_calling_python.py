@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import py_compile
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +32,11 @@ def asked(
     binding = Binding("b", "c.a", service.id, "pythoncall", operation, {}, {})
     request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
     context = CallContext(time.monotonic() + limit, Cancellation())
-    return PythonCall(surroundings()).invoke(request, context)
+    caller = PythonCall(surroundings())
+    try:
+        return caller.invoke(request, context)
+    finally:
+        caller.close(1.0)
 
 
 @pytest.fixture
@@ -85,6 +92,52 @@ def test_an_untrusted_project_imports_nothing_of_its_own(module: Any, tmp_path: 
     f = module(f"open({str(tmp_path / 'imported')!r}, 'w')\ndef f(): return {{}}\n", trusted=False)
     assert refused(f).code == "service.untrusted"
     assert not (tmp_path / "imported").exists()
+
+
+def test_bytecode_that_came_with_a_project_is_never_run(module: Any, tmp_path: Path) -> None:
+    """What was accepted is source: bytecode beside it, or in its place, may say anything."""
+    compiled = py_compile.compile  # both ways in which Python would believe it
+    evil = tmp_path / "evil.py"
+    evil.write_text("def f():\n    return {'text': 'evil'}\n")
+    name = "pack_with_bytecode"
+    source = f"from {name}.part import g\ndef f(): return {{'text': g()}}\n"
+    module(source, name=f"{name}.__init__")
+    (tmp_path / name / "part.py").write_text("def g():\n    return 'good'\n")
+    for part in ("__init__.py", "part.py"):
+        cached = importlib.util.cache_from_source(str(tmp_path / name / part))
+        compiled(str(evil), cfile=cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    service = Service("svc", "pythoncall", name, isolation="thread", root=str(tmp_path), trusted=True)
+    assert asked(service, "f", {}).body == {"text": "good"}
+    worker = service._replace(isolation="process")
+    assert asked(worker, "f", {}, 30.0).body == {"text": "good"}
+    assert not list(tmp_path.glob("*.pyc"))
+    compiled(str(evil), cfile=str(tmp_path / "sourceless.pyc"))
+    alone = service._replace(module="sourceless")
+    assert refused(lambda: asked(alone, "f", {})).code == "service.module"
+
+
+def test_a_module_that_looks_for_others_itself_gets_source_alone(module: Any, tmp_path: Path) -> None:
+    (tmp_path / "lib_own").mkdir()
+    helper = tmp_path / "lib_own/helper_of_a_test.py"
+    helper.write_text("WORD = 'evil'\n")
+    cached = importlib.util.cache_from_source(str(helper))
+    py_compile.compile(
+        str(helper), cfile=cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+    )
+    helper.write_text("WORD = 'good'\n")
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as packed:
+        packed.writestr("packed_of_a_test.py", "WORD = 'evil'\n")
+    f = module(
+        "import os, sys\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+        "sys.path[:0] = [os.path.join(here, 'lib_own'), os.path.join(here, 'packed.zip')]\n"
+        "try:\n    import packed_of_a_test as found\nexcept ImportError:\n    import helper_of_a_test as found\n"
+        "finally:\n    del sys.path[:2]\n"
+        "def f(): return {'text': found.WORD}\n"
+    )
+    try:
+        assert f().body == {"text": "good"}
+    finally:
+        sys.modules.pop("helper_of_a_test", None)
 
 
 def test_shipped_modules_need_no_trust() -> None:

@@ -1,0 +1,395 @@
+"""Trust in a project: what is accepted, what ends it, and that nobody's change of the store is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cogcli.app import accepted, trust
+from cogcli.app.settings import Settings
+from cogcli.bindings.invokers import mcp_lock
+from cogcli.core.errors import EnvironmentRefusal
+
+PLAIN = "id: plain\nkind: openapi\nbase_url: https://a.example\n"
+
+
+class Place:
+    """A project and a home in a temporary directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "project"
+        self.root.mkdir()
+        self.programs = root / "programs"
+        self.programs.mkdir()
+        self.environ = {"HOME": str(root / "home"), "PATH": str(self.programs)}
+        self.write("cogcli.toml", 'registry = ["reg", "../beside", "link"]\n')
+        for folder in ("reg", "../beside", "../linked"):
+            (self.root / folder).mkdir()
+        (self.root / "link").symlink_to(root / "linked")
+
+    def write(self, path: str, text: str = "") -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def program(self, path: str) -> Path:
+        file = self.write(path, "#!/bin/sh\n")
+        file.chmod(0o700)
+        return file
+
+    @property
+    def now(self) -> trust.Trust:
+        return trust.trust_of(str(self.root), self.environ)
+
+    def accept(self) -> None:
+        trust.accept(str(self.root), self.environ)
+        assert self.now.state == "accepted", self.now.changes
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def service(id: str, **said: Any) -> str:
+    """A service file; JSON is YAML."""
+    kind = "mcp" if "command" in said else "pythoncall"
+    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in {"id": id, "kind": kind, **said}.items())
+
+
+ROOTS = ("", "reg/", "../beside/", "link/", "tooling/openapi_scenarios/registry/")
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "services/local/one.yaml",
+        "services/one.yaml",
+        "bindings/local/a.b/one.yaml",
+        "bindings/a.b/one.yaml",
+        "code.py",
+        "code/__init__.py",
+        "code/.deep/part.py",
+        "code/part.so",
+        "helpers/other.py",
+        "run.sh",
+        "conf/run.json",
+        "server.py",
+    ],
+)
+@pytest.mark.parametrize("change", ["added", "changed", "removed"])
+def test_each_file_that_counts_ends_trust_by_its_change(
+    place: Place, root: str, path: str, change: str
+) -> None:
+    place.write(f"{root}code.py" if path != "code.py" else f"{root}code/x.py")
+    place.write(f"{root}services/code.yaml", service("code", module="code.part"))
+    args = ["--config=conf/run.json", "server.py", "-m", "server"]
+    place.write(f"{root}services/program.yaml", service("program", command="./run.sh", args=args))
+    if change != "added" and not (root + path).endswith("services/one.yaml"):
+        place.program(f"{root}{path}")
+    elif change != "added":
+        place.write(f"{root}{path}", PLAIN)
+    place.accept()
+    if change == "removed":
+        (place.root / root / path).unlink()
+    else:
+        place.program(f"{root}{path}").write_text("#!/bin/sh\n# another\n")
+    found = place.now
+    assert found.state == "changed"
+    assert not found
+    name = os.path.normpath(f"{root}{path}")
+    name = {"link": f"link/{path}"}.get(root.rstrip("/"), name)
+    assert (change, name) in found.changes
+    assert name in found.distrust
+    place.accept()
+
+
+def test_host_overrides_count_but_for_what_chooses(place: Place) -> None:
+    place.write(".agent-skills/services.yaml", "services: {one: {kind: pythoncall, module: code}}\n")
+    place.write("code.py")
+    place.write(".agent-skills/bindings/local/a.b/one.yaml")
+    place.accept()
+    place.write(".agent-skills/active_bindings.json", "{}")
+    place.write(".agent-skills/overrides.yaml", "overrides: []\n")
+    assert place.now.state == "accepted"
+    for path in (".agent-skills/services.yaml", ".agent-skills/bindings/local/a.b/one.yaml", "code.py"):
+        before = (place.root / path).read_text()
+        place.write(path, f"{before}#")
+        assert place.now.changes == [("changed", path)]
+        place.write(path, before)
+        assert place.now.state == "accepted"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "notes.md", "data.json", "skills/local/a/b/skill.yaml", "capabilities/a.b.yaml", "code/__pycache__/x.py",
+        ".hidden/x.py", "node_modules/x/x.py", "env/lib/x.py", "cogcli.lock.json",
+    ],
+)  # fmt: skip
+def test_what_runs_no_code_ends_no_trust(place: Place, path: str) -> None:
+    place.write("services/code.yaml", service("code", module="code.part"))
+    place.write("code/part.py")
+    place.write("env/pyvenv.cfg")
+    place.accept()
+    place.write(path, "x")
+    assert place.now.state == "accepted"
+
+
+def test_modules_that_no_service_names_do_not_count(place: Place) -> None:
+    place.write("services/one.yaml", service("one", module="cogcli.official.text"))
+    place.write("script.py")
+    place.accept()
+    place.write("script.py", "changed")
+    assert place.now.state == "accepted"
+
+
+def test_an_installed_module_that_gets_a_namesake_in_the_project_ends_trust(place: Place) -> None:
+    place.write("services/one.yaml", service("one", module="orjson"))
+    place.accept()
+    place.write("orjson.py")
+    assert place.now.changes == [("added", "orjson.py")]
+
+
+def test_a_root_that_the_project_names_anew_counts(place: Place) -> None:
+    place.accept()
+    place.write("more/services/one.yaml", service("one", module="m"))
+    place.write("cogcli.toml", 'registry = ["more"]\n')
+    assert place.now.changes == [("added", "more/services/one.yaml")]
+
+
+def test_a_program_counts_by_where_it_is_found(place: Place, tmp_path: Path) -> None:
+    place.write("services/one.yaml", service("one", command="tool", args=["x"]))
+    place.program("../programs/tool")
+    place.accept()
+    place.program("../programs/tool").write_text("of another version")
+    assert place.now.state == "accepted"
+    place.program("bin/tool")
+    place.environ["PATH"] = f"{place.root / 'bin'}:{place.programs}"
+    assert ("changed", "program tool of service one in .") in place.now.changes
+    place.accept()
+    place.program("bin/tool").write_text("of the project")
+    assert place.now.changes == [("changed", "bin/tool")]
+
+
+def test_a_link_that_leads_elsewhere_is_a_change(place: Place) -> None:
+    place.write("services/one.yaml", service("one", command="./tool"))
+    for name in ("one", "two"):
+        place.program(f"bin/{name}")
+    (place.root / "tool").symlink_to("bin/one")
+    place.accept()
+    (place.root / "tool").unlink()
+    (place.root / "tool").symlink_to("bin/two")
+    assert not place.now
+
+
+def test_a_package_behind_a_link_counts(place: Place) -> None:
+    place.write("services/one.yaml", service("one", module="code"))
+    place.write("../elsewhere/__init__.py")
+    (place.root / "code").symlink_to("../elsewhere")
+    (place.root / "code/loop").symlink_to(place.root)
+    place.accept()
+    place.write("../elsewhere/__init__.py", "x")
+    assert place.now.changes == [("changed", "code/__init__.py")]
+
+
+def test_a_folder_is_trusted_whatever_it_holds(place: Place) -> None:
+    trust.accept_folder(str(place.root), place.environ)
+    place.write("services/one.yaml", service("one", module="m"))
+    assert (place.now.state, bool(place.now)) == ("folder", True)
+    assert trust.revoke(str(place.root), place.environ)
+    assert (place.now.state, bool(place.now)) == ("untrusted", False)
+    assert not trust.revoke(str(place.root), place.environ)
+
+
+def test_what_covers_a_registry_beside_scenarios(place: Place) -> None:
+    place.write("tooling/mcp_scenarios/registry/services/one.yaml", PLAIN)
+    place.write("other/registry/services/one.yaml", PLAIN)
+    place.accept()
+    beside, other = str(place.root / "tooling/mcp_scenarios/registry"), str(place.root / "other/registry")
+    assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (True, False, False)
+    trust.accept_folder(str(place.root), place.environ)
+    assert (place.now.covers(beside), place.now.covers(other), place.now.covers("/")) == (True, True, False)
+
+
+def test_what_an_earlier_version_accepted_is_not_enough_and_said_so(place: Place) -> None:
+    store = Path(trust.store_path(place.environ))
+    store.parent.mkdir(parents=True)
+    old = {"schema": "cogcli.trust/1", "projects": {str(place.root): "sha256:0", "/other": "sha256:1"}}
+    store.write_text(json.dumps(old))
+    assert place.now.state == "outdated"
+    assert "no longer enough" in place.now.distrust
+    place.accept()
+    assert json.loads(store.read_text())["projects"]["/other"] == "sha256:1"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{}, {"accepted": []}, {"accepted": {}, "modules": [1], "programs": []}, {"folder": 1}, {"folder": "yes"},
+     {"accepted": {}, "modules": [], "programs": [[]]}, 7, None, [], "sha256:0"],
+)  # fmt: skip
+def test_a_damaged_entry_trusts_nothing(place: Place, entry: Any) -> None:
+    store = Path(trust.store_path(place.environ))
+    store.parent.mkdir(parents=True)
+    store.write_text(json.dumps({"schema": trust.SCHEMA, "projects": {str(place.root): entry}}))
+    assert not place.now
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{}", '{"schema": "cogcli.trust/9", "projects": {}}', "{broken"])
+def test_a_damaged_store_trusts_nothing(place: Place, body: str) -> None:
+    store = Path(trust.store_path(place.environ))
+    store.parent.mkdir(parents=True)
+    store.write_text(body)
+    assert place.now.state == "untrusted"
+    place.accept()
+
+
+def test_more_than_can_be_looked_at_is_refused_and_ends_trust(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("services/one.yaml", service("one", module="code"))
+    place.write("code/part.py", "x" * 1000)
+    place.accept()
+    monkeypatch.setattr(accepted, "MAX_BYTES", 500)
+    assert place.now.state == "changed"
+    with pytest.raises(EnvironmentRefusal, match="more than can be accepted") as refused:
+        trust.accept(str(place.root), place.environ)
+    assert refused.value.code == "trust.size"
+    assert refused.value.next == ("cogcli config trust --folder",)
+
+
+def test_a_large_project_is_not_read_again_unless_something_changed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("services/one.yaml", service("one", module="code"))
+    file = place.write("code/part.py", "#" * 300_000)
+    reads = []
+    real = accepted.read_regular
+    monkeypatch.setattr(accepted, "read_regular", lambda *a, **k: reads.append(a) or real(*a, **k))
+    monkeypatch.setattr(trust, "_SETTLED", -(10**12))
+    place.accept()
+    reads.clear()
+    assert place.now.state == "accepted"
+    assert reads == []
+    known = file.stat()
+    file.write_text("#" * 299_999 + "!")
+    os.utime(file, ns=(known.st_atime_ns, known.st_mtime_ns))
+    assert file.stat().st_size == known.st_size
+    assert place.now.changes == [("changed", "code/part.py")]
+    file.write_text("#" * 300_000)
+    assert place.now.state == "accepted"
+    reads.clear()
+    other = place.write("code/again.py", "#" * 300_000)
+    os.replace(other, file)
+    assert place.now.state == "accepted"
+    assert reads, "another file in its place is read"
+
+
+def test_what_changed_just_now_is_read_again(place: Place) -> None:
+    place.write("services/one.yaml", service("one", module="code"))
+    place.write("code/part.py", "#" * 300_000)
+    place.accept()
+    assert not (Path(place.environ["HOME"]) / ".cache/cogcli/trust").exists()
+
+
+def test_names_that_are_no_text_are_told_apart(place: Place) -> None:
+    place.write("services/one.yaml", service("one", module="code"))
+    place.write("code/__init__.py")
+    odd = os.fsencode(place.root) + b"/code/\xff.py"
+    for name in (odd, odd.replace(b"\xff", b"\\xff"), odd.replace(b"\xff", b"\\udcff")):
+        with open(name, "w") as file:
+            file.write("x")
+    trust.accept(str(place.root), place.environ)
+    assert place.now.state == "accepted"
+    assert place.now.count == 5
+    os.unlink(odd)
+    assert [change for change, _ in place.now.changes] == ["removed"]
+
+
+def test_settings_look_once_and_settings_of_another_run_anew(place: Place) -> None:
+    settings = Settings({}, place.environ, base=str(place.root))
+    assert settings.trust.state == "untrusted"
+    trust.accept_folder(str(place.root), place.environ)
+    assert settings.trust.state == "untrusted"
+    assert settings.apart().trust.state == "folder"
+
+
+# -- at once ----------------------------------------------------------------------------------------------------------
+
+
+def at_once(*actions: Callable[[], Any]) -> None:
+    """Each action in a process of its own, all begun at the same moment."""
+    ready, go = os.pipe()
+    children = []
+    for action in actions:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.close(go)
+                os.read(ready, 1)
+                action()
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    os.close(ready)
+    os.close(go)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * len(children)
+
+
+def test_all_who_trust_at_once_are_remembered(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    projects = [str(tmp_path / f"p{n}") for n in range(12)]
+    for project in projects:
+        os.mkdir(project)
+    for _ in range(10):
+        at_once(*((lambda p=project: trust.accept(p, environ)) for project in projects))
+        assert [trust.trust_of(project, environ).state for project in projects] == ["accepted"] * 12
+        shutil.rmtree(tmp_path / ".config")
+
+
+def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    os.mkdir(one), os.mkdir(two)
+    for _ in range(100):
+        trust.accept_folder(one, environ)
+        at_once(lambda: trust.revoke(one, environ), lambda: trust.accept(two, environ))
+        assert (trust.trust_of(one, environ).state, trust.trust_of(two, environ).state) == (
+            "untrusted",
+            "accepted",
+        )
+        trust.revoke(two, environ)
+
+
+def test_all_tools_that_are_accepted_at_once_are_locked(tmp_path: Path) -> None:
+    def accept(id: str) -> Callable[[], Any]:
+        return lambda: mcp_lock.write(str(tmp_path), id, [{"name": f"tool-{id}"}])
+
+    for _ in range(10):
+        at_once(*(accept(f"s{n}") for n in range(8)))
+        for n in range(8):
+            (tool,) = mcp_lock.locked(str(tmp_path), f"s{n}") or [{}]
+            assert tool["name"] == f"tool-s{n}"
+        (tmp_path / "cogcli.lock.json").unlink()
+
+
+def test_looking_at_a_project_of_ordinary_size_takes_little(place: Place) -> None:
+    """A bound that only a mistake exceeds: machines are noisy."""
+    place.write("services/one.yaml", service("one", module="code"))
+    for n in range(100):
+        place.write(f"code/part{n}.py", "#" * 2000)
+    place.accept()
+    begun = time.process_time()
+    assert place.now
+    assert time.process_time() - begun < 0.5
