@@ -213,7 +213,7 @@ class Live:
         request, response = {"how": "input.how"}, {"n": "response.n"}
         catalog = Catalog(
             capabilities={"c.a": capability("c.a", "how", "n!:integer")},
-            bindings={"b": Binding("b", "c.a", "svc", "pythoncall", "f", request, response)},
+            bindings={"b": Binding("b", "c.a", "svc", "pythoncall", "f", request, response, trusted=True)},
             bindings_of={"c.a": ("b",)},
             services={"svc": service},
         )

@@ -40,9 +40,11 @@ def catalog(tmp_path: Path) -> Catalog:
     }
     bindings = {
         "one": Binding(
-            "one", "c.one", "svc", "pythoncall", "double", {"n": "input.n"}, {"twice": "response.value"}, quick
+            "one", "c.one", "svc", "pythoncall", "double", {"n": "input.n"}, {"twice": "response.value"}, quick,
+            trusted=True,
         ),
-        "two": Binding("two", "c.two", "svc", "pythoncall", "vandal", {"l": "input.l"}, {"l": "response.value"}),
+        "two": Binding("two", "c.two", "svc", "pythoncall", "vandal", {"l": "input.l"}, {"l": "response.value"},
+                       trusted=True),
         "odd": Binding("odd", "c.odd", "svc", "morse", "x", {}, {}),
     }  # fmt: skip
     return Catalog(
