@@ -22,6 +22,8 @@ from cogcli.specs.selection import Link, Selection
 from cogcli.specs.service import Service
 
 DEFAULT_TIMEOUT: Final = 30.0
+START_TIMEOUT: Final = 60.0
+"""For the start of a program whose service says nothing: `npx` and `uvx` fetch what they start, the first time."""
 GATHERING: Final = frozenset(("openrpc",))
 """Protocols whose invoker says itself when a call no longer awaits its siblings."""
 
@@ -91,7 +93,8 @@ class LiveRunner:
         )
         if attempt.place is not None and binding.protocol not in GATHERING:
             attempt.place.settle()
-        context = CallContext(attempt.deadline, attempt.cancel, attempt.place)
+        seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
+        context = CallContext(attempt.deadline, attempt.cancel, attempt.place, *seconds)
         passage = self._circuits.passage(service)
         with attempt.cancel.told(lambda: _give_up(passage, attempt.deadline)):
             try:
@@ -191,7 +194,15 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         metadata.get("retry_count") or 0,
         _number(metadata, "retry_backoff_base", 1.0),
         _number(metadata, "retry_backoff_factor", 2.0),
+        start_seconds(service),
     )
+
+
+def start_seconds(service: Service) -> float:
+    """How long the start of a service may take beside its calls: its own timeout; 0 where nothing is started."""
+    if service.kind != "mcp" or "command" not in service.settings:
+        return 0.0
+    return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)
 
 
 def _give_up(passage: Passage, deadline: float) -> None:

@@ -26,6 +26,20 @@ class Member(NamedTuple):
     retry_count: int = 0
     retry_backoff_base: float = 1.0
     retry_backoff_factor: float = 2.0
+    start_seconds: float = 0.0
+    """How long the service's program may take to start, beside the call's own time."""
+
+    @property
+    def limit(self) -> float:
+        """The seconds after which a call is given up, whatever it waits for."""
+        return self.timeout_seconds + self.start_seconds
+
+    def as_record(self) -> dict[str, Any]:
+        """What `run.started` tells of it."""
+        told = self._asdict()
+        if not self.start_seconds:
+            del told["start_seconds"]
+        return told
 
 
 class PassedOver(NamedTuple):
@@ -55,7 +69,7 @@ class Chain(NamedTuple):
 
     def as_record(self) -> dict[str, Any]:
         """The chain as `run.started` tells it: the explanation, and beside it what is called."""
-        told = {**self.explanation, "members": [member._asdict() for member in self.members]}
+        told = {**self.explanation, "members": [member.as_record() for member in self.members]}
         if self.passed_over:
             told["passed_over"] = [each._asdict() for each in self.passed_over]
         return told

@@ -225,7 +225,7 @@ def _call_of(
     run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
     cancel: Cancellation,
 ) -> Call:  # fmt: skip
-    limit = member.timeout_seconds
+    limit = member.limit
     deadline = time.monotonic() + limit
     place = record.siblings.announce() if record.siblings else None
     attempt = Attempt(

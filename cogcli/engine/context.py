@@ -170,7 +170,7 @@ class Run:
             chain = self.engine.runner.chain(capability_id)
         except RuntimeErrorBase:
             return 0.0  # told when the step asks for it
-        return max(member.timeout_seconds for member in chain.members)
+        return max(member.limit for member in chain.members)
 
     def spawn(self, steps: Steps, *, label: Any, limit: float | None) -> Spawn:
         """A child task bounded to `limit` seconds."""

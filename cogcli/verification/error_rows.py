@@ -356,7 +356,10 @@ _ROWS: Final[tuple[Row, ...]] = (
     Row("call.transport", "worker died", _PYTHON, None, _function("dies", "process")),
     Row("call.transport", "program", _MCP, None, _tool("echo", command="no-such-program-of-the-bench")),
     Row("call.transport", "server died", _MCP, None, _tool("dies")),
-    Row("call.transport", "silent server", _MCP, None, _tool("echo", "silent", metadata={"timeout_seconds": _SHORT})),
+    Row(
+        "call.transport", "silent server", _MCP, None,
+        _tool("echo", "silent", service_metadata={"timeout_seconds": _SHORT}),
+    ),
     Row(
         "call.circuit-open", "",
         {"metadata": {"retry_count": 6, "retry_backoff_base": 0}}, _status(503, {"Retry-After": "0"}),

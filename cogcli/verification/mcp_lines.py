@@ -81,7 +81,7 @@ def _noise(bench: Bench) -> None:
 
 
 def _silent(bench: Bench) -> None:
-    ran = _asked(bench, "echo", "silent", metadata={"timeout_seconds": _SHORT})
+    ran = _asked(bench, "echo", "silent", service_metadata={"timeout_seconds": _SHORT})
     require_error(ran, "call.transport")
     _require_prompt(ran)
 

@@ -195,11 +195,13 @@ def test_a_shipped_tool_table_needs_no_server_and_no_extra(project: Any) -> None
 def test_an_effect_of_a_service_that_never_started_is_in_no_doubt(
     project: Any, limit: str, flags: list[str], code: str
 ) -> None:
-    project.write("services/local/deaf.yaml", 'id: deaf\nkind: mcp\ncommand: sleep\nargs: ["60"]\n')
     seconds = 0.5 if limit == "attempt" else 30
+    project.write(
+        "services/local/deaf.yaml",
+        f'id: deaf\nkind: mcp\ncommand: sleep\nargs: ["60"]\nmetadata: {{timeout_seconds: {seconds}}}\n',
+    )
     tool(
         project, "mail.send", "deaf", "send", "{}", "{sent: {type: any}}", "{}", "{sent: response}",
-        f"{{timeout_seconds: {seconds}}}",
     )  # fmt: skip
     file = project.root / "capabilities/mail.send.yaml"
     file.write_text(file.read_text().replace("side_effects: false", "side_effects: true"))

@@ -41,7 +41,8 @@ class Caller:
 
     def __call__(
         self, tool: str, arguments: dict[str, Any] | None = None, *, service: Service, seconds: float = SECONDS,
-        effect: str = "none", cancel: Cancellation | None = None, **metadata: Any,
+        effect: str = "none", cancel: Cancellation | None = None, call_seconds: float | None = None,
+        start_seconds: float | None = None, **metadata: Any,
     ) -> InvocationResponse:  # fmt: skip
         """The answer of a tool."""
         binding = Binding("b", "c.x", service.id, "mcp", tool, {}, {}, metadata)
@@ -58,7 +59,8 @@ class Caller:
             attempt=1,
             traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         )
-        context = CallContext(time.monotonic() + seconds, cancel or Cancellation())
+        limits = call_seconds, start_seconds
+        context = CallContext(time.monotonic() + seconds, cancel or Cancellation(), None, *limits)
         return self.invoker.invoke(request, context)
 
     def refused(self, tool: str, *arguments: Any, service: Service, **more: Any) -> RuntimeErrorBase:

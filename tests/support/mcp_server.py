@@ -3,8 +3,9 @@
     python mcp_server.py [--OPTION[=VALUE]]...
 
 Options: `pid=FILE` writes its process id and those of its children, one a line; `ledger=FILE` notes what it saw;
-`silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin and SIGTERM; `says-file=FILE` describes its
-tools as that file says; `readonly` says that all of them change nothing; `pages=endless|circle`; `tools=NUMBER` more.
+`grumbles` says four lines on stderr first; `silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin
+and SIGTERM; `says-file=FILE` describes its tools as that file says; `readonly` says that all of them change nothing;
+`pages=endless|circle`; `tools=NUMBER` more.
 """
 
 from __future__ import annotations
@@ -326,6 +327,8 @@ def serve() -> None:
 
 def main() -> None:
     remember(os.getpid())
+    if "grumbles" in OPTIONS:
+        os.write(2, b"first\n\nfetching a package\n  still fetching\nno network\n")
     if "dead" in OPTIONS:
         sys.exit("cannot find my model file")
     if "silent" in OPTIONS:

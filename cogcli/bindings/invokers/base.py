@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -47,11 +48,21 @@ class InvocationRequest(NamedTuple):
 
 
 class CallContext(NamedTuple):
-    """What bounds an attempt: a monotonic deadline, and whether anybody still waits; and what may go out with it."""
+    """What bounds an attempt: a monotonic deadline, and whether anybody still waits; and what may go out with it.
+
+    `seconds`, where it is given, bounds the call alone, from when it can be made; `start_seconds` what has to start
+    before. The deadline bounds both.
+    """
 
     deadline: float
     cancel: Cancellation
     place: Place | None = None
+    seconds: float | None = None
+    start_seconds: float | None = None
+
+    def within(self, seconds: float | None) -> float:
+        """The deadline of something that may take so long from now on."""
+        return self.deadline if not seconds else min(self.deadline, time.monotonic() + seconds)
 
 
 class CallMeta(NamedTuple):

@@ -142,7 +142,7 @@ class Mcp:
             self._require_agreed(request.service, tool)
             _require_arguments(tool, request)
             call = partial(portal.wait, context, session.call, link, _params(request), exchange)
-            result = _answered(lambda: call(context.deadline), link, exchange)
+            result = _answered(lambda: call(context.within(context.seconds)), link, exchange)
             meta = _measured(about, link, exchange, begun, result)
             return _response(request, result, tool, meta)
         except RuntimeErrorBase as error:
@@ -158,14 +158,18 @@ class Mcp:
 
         if time.monotonic() >= context.deadline:
             raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
+        session: Session | None = None
         try:
             with context.cancel.staying(NOT_READY):
                 portal, session = self._session(service)
-                return portal, session, portal.wait(context, session.linked, context.deadline)
+                until = context.within(context.start_seconds)
+                return portal, session, portal.wait(context, session.linked, until)
         except CallTimeoutError as error:  # whoever was late, it is a server that never started
             raise TransportError("call.transport", NOT_READY, left=False) from error
         except RuntimeErrorBase as error:
             error.left = False
+            if session is not None and session.said:
+                error.record = {**(error.record or {}), "stderr": session.said}
             raise
 
     def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:

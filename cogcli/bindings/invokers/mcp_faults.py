@@ -25,6 +25,8 @@ _REFUSALS: Final = (-32020, LACKING, -32022, -32042)
 """What the protocol itself defines among the codes of server faults: this client lacks something, again and again."""
 _SERVER_ERRORS: Final = range(-32099, -31999)
 NOT_READY: Final = "the server was not ready in time"
+_LINES: Final = 3
+_ROOM: Final = 400
 _GONE: Final = "the connection was closed"
 _BROKEN: Final = "the connection broke"
 _SDK: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
@@ -140,6 +142,17 @@ def _unreached(error: BaseException) -> str:
         why = _HTTP.get(type(error).__name__, _BROKEN)
     request = getattr(error, "_request", None)
     return shortened(f"{request.url.netloc.decode()}: {why}" if request is not None else why)
+
+
+def last_lines(said: str) -> str:
+    """The last lines of what a program said, the last three that say something if they fit; whole ones, since half a
+    secret cannot be masked."""
+    kept: list[str] = []
+    for line in reversed([line.strip() for line in said.splitlines() if line.strip()][-_LINES:]):
+        if kept and len(line) + sum(map(len, kept)) > _ROOM:
+            break
+        kept.insert(0, line)
+    return shortened(" | ".join(kept))
 
 
 def shortened(text: str) -> str:

@@ -1,7 +1,4 @@
-"""The one thread of a run on which all MCP sessions live; others hand it work and wait (protocols.md 6).
-
-It lives as long as the run: the kernel ends a server when the thread that started it ends.
-"""
+"""The one thread of a run on which all MCP sessions live; others hand it work and wait (protocols.md 6)."""
 
 from __future__ import annotations
 

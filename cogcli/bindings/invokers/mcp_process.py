@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -17,6 +18,42 @@ from cogcli.core.errors import TransportError
 _LAUNCHER: Final = str(Path(__file__).with_name("mcp_launcher.py"))
 
 
+IS_GUARDED: Final = sys.platform == "linux" and bool(sys.executable)
+"""Whether programs are started below guards."""
+
+
+class Leash:
+    """Our end of what holds a program's guards: they end everything below them when it is let go of."""
+
+    def __init__(self) -> None:
+        self._ours, self.theirs = socket.socketpair()
+        self._ours.setblocking(False)
+        self._said = b""
+
+    def started(self) -> None:
+        """The guards have their end."""
+        self.theirs.close()
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program ended, a signal as its negative number; None while that is not told."""
+        with suppress(OSError):
+            while data := self._ours.recv(64):
+                self._said += data
+        line, newline, _ = self._said.partition(b"\n")
+        return os.waitstatus_to_exitcode(int(line)) if newline else None
+
+    def let_go(self) -> None:
+        """Have everything killed; does not wait. May be called twice."""
+        with suppress(OSError):
+            self._ours.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Let go for good."""
+        self._ours.close()
+        self.theirs.close()
+
+
 class Program(NamedTuple):
     """One program without a shell, as a service file describes it."""
 
@@ -25,13 +62,13 @@ class Program(NamedTuple):
     cwd: str
     env: Mapping[str, str]
 
-    @property
-    def argv(self) -> list[str]:
-        """What to start: the program itself, on Linux by way of the launcher. Raises TransportError if not found."""
+    def argv(self, leash: int) -> list[str]:
+        """What to start: on Linux the guards of the program, held by `leash`; else itself. Raises TransportError where
+        it is not found."""
         path = self._found()
         given = [self.command, *self.args]
-        if sys.platform == "linux" and sys.executable:
-            return [sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), path, *given]
+        if IS_GUARDED:
+            return [sys.executable, "-I", "-S", _LAUNCHER, str(leash), path, *given]
         return [path, *given[1:]]
 
     def _found(self) -> str:
@@ -48,31 +85,14 @@ def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str,
     return {**passed_on(environ), **own}
 
 
-class Relative(NamedTuple):
-    """A process that came from a server; the time it started tells it from a later one of the same number."""
-
-    pid: int
-    started: bytes
-    session: int
-
-
-def relatives(server: int) -> set[Relative]:
-    """The living processes of a server's session, and its descendants wherever they went, without itself."""
+def relatives(started: int) -> set[int]:
+    """The living processes that came from the one we started, wherever they went, without it and its inner guard."""
     rows = list(_table())
-    family = {server}
-    while more := {pid for pid, parent, _, _ in rows if parent in family} - family:
+    family = {started}
+    while more := {pid for pid, parent, _ in rows if parent in family} - family:
         family |= more
-    return {
-        Relative(pid, started, session)
-        for pid, _, session, started in rows
-        if pid != server and (session == server or pid in family)
-    }
-
-
-def alive(found: set[Relative]) -> set[Relative]:
-    """Those that still run."""
-    now = {(pid, started) for pid, _, _, started in _table()} if found else set()
-    return {one for one in found if (one.pid, one.started) in now}
+    guards = {started, *(pid for pid, parent, _ in rows if IS_GUARDED and parent == started)}
+    return {pid for pid, _, session in rows if session == started or pid in family} - guards
 
 
 def signal_group(server: int, number: signal.Signals) -> None:
@@ -81,15 +101,15 @@ def signal_group(server: int, number: signal.Signals) -> None:
         os.killpg(server, number)
 
 
-def kill(found: set[Relative]) -> None:
+def kill(found: set[int]) -> None:
     """End processes at once."""
-    for one in found:
+    for pid in found:
         with suppress(ProcessLookupError, PermissionError):
-            os.kill(one.pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
 
 
-def _table() -> Iterator[tuple[int, int, int, bytes]]:
-    """Number, parent, session and start time of every process that is no zombie; empty where there is no /proc."""
+def _table() -> Iterator[tuple[int, int, int]]:
+    """Number, parent and session of every process that is no zombie; empty where there is no /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -104,4 +124,4 @@ def _table() -> Iterator[tuple[int, int, int, bytes]]:
         # The program's name stands in parentheses and may hold anything, a closing one too.
         fields = stat.rpartition(b")")[2].split()
         if fields[0] not in (b"Z", b"X"):
-            yield int(name), int(fields[1]), int(fields[3]), fields[19]
+            yield int(name), int(fields[1]), int(fields[3])

@@ -1,19 +1,18 @@
 """One server's connection during a run: opened at the first call, shared by all, opened once more if it broke.
 
 1. Everything here runs on the event loop of the portal thread. Calls go on in parallel.
-2. A start may take 10 s, and only as long as somebody waits for it; then the server is killed.
+2. A start may take as long as somebody waits for it; then the server is killed.
 3. A call ends at its deadline or when nobody waits any more; the SDK then sends `notifications/cancelled`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cogcli.bindings.invokers.mcp_faults import CLOSED, NOT_READY, translated
+from cogcli.bindings.invokers.mcp_faults import CLOSED, NOT_READY, last_lines, translated
 from cogcli.bindings.invokers.mcp_tools import listed
 from cogcli.bindings.invokers.mcp_wire import LOST, Exchange, Fault, Wire, fault_of, in_progress
 from cogcli.core.errors import CallTimeoutError, TransportError
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from mcp import ClientSession
     from mcp.client._transport import TransportStreams
 
-START_SECONDS: Final = 10.0
 MAX_OPENED: Final = 2
 WHY_SECONDS: Final = 0.5
 
@@ -100,7 +98,7 @@ class Link:
             if not self._waiting and not self.settled.is_set() and self._scope is not None:
                 self._scope.cancel()
         if scope.cancelled_caught:
-            raise _slow_start()
+            raise _slow_start(self.transport.said)
         if self.failure is not None:
             raise self.failure.error(left=False)
 
@@ -121,17 +119,16 @@ class Link:
         about = Implementation(name="cogcli", version=__version__)
         transport = self.transport
         try:
-            with anyio.CancelScope(deadline=anyio.current_time() + START_SECONDS) as self._scope:
+            with anyio.CancelScope() as self._scope:
                 async with Client(transport, mode="auto", client_info=about, cache=None) as client:
                     self.tools = await listed(client.session)
                     self.session = client.session
-                    self._scope.deadline = math.inf
                     transport.gentle = True
                     self.settled.set()
                     await self._stop.wait()
                     self.session = None
             if self._scope.cancelled_caught:
-                self.failure = fault_of(_slow_start())
+                self.failure = fault_of(_slow_start(transport.said))
         except BaseException as error:
             self.failure = transport.gone or transport.refused or fault_of(translated(error, left=False))
             if transport.gone is None:
@@ -202,6 +199,11 @@ class Session:
                 link.lose()
         raise CallTimeoutError("call.timeout", "no answer in time", left=exchange.left)
 
+    @property
+    def said(self) -> str:
+        """What the server that was opened last said beside the protocol."""
+        return self._links[-1].transport.said if self._links else ""
+
     async def close(self, *, gently: bool) -> list[str]:
         """End the server; what it left behind."""
         self._closed = True
@@ -218,5 +220,9 @@ def _plain() -> Any:
     return TypeAdapter(dict[str, Any])
 
 
-def _slow_start() -> TransportError:
-    return TransportError("call.transport", NOT_READY, left=False)
+def _slow_start(said: str) -> TransportError:
+    words = last_lines(said)
+    hint = "the start may take as long as `timeout_seconds` of its service says, else 60 s"
+    return TransportError(
+        "call.transport", f"{NOT_READY}{f': {words}' if words else ''}", hint=hint, left=False
+    )

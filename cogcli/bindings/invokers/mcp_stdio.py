@@ -5,7 +5,7 @@
 3. Each line is parsed strictly. A bad one is noise, unless it can be told whose answer it was meant to be: then that
    call fails.
 4. The end: stdin closed, 2 s, SIGTERM to the group, 2 s, SIGKILL. A server that never got ready is killed at once.
-   What it left behind is killed and told.
+   What it left behind is killed and told. On Linux guards do that, also where we are killed ourselves.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from cogcli.bindings.invokers.mcp_faults import last_lines
 from cogcli.bindings.invokers.mcp_process import (
+    IS_GUARDED,
+    Leash,
     Program,
-    Relative,
-    alive,
     kill,
     relatives,
     signal_group,
@@ -29,7 +30,6 @@ from cogcli.bindings.invokers.mcp_wire import (
     INTERNAL,
     LARGE,
     MAX_FRAME,
-    SHOWN,
     Fault,
     GuardedRead,
     Wire,
@@ -81,11 +81,6 @@ class Tail:
         """What was kept. A line whose beginning is lost is left out: half a secret cannot be masked."""
         text = self._kept.decode(errors="replace")
         return text.partition("\n")[2] if self._cut else text
-
-    @property
-    def last_line(self) -> str:
-        """The last line that says something."""
-        return self.text.strip().rpartition("\n")[2].strip()[:SHOWN]
 
 
 class Stdio:
@@ -140,24 +135,43 @@ class Stdio:
     async def _started(self) -> asyncio.subprocess.Process:
         import anyio
 
-        program, pipe = self._program, asyncio.subprocess.PIPE
+        program = self._program
         try:
             # A start that is cut off halfway leaves its pipes open, and who knows whether a process: it is ended after.
             with anyio.CancelScope(shield=True):
-                process = await asyncio.create_subprocess_exec(
-                    *program.argv,
-                    stdin=pipe,
-                    stdout=pipe,
-                    stderr=pipe,
-                    cwd=program.cwd or None,
-                    env=dict(program.env),
-                    start_new_session=True,
-                )
+                process = await self._spawned()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             text = f"`{program.command}` cannot be started in `{program.cwd}`: {reason}"
             raise TransportError("call.transport", text, left=False) from error
         return process
+
+    async def _spawned(self) -> asyncio.subprocess.Process:
+        program, pipe = self._program, asyncio.subprocess.PIPE
+        leash = Leash()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *program.argv(leash.theirs.fileno()),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                cwd=program.cwd or None,
+                env=dict(program.env),
+                start_new_session=True,
+                pass_fds=[leash.theirs.fileno()] if IS_GUARDED else [],
+            )
+        except BaseException:
+            leash.close()
+            raise
+        leash.started()
+        self._leash = leash
+        return process
+
+    @property
+    def _exit_code(self) -> int | None:
+        """How the program ended; what it left behind may live on."""
+        code = self._leash.exit_code
+        return self._process.returncode if code is None else code
 
     def _pipe(self) -> asyncio.StreamWriter:
         return cast("asyncio.StreamWriter", self._process.stdin)
@@ -180,7 +194,7 @@ class Stdio:
             text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
             fault = Fault(ResponseMappingError, "response.size", text)
             self.gentle = False
-            signal_group(self._process.pid, signal.SIGKILL)
+            self._kill()
         if not self._ending:  # else it is our own doing
             self.gone = fault
             self.wire.fail_all(fault)
@@ -227,12 +241,12 @@ class Stdio:
 
     async def _last_words(self) -> str:
         """Why the connection is closed, as far as the program tells."""
-        await self._within(_EXIT_SECONDS, lambda: self._process.returncode is not None)
-        code = self._process.returncode
+        await self._within(_EXIT_SECONDS, lambda: self._exit_code is not None)
+        code = self._exit_code
         how = "closed the connection" if code is None else "ended"
         if code is not None:
             how += f" by signal {-code}" if code < 0 else f" with exit status {code}"
-        said = self.stderr.last_line
+        said = last_lines(self.stderr.text)
         return f"the server {how}{f': {said}' if said else ''}"
 
     # -- the end ------------------------------------------------------------------------------------------------------
@@ -240,28 +254,34 @@ class Stdio:
     async def _end(self) -> None:
         self._ending = True
         pid = self._process.pid
-        family = relatives(pid)
         if self.gentle:
             self._pipe().close()
-            await self._within(STEP_SECONDS, lambda: self._process.returncode is not None)
-            family |= relatives(pid)
-            if not self._over(family):
-                self._tell_left(family)
+            await self._within(STEP_SECONDS, lambda: self._exit_code is not None)
+            if not self._is_over():
+                self._tell_left()
                 signal_group(pid, signal.SIGTERM)
-                await self._within(STEP_SECONDS, lambda: self._over(family))
-        family |= relatives(pid)
-        if self._process.returncode is None or alive(family):
+                await self._within(STEP_SECONDS, self._is_over)
+        self._kill()
+        await self._within(STEP_SECONDS, self._is_over)
+        if not self._is_over():  # what holds out against its guards
+            family = relatives(pid)
             signal_group(pid, signal.SIGKILL)
-        await self._within(STEP_SECONDS, lambda: self._process.returncode is not None)
-        kill(alive(family | relatives(pid)))
+            kill(family)
         await self._close_pipes()
 
-    def _over(self, family: set[Relative]) -> bool:
-        return self._process.returncode is not None and not alive(family)
+    def _kill(self) -> None:
+        """End everything at once, without waiting."""
+        if IS_GUARDED:
+            self._leash.let_go()
+        else:
+            signal_group(self._process.pid, signal.SIGKILL)
 
-    def _tell_left(self, family: set[Relative]) -> None:
+    def _is_over(self) -> bool:
+        return self._process.returncode is not None
+
+    def _tell_left(self) -> None:
         """Processes that outlived a server which ended of itself."""
-        left = alive(family) if self._process.returncode is not None else set()
+        left = relatives(self._process.pid) if self._exit_code is not None else ()
         if left:
             self.leftovers.append(
                 f"`{self._program.command}` left {len(left)} of its processes running: killed"
@@ -272,6 +292,7 @@ class Stdio:
         transport = getattr(self._process, "_transport", None)
         if transport is not None:
             transport.close()
+        self._leash.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

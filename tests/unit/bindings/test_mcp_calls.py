@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ import pytest
 from support.mcp_calls import Caller, is_alive, pids, service
 from support.waiting import wait_until
 
-from cogcli.core.calls import Cancellation
+from cogcli.bindings.execute import start_seconds
+from cogcli.core.calls import Cancellation, Member, recorded_chain
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.specs.service import Service
 
 TOOLS = service()
 
@@ -261,29 +264,82 @@ def test_a_server_that_ends_while_starting_gives_its_reason(own: Caller) -> None
 KILLED = """
 import sys
 from support.mcp_calls import Caller, service
-caller, tools = Caller(), service(f"--pid={sys.argv[1]}")
+caller, tools = Caller(), service(f"--pid={sys.argv[1]}", *sys.argv[2:])
+print("started", flush=True)
 caller("breeds", service=tools)
 print("ready", flush=True)
 caller("hangs", service=tools)
 """
 
 
-def test_a_server_does_not_outlive_us_however_we_end(tmp_path: Path) -> None:
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def nobody_left(found: list[int]) -> None:
+    """Wait until all of these are gone; end them whatever happens."""
+    try:
+        wait_until(lambda: not any(map(is_alive, found)))
+    finally:
+        for pid in filter(is_alive, found):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
+def test_nothing_of_a_server_outlives_us_however_we_end(tmp_path: Path) -> None:
+    """The server, its child, one in its own session, and a daemon that lost its parent; none of them ends gently."""
     file = tmp_path / "pids"
     tests = Path(__file__).resolve().parents[2]
-    started = [sys.executable, "-c", KILLED, str(file)]
+    started = [sys.executable, "-c", KILLED, str(file), "--deaf"]
     with subprocess.Popen(
         started, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(tests)}
     ) as process:
         assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
         assert process.stdout.readline() == b"ready\n"
+        family = pids(file)
+        guards = [parent_of(family[0]), parent_of(parent_of(family[0]))]
         process.kill()
-    server, *children = pids(file)
-    try:
-        wait_until(lambda: not is_alive(server))
-    finally:
-        for child in children:  # only a run that ends by itself can look for those
-            os.kill(child, signal.SIGKILL)
+    assert len(family) == 4
+    nobody_left([*family, *guards])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
+@pytest.mark.parametrize("killed", ["outer", "inner"])
+def test_nothing_of_a_server_outlives_its_guard(tmp_path: Path, own: Caller, killed: str) -> None:
+    file = tmp_path / "pids"
+    tools = service(f"--pid={file}")
+    own("breeds", service=tools)
+    family = pids(file)
+    inner = parent_of(family[0])
+    outer = parent_of(inner)
+    assert parent_of(outer) == os.getpid()
+    os.kill(outer if killed == "outer" else inner, signal.SIGKILL)
+    nobody_left([*family, inner, outer])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
+def test_a_server_that_is_killed_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    tests = Path(__file__).resolve().parents[2]
+    started = [sys.executable, "-c", KILLED, str(file), "--silent"]
+    with subprocess.Popen(
+        started, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(tests)}
+    ) as process:
+        wait_until(lambda: pids(file) != [])
+        process.kill()
+    nobody_left(pids(file))
+
+
+def test_how_a_server_ended_is_told_whoever_it_left_behind(tmp_path: Path, own: Caller) -> None:
+    """Guards stay with what is left, yet the end of the program itself is known."""
+    file = tmp_path / "pids"
+    tools = service(f"--pid={file}")
+    own("breeds", service=tools)
+    error = own.refused("dies", service=tools)
+    assert error.message == "the server ended with exit status 3: last words"
+    own.invoker.close(5)
+    nobody_left(pids(file))
 
 
 def test_a_silent_server_costs_the_deadline_and_is_killed(tmp_path: Path, own: Caller) -> None:
@@ -292,6 +348,50 @@ def test_a_silent_server_costs_the_deadline_and_is_killed(tmp_path: Path, own: C
     assert (error.code, error.left) == ("call.transport", False)
     assert error.message == "the server was not ready in time"
     wait_until(lambda: not any(map(is_alive, pids(file))))
+
+
+@pytest.mark.parametrize("option", ["--silent", "--dead"])
+def test_the_start_has_its_own_time_and_tells_what_the_server_said(own: Caller, option: str) -> None:
+    begun = time.monotonic()
+    tools = service("--grumbles", option)
+    error = own.refused("echo", service=tools, call_seconds=0.01, start_seconds=1)
+    assert (error.code, error.left) == ("call.transport", False)
+    if option == "--silent":
+        assert time.monotonic() - begun >= 1, "the time of a call does not bound the start"
+        assert (
+            error.message
+            == "the server was not ready in time: fetching a package | still fetching | no network"
+        )
+        assert "`timeout_seconds` of its service" in error.hint
+    else:
+        assert error.message.endswith("status 1: still fetching | no network | cannot find my model file")
+    assert error.record
+    assert error.record["stderr"].startswith("first\n")
+
+
+def test_a_call_that_hangs_after_a_slow_start_has_its_own_time_too(own: Caller) -> None:
+    error = own.refused("hangs", service=TOOLS, seconds=3600, call_seconds=0.5, start_seconds=3600)
+    assert (error.code, error.left) == ("call.timeout", True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "metadata", "seconds"),
+    [
+        ({"command": "npx"}, {}, 60.0),
+        ({"command": "npx"}, {"timeout_seconds": 5}, 5.0),
+        ({"url": "https://example.org/mcp"}, {"timeout_seconds": 5}, 0.0),
+        ({"server": "official_text_tools"}, {}, 0.0),
+    ],
+)
+def test_a_start_may_take_as_long_as_the_service_says(
+    settings: dict[str, Any], metadata: dict[str, Any], seconds: float
+) -> None:
+    found = start_seconds(Service("tools", "mcp", settings=settings, metadata=metadata))
+    assert found == seconds
+    member = Member("b", "tools", "mcp", 30.0, start_seconds=found)
+    assert member.limit == 30.0 + seconds
+    assert ("start_seconds" in member.as_record()) is (seconds > 0)
+    assert recorded_chain({"members": [member.as_record()]}).members == (member,)
 
 
 def test_a_server_without_trust_is_never_started(own: Caller) -> None:
@@ -330,8 +430,6 @@ def test_closing_twice_is_fine_and_nothing_starts_afterwards() -> None:
 
 
 def test_a_shipped_server_is_called_without_any_process(own: Caller) -> None:
-    from cogcli.specs.service import Service
-
     shipped = Service("text", "mcp", settings={"server": "official_text_tools"})
     assert own("normalize", {"text": "a  b"}, service=shipped).body["text"] == "a b"
     raw = own("normalize", {"text": "a  b"}, service=shipped, response_mode="raw").body
