@@ -40,6 +40,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     from cogcli.core.redact import Redactor
     from cogcli.core.system import FakeClock, FakeIds
     from cogcli.engine.run import execute
+    from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance import approvals
 
     events, recording = recorded_of(directory)
@@ -66,6 +67,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     )
     cut.loop = engine.loop
     engine.waits_in_doubt = recording.stops
+    engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:
         execute(engine, plan, request_of(started), started.run_id or "")

@@ -142,6 +142,7 @@ def _gone_on(
     from cogcli.app.wire import engine_of, options_from
     from cogcli.bindings.invokers.capture import diverted
     from cogcli.engine.run import execute
+    from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance.approvals import Approvals
 
     started = _beginning(recording)
@@ -166,6 +167,7 @@ def _gone_on(
         doubts=None if request.abort else doubts,
     )
     engine.waits_in_doubt = not request.abort
+    engine.passes_null = rules_of(started.payload) == FIRST
     engine.spent_ms = recording.sittings.milliseconds
     control.attach(engine)
     with diverted():

@@ -93,6 +93,8 @@ class Engine:
         """Who decides about calls that may have happened, where a run is gone on with."""
         self.waits_in_doubt = True
         """Whether a run that is cut short waits where an effect may have happened; one that is closed ends instead."""
+        self.passes_null = False
+        """Whether an optional `any` that was not given is null for the step, as it was under the first rules."""
         self.in_doubt: EffectInDoubtError | None = None
         """The first effect of the tree that may have happened and that nobody has decided about."""
         self.effects_out: set[Cancellation] = set()

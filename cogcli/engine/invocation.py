@@ -15,7 +15,7 @@ from cogcli.engine.plan import PlannedStep, Target
 from cogcli.engine.record import StepRecord
 from cogcli.engine.tasks import Cancelled, Sleep, Steps
 from cogcli.mapping.expressions import as_case, value_of
-from cogcli.mapping.inputs import Scope, resolved
+from cogcli.mapping.inputs import Scope, reads_nothing, resolved
 from cogcli.specs.fields import fit
 from cogcli.specs.skill import Retry
 
@@ -39,7 +39,7 @@ def sent(
     run_step: RunStep,
 ) -> Steps:
     """What a target produced from these values, of which it gets the fields it declares."""
-    kept, violations = fit(target.inputs, values)
+    kept, violations = fit(target.inputs, _given(run, planned, target, values))
     if violations:
         raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
     record.aim(target.uses, target.capability, kept)
@@ -59,6 +59,19 @@ def sent(
         if not record.repeated_then:
             yield Sleep(time.monotonic() + wait)
         attempt += 1
+
+
+def _given(run: Run, planned: PlannedStep, target: Target, values: dict[str, Any]) -> dict[str, Any]:
+    """The values without those that an optional `any` reads from nowhere: null is a value of its, and was not given."""
+    if run.engine.passes_null:
+        return values
+    left_out = [
+        name
+        for name, field in target.inputs.items()
+        if field.type == "any" and not field.required and values.get(name, name) is None
+        if reads_nothing(planned.step.input.get(name), run.state)
+    ]
+    return {name: value for name, value in values.items() if name not in left_out} if left_out else values
 
 
 def _once(run: Run, record: StepRecord, target: Target, values: dict[str, Any], run_step: RunStep) -> Steps:

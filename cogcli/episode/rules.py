@@ -8,7 +8,8 @@ So a log gives the same bytes at any later date. A log that says nothing follows
 | 1 | members of a payload above 64 KiB are blobs; documents hold every value; a plan's steps hold what they read |
 | 2 | large values are blobs at any depth, each stored once (`large_values`), and documents name them; a plan's steps
 hold what they were given and produced; `tool_coverage` counts what was planned; the duration of a run that was never
-taken up again does not exceed the time between its first and its last event |
+taken up again does not exceed the time between its first and its last event; an optional `any` that reads what is not
+there is not given (under rules 1 it was null) |
 """
 
 from __future__ import annotations

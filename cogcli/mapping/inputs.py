@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cogcli.core.errors import InputMappingError, ReferenceResolutionError
 from cogcli.core.jsonvalue import copied
 from cogcli.core.refs import MISSING, Reference, parse, parse_loop
-from cogcli.mapping.namespaces import read, walk
+from cogcli.mapping.namespaces import look_up, read, walk
 from cogcli.state.execution import ExecutionState
 
 
@@ -62,6 +62,12 @@ def _looping(reference: Reference) -> Resolver:
         return copied(value)
 
     return resolve
+
+
+def reads_nothing(value: Any, state: ExecutionState) -> bool:
+    """Whether a value as written in `input` is one reference to something that is not there."""
+    reference = parse(value) if isinstance(value, str) else None
+    return reference is not None and look_up(state, reference) is MISSING
 
 
 def resolved(mapping: Resolver, scope: Scope, reads: dict[str, None]) -> Any:

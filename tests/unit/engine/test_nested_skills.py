@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from fakes.runner import Gate, ScriptedRunner, echo, gives, raises
-from fakes.runs import Running, run
+from fakes.runs import RUN_ID, Running, engine_for, request, run
 from fakes.sink import payload_of
 from fakes.specs import capability, skill, step
 from support.waiting import wait_until
 
 from cogcli.core.calls import Answer
 from cogcli.core.errors import ServerFaultError
+from cogcli.engine.run import execute
 
 A = capability("c.a", "x l", "x l")
 
@@ -255,3 +256,17 @@ def test_an_effect_that_waits_for_plan_order_in_a_cut_off_child_holds_nobody_up(
     slow.open.set()
     assert result.steps == {"n": "skipped", "bad": "failed"}
     assert result.sink.types("n/b") == ["step.started", "step.answered", "step.skipped"]
+
+
+@pytest.mark.parametrize(("first_rules", "given"), [(False, {}), (True, {"x": None})])
+def test_an_optional_any_that_reads_nothing_is_null_under_the_first_rules_alone(
+    first_rules: bool, given: dict[str, Any]
+) -> None:
+    """Logs of those rules are told again as they were."""
+    inner = child(step("c", "c.a", {"x": "inputs.x"}))
+    main = skill(step("n", "skill:test.child", {"x": "inputs.x"}))
+    engine = engine_for(ScriptedRunner({"c.a": echo}), [A], [main, inner])
+    engine.passes_null = first_rules
+    execute(engine, engine.plan_of(main.id), request(), RUN_ID)
+    for id in ("n", "n/c"):
+        assert payload_of(engine.sink.of(id), "step.started")["input"] == given
