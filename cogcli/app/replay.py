@@ -79,14 +79,23 @@ def replay(settings: Settings, directory: Path) -> Replayed:
 
 
 def _beginning(recording: Recording, directory: Path) -> tuple[Event, Catalog]:
-    from cogcli.specs.pinned import asking_no_secret, catalog_of
+    from cogcli.specs.pinned import asking_no_secret
 
     started = recording.started
-    name = started.payload.get("pins", {}).get("specs_blob") if started else None
-    if started is None or name is None:
+    if started is None:
+        raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
+    return started, asking_no_secret(pinned_catalog(started, directory))
+
+
+def pinned_catalog(started: Event, directory: Path) -> Catalog:
+    """The specs that a run began with, as its episode keeps them. Raises EnvironmentRefusal `episode.unreadable`."""
+    from cogcli.specs.pinned import catalog_of
+
+    name = started.payload.get("pins", {}).get("specs_blob")
+    if name is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
     try:
-        return started, asking_no_secret(catalog_of(_pinned_specs(directory, name)))
+        return catalog_of(_pinned_specs(directory, name))
     except (ValueError, KeyError, TypeError) as error:
         raise EnvironmentRefusal(
             "episode.unreadable", f"the specs of this run cannot be read: {error}"

@@ -75,7 +75,7 @@ def resume(
         if end is not None:
             return _only_sealed(journal, reopened.events, end, recording.signal)
         try:
-            catalog, selection, selected = _specs(settings, recording, request)
+            catalog, selection, selected = _specs(settings, recording, request, directory)
         except SkillNotFoundError as error:
             raise away(error, directory, "resume") from error
         answers = _answers(recording, request)
@@ -165,6 +165,7 @@ def _gone_on(
         taken_over=recording.reused,
         order=turns,
         doubts=None if request.abort else doubts,
+        asked=recording.asked if request.allow_changed_specs else None,
     )
     engine.waits_in_doubt = not request.abort
     engine.passes_null = rules_of(started.payload) == FIRST
@@ -198,10 +199,11 @@ def _only_new(
 
 
 def _specs(
-    settings: Settings, recording: Recording, request: ResumeRequest
+    settings: Settings, recording: Recording, request: ResumeRequest, directory: Path
 ) -> tuple[Catalog, SelectionOptions, dict[str, Chain]]:
     """The specs to go on with, read once: those that the run began with, unless a change is allowed; without errors.
-    With them the bindings that were chosen then; where specs have changed, none: they are chosen anew."""
+    With them the bindings that were chosen then; where specs have changed, none: they are chosen anew. Changed specs
+    are as strict as those that the run began with, at least."""
     from cogcli.app.registry import opened
     from cogcli.app.replay import differing_specs
     from cogcli.specs.checks import check
@@ -218,6 +220,8 @@ def _specs(
             f"changed since this run began: {names}",
             hint="restore them, or go on with --allow-changed-specs",
         )
+    if changed:
+        catalog = _as_strict(settings, started, directory)
     options = started.payload["options"]
     selected = {} if changed else _selected(started)
     # What was chosen is named from now on, as if the caller did: it is called, or nothing is.
@@ -227,6 +231,17 @@ def _specs(
     if blocking:
         raise ProblemsFound(blocking)
     return catalog, selection, selected
+
+
+def _as_strict(settings: Settings, started: Event, directory: Path) -> Catalog:
+    """The present specs, nothing in them less strict than in those that the run began with (`specs/stricter.py`)."""
+    from cogcli.app.registry import opened
+    from cogcli.app.replay import pinned_catalog
+    from cogcli.specs.stricter import gates_of, stricter_of
+
+    pinned = pinned_catalog(started, directory).capabilities
+    present = opened(settings).reach(started.payload["skill"]["id"], also=sorted(gates_of(pinned.values())))
+    return present._replace(capabilities=stricter_of(present.capabilities, pinned))
 
 
 def _selected(started: Event) -> dict[str, Chain]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogcli.engine.doubt import Doubts
     from cogcli.engine.ports import CapabilityRunner, EventSink, Order
     from cogcli.events.envelope import Event
-    from cogcli.governance.approvals import Approvals
+    from cogcli.governance.approvals import Approvals, Asked
     from cogcli.mapping.apply import TakenOver
     from cogcli.specs.catalog import Catalog
 
@@ -71,6 +71,7 @@ def engine_of(
     taken_over: Mapping[str, TakenOver] | None = None,
     order: Order | None = None,
     doubts: Doubts | None = None,
+    asked: Mapping[str, Asked] | None = None,
 ) -> Engine:
     """The machinery of one run tree over a catalog; capabilities are found by id and by alias."""
     by_name = {
@@ -89,6 +90,7 @@ def engine_of(
         taken_over=taken_over,
         order=order,
         doubts=doubts,
+        asked=asked,
     )
 
 

@@ -49,15 +49,17 @@ _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 def governed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
     """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
     safety = capability.safety
+    options, refusal = run.engine.options, None
     if safety is not None:
-        options = run.engine.options
         refusal = safety_rules.refusal_before(
             capability.id,
             safety,
             trust_level=options.trust_level,
             confirmed=options.confirmed_capabilities,
         )
-        _require(run, record, capability, values, refusal, {})
+    refusal = refusal or safety_rules.still_asked(capability.id, run.engine.asked.get(record.path))
+    _require(run, record, capability, values, refusal, {})
+    if safety is not None:
         yield from _gates(run, record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
     output = yield from _called(run, record, capability, values)
     if safety is not None and safety.mandatory_post_gates:

@@ -13,7 +13,7 @@ from cogcli.engine.plan import Plan, PlannedStep, planned
 from cogcli.engine.ports import CapabilityRunner, EventSink, Order
 from cogcli.engine.tasks import Loop, Spawn, Steps
 from cogcli.events.envelope import Draft, Event
-from cogcli.governance.approvals import Approvals
+from cogcli.governance.approvals import Approvals, Asked
 from cogcli.mapping.apply import TakenOver, apply
 from cogcli.specs.capability import Capability
 from cogcli.specs.skill import Skill
@@ -76,6 +76,7 @@ class Engine:
         taken_over: Mapping[str, TakenOver] | None = None,
         order: Order | None = None,
         doubts: Doubts | None = None,
+        asked: Mapping[str, Asked] | None = None,
     ) -> None:
         self.sink = sink
         self.runner = runner
@@ -90,6 +91,8 @@ class Engine:
         """By step path: what need not be done again."""
         self.order = order or Untold()
         self.doubts = doubts
+        self.asked = asked or {}
+        """By step path: what a person was asked about before, though the step may call something else by now."""
         """Who decides about calls that may have happened, where a run is gone on with."""
         self.waits_in_doubt = True
         """Whether a run that is cut short waits where an effect may have happened; one that is closed ends instead."""

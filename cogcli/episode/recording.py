@@ -123,6 +123,12 @@ class Recording:
         latest = {e.step_id: e for id, e in self.requests.items() if id not in done}
         return list(latest.values())
 
+    @property
+    def asked(self) -> dict[str, Asked]:
+        """By step path: the latest request, as long as nothing was called there since."""
+        waiting = (event for event in self.requests.values() if not self._used(event))
+        return {event.step_id or "": _asked(event) for event in waiting}
+
     def _used(self, answer: Event) -> bool:
         intent = self.intents.get((answer.run_id, answer.step_id))
         closing = self.closings.get((answer.run_id, answer.step_id))
@@ -242,8 +248,15 @@ def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> Ta
 
 def answered(request: Event, answer: Event, *, used: bool = False) -> Answered:
     """A request and what a person said to it."""
+    asked = _asked(request)
+    granted = answer.event_type == "approval.granted"
+    said = answer.payload
+    return Answered(asked, granted, said.get("by") or "", said.get("reason") or "", answer.timestamp, used)
+
+
+def _asked(request: Event) -> Asked:
     payload = request.payload
-    asked = Asked(
+    return Asked(
         payload["approval_id"],
         payload["capability"],
         payload["step_id"],
@@ -252,9 +265,6 @@ def answered(request: Event, answer: Event, *, used: bool = False) -> Answered:
         payload["expires_at"],
         payload.get("gate") or "",
     )
-    granted = answer.event_type == "approval.granted"
-    said = answer.payload
-    return Answered(asked, granted, said.get("by") or "", said.get("reason") or "", answer.timestamp, used)
 
 
 def _slot(kind: str | None, run_id: str | None, step_id: str | None) -> tuple[str | None, ...]:

@@ -11,6 +11,7 @@ from cogcli.core.errors import (
     SafetyGateFailedError,
     SafetyTrustLevelError,
 )
+from cogcli.governance.approvals import Asked
 from cogcli.specs.capability import TRUST_RANKS, Gate, Safety
 
 
@@ -38,6 +39,16 @@ def refusal_before(
             hint=f"run again with --confirm {capability_id} if you mean to allow it",
         )
     return None
+
+
+def still_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBase | None:
+    """The error that a question raises which a person was asked about this step, or None. What asks again by itself, a
+    gate of the same capability, is no business of this."""
+    if asked is None or (asked.gate and asked.capability == capability_id):
+        return None
+    return SafetyConfirmationRequiredError(
+        "safety.confirmation", f"`{capability_id}` needs confirmation by a person, who was asked before"
+    )
 
 
 def judged(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:

@@ -35,8 +35,9 @@ class Registry:
         self._cache = cache
         self._base = _slashed(base)
 
-    def reach(self, skill_id: str) -> Catalog:
-        """What one skill can reach: nested skills, capabilities, gates, all their bindings and services.
+    def reach(self, skill_id: str, *, also: Iterable[str] = ()) -> Catalog:
+        """What one skill can reach: nested skills, capabilities, gates, all their bindings and services; `also` these
+        capabilities, as far as they are there.
 
         Raises SkillNotFoundError if no layer has a file for the id. A file with errors is in `broken`.
         """
@@ -44,7 +45,8 @@ class Registry:
         assembly = Assembly(layouts, self._reader())
         if not assembly.exists("skill", skill_id):
             raise self._not_found(skill_id)
-        return self._reached(assembly, layouts, _closure(assembly, skill_id))
+        more = [name for name in also if assembly.exists("capability", assembly.canonical(name))]
+        return self._reached(assembly, layouts, _closure(assembly, skill_id, more))
 
     def about(self, name: str) -> Catalog:
         """What one capability needs, given by id or alias: gates, all their bindings and services.
@@ -171,9 +173,9 @@ def _slashed(path: str) -> str:
     return os.path.abspath(path).replace(os.sep, "/")
 
 
-def _closure(assembly: Assembly, skill_id: str) -> Iterator[Capability]:
+def _closure(assembly: Assembly, skill_id: str, also: list[str]) -> Iterator[Capability]:
     """Every capability that a skill, its nested skills and the gates of its capabilities need, each once."""
-    skills, capabilities = [skill_id], list[str]()
+    skills, capabilities = [skill_id], also
     seen: set[str] = set()
     while skills:
         name = skills.pop()

@@ -371,6 +371,56 @@ def test_an_approval_does_not_hold_for_another_input(stopped: Any) -> None:
     stopped.run("verify", "@last").assert_ok()
 
 
+EFFECT = "side_effects: true, idempotent: false"
+CHANGED = ("--allow-changed-specs", "-q")
+
+
+@pytest.mark.parametrize("change", ["no confirmation", "no safety", "no effect", "another capability"])
+def test_what_a_person_was_asked_stays_asked_whatever_the_specs_say_now(stopped: Any, change: str) -> None:
+    _declare(stopped, EFFECT, "safety: {requires_confirmation: true, trust_level: standard}\n")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    if change == "another capability":
+        stopped.capability("demo.text.other", "second")
+        skill = stopped.root / "skills/local/demo/three/skill.yaml"
+        skill.write_text(skill.read_text().replace("demo.text.second", "demo.text.other"))
+    else:
+        safety = {"no confirmation": "safety: {trust_level: standard}\n"}.get(change, "")
+        _declare(stopped, "side_effects: false" if change == "no effect" else EFFECT, safety)
+    stopped.run("resume", "@last", *CHANGED).assert_exit(5)
+    stopped.run("resume", "@last", *CHANGED).assert_exit(5)
+    assert _ledger(stopped) == ["first\n"]
+    asked = "demo.text.other" if change == "another capability" else "demo.text.second"
+    stopped.run("resume", "@last", "--approve", asked, *CHANGED).assert_ok()
+    assert _ledger(stopped) == ["first\n", "second\n", "first\n"]
+    stopped.run("verify", "@last").assert_ok()
+
+
+def test_what_a_person_rejected_stays_rejected_whatever_the_specs_say_now(stopped: Any) -> None:
+    _declare(stopped, EFFECT, "safety: {requires_confirmation: true}\n")
+    stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_exit(5)
+    _declare(stopped, EFFECT)
+    stopped.run("resume", "@last", "--reject", "demo.text.second", *CHANGED).assert_exit(4)
+    assert _ledger(stopped) == ["first\n"]
+
+
+@pytest.mark.parametrize("on_fail", ["block", "require_human", None])
+def test_a_gate_that_the_specs_name_no_more_is_asked_still(stopped: Any, on_fail: str | None) -> None:
+    """Its answer counts as it did, also where it was weakened; it is loaded though nothing present names it."""
+    stopped.capability(
+        "demo.gate.person", "refuse", outputs="{allowed: {type: boolean, required: true}, reason: {type: string}}",
+        response="{allowed: response.allowed, reason: response.reason}",
+    )  # fmt: skip
+    _declare(stopped, "side_effects: false", _gate(on_fail or "block"))
+    _kill_in(stopped, "first")
+    _declare(stopped, "side_effects: false", _gate("warn") if on_fail is None else "")
+    stopped.run("resume", "@last", *CHANGED).assert_exit(5 if on_fail == "require_human" else 4)
+    assert "second\n" not in _ledger(stopped)
+
+
+def _gate(on_fail: str) -> str:
+    return f"safety: {{mandatory_pre_gates: [{{capability: demo.gate.person, on_fail: {on_fail}}}]}}\n"
+
+
 def test_an_output_withheld_by_a_post_gate_is_used_without_a_second_call(stopped: Any) -> None:
     stopped.write(
         "capabilities/demo.gate.person.yaml",

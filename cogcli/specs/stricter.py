@@ -1,0 +1,104 @@
+"""The stricter of two declarations of one capability: what holds where a run goes on with specs that were changed.
+
+1. Levels: the higher one. Confirmation: if either asks. Targets and constraints: those of both.
+2. Gates: those of both, the earlier declaration's first, so that they keep their places; a gate that both name with the
+   same input counts once, with the stricter answer to a refusal.
+3. Effects: the class that promises less.
+All else is the present declaration's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from cogcli.specs.capability import TRUST_RANKS, Capability, Gate, Safety
+
+_ON_FAIL: Final = ("warn", "degrade", "require_human", "block")
+"""From the weakest answer to a refusal to the strictest."""
+_EFFECTS: Final = ("none", "idempotent", "unknown", "effect")
+_DECLARED: Final[dict[str, dict[str, Any]]] = {
+    "none": {"side_effects": False},
+    "idempotent": {"side_effects": True, "idempotent": True},
+    "unknown": {},
+    "effect": {"side_effects": True, "idempotent": False},
+}
+
+
+def stricter_of(
+    present: Mapping[str, Capability], earlier: Mapping[str, Capability]
+) -> dict[str, Capability]:
+    """The present capabilities, none of them less strict than it was."""
+    return {
+        id: stricter(capability, earlier[id]) if id in earlier else capability
+        for id, capability in present.items()
+    }
+
+
+def stricter(present: Capability, earlier: Capability) -> Capability:
+    """The present capability, as strict as either."""
+    effect = max(present.effect, earlier.effect, key=_EFFECTS.index)
+    safety = stricter_safety(present.safety, earlier.safety)
+    if (safety, effect) == (present.safety, present.effect):
+        return present
+    kept = {
+        key: value for key, value in present.properties.items() if key not in ("side_effects", "idempotent")
+    }
+    return present._replace(safety=safety, properties={**kept, **_DECLARED[effect]})
+
+
+def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | None:
+    """What both blocks ask for; None where there is none."""
+    if present is None or earlier is None or present == earlier:
+        return present or earlier
+    joined = Safety(
+        trust_level=max(present.trust_level, earlier.trust_level, key=TRUST_RANKS.__getitem__),
+        requires_confirmation=present.requires_confirmation or earlier.requires_confirmation,
+        mandatory_pre_gates=_gates(present.mandatory_pre_gates, earlier.mandatory_pre_gates),
+        mandatory_post_gates=_gates(present.mandatory_post_gates, earlier.mandatory_post_gates),
+        allowed_targets=_both(earlier.allowed_targets, present.allowed_targets),
+        scope_constraints=_both(earlier.scope_constraints, present.scope_constraints),
+    )
+    return joined._replace(declared={**earlier.declared, **present.declared, **_as_declared(joined)})
+
+
+def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    found: list[Gate] = list(earlier)
+    for gate in present:
+        same = next((n for n, each in enumerate(found) if _question(each) == _question(gate)), None)
+        if same is None:
+            found.append(gate)
+        else:
+            on_fail = max(found[same].on_fail, gate.on_fail, key=_ON_FAIL.index)
+            found[same] = gate._replace(on_fail=on_fail)
+    return tuple(found)
+
+
+def _question(gate: Gate) -> tuple[str, dict[str, str] | None]:
+    return gate.capability, gate.input
+
+
+def _both(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _as_declared(safety: Safety) -> dict[str, Any]:
+    """A block as a file declares it."""
+    told = {key: getattr(safety, key) for key in ("trust_level", "requires_confirmation")}
+    lists = {key: list(getattr(safety, key)) for key in ("allowed_targets", "scope_constraints")}
+    gates = {
+        key: [{name: value for name, value in gate._asdict().items() if value is not None} for gate in asked]
+        for key in ("mandatory_pre_gates", "mandatory_post_gates")
+        if (asked := getattr(safety, key))
+    }
+    return {**told, **{key: value for key, value in lists.items() if value}, **gates}
+
+
+def gates_of(capabilities: Iterable[Capability]) -> set[str]:
+    """The capabilities that are asked before and after these."""
+    blocks = [capability.safety for capability in capabilities if capability.safety]
+    return {
+        gate.capability
+        for safety in blocks
+        for gate in (*safety.mandatory_pre_gates, *safety.mandatory_post_gates)
+    }
