@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 LEVELS = ("sandbox", "standard", "elevated", "privileged")
 PROJECT_FILE = "cogcli.toml"
 _LIMIT = 256 * 1024
+_LONGEST = 60
+_LONG_NUMBER = r"[0-9_]{1000}"
 
 
 class Key:
@@ -100,10 +102,19 @@ class ConfigFile:
         except tomllib.TOMLDecodeError as error:
             message, line, column = _place_in(str(error))
             self._problem(f"not TOML: {message}", line, column)
-            return {}
         except RecursionError:
             self._problem("nested too deeply")
-            return {}
+        except ValueError:
+            import re
+
+            # Of what the reader lets through Python itself refuses numbers of thousands of digits, and odd dates.
+            line = next(
+                (n for n, part in enumerate(text.splitlines(), 1) if re.search(_LONG_NUMBER, part)), 0
+            )
+            self._problem(
+                "holds a number of too many digits, or a date that there is not", line, int(line > 0)
+            )
+        return {}
 
     def _take(self, name: str, value: Any, line: int) -> None:
         if name.startswith("x-"):
@@ -112,7 +123,7 @@ class ConfigFile:
         if key is None:
             self._problem(f"unknown key `{name}`", line, 1, hint=_near(name))
         elif (accepted := accept(key, value)) is None:
-            self._problem(f"`{name}`: found {value!r}, expected {key.expected}", line, 1)
+            self._problem(f"`{name}`: found {_shown(value)}, expected {key.expected}", line, 1)
         elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
             self._problem(
                 f"`trust_level`: a project cannot raise trust to {value}",
@@ -160,10 +171,21 @@ def from_text(key: Key, text: str) -> Any:
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())
     if key.kind == "choice":
         return accept(key, text)
+    if not text.isascii() or "_" in text:
+        return None
     try:
         return accept(key, int(text) if key.kind == "integer" else float(text))
     except ValueError:
         return None
+
+
+def _shown(value: Any) -> str:
+    """A value of a file as one short line."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, written in another base
+        return "a number of too many digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _near(name: str) -> str:

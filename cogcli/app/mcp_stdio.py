@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from contextlib import asynccontextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from cogcli.app.listening import leave_standard_streams
+from cogcli.core import threads
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Wire:
 
     def start_writing(self) -> None:
         """Have a thread write what is handed to `write`, in order."""
-        threading.Thread(target=self._write_all, name="frames out", daemon=True).start()
+        threads.start(self._write_all, name="frames out")
 
     async def write(self, message: types.JSONRPCMessage) -> bool:
         """Whether the client still took the frame."""
@@ -134,7 +134,7 @@ async def streams(wire: Wire, at_end: Callable[[], None]) -> AsyncIterator[tuple
                     end()  # nobody reads any more
 
     wire.start_writing()
-    threading.Thread(target=read_all, name="frames in", daemon=True).start()
+    threads.start(read_all, name="frames in")
     async with anyio.create_task_group() as group:
         group.start_soon(write_all)
         yield read, write

@@ -6,6 +6,7 @@ import os
 import sys
 
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.outside import require_text, variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +30,12 @@ def cache_home(environ: Mapping[str, str]) -> str:
 
 def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: str) -> str:
     """Relative XDG paths are ignored, as their specification asks."""
-    if os.path.isabs(environ.get(xdg, "")):
-        return os.path.join(environ[xdg], "cogcli")
-    if sys.platform == "win32" and environ.get(windows):
-        return os.path.join(environ[windows], "cogcli")
-    return os.path.join(
-        environ.get("HOME") or _own_home(), mac if sys.platform == "darwin" else other, "cogcli"
-    )
+    if os.path.isabs(named := variable(environ, xdg)):
+        return os.path.join(named, "cogcli")
+    if sys.platform == "win32" and (named := variable(environ, windows)):
+        return os.path.join(named, "cogcli")
+    home = variable(environ, "HOME") or _own_home()
+    return os.path.join(home, mac if sys.platform == "darwin" else other, "cogcli")
 
 
 def _own_home() -> str:
@@ -51,9 +51,10 @@ def _own_home() -> str:
 
 
 def working_directory() -> str:
-    """Where this process stands. Raises EnvironmentRefusal where that directory is gone."""
+    """Where this process stands. Raises EnvironmentRefusal where that directory is gone, UsageError where its name
+    is not UTF-8."""
     try:
-        return os.getcwd()
+        return require_text(os.getcwd(), "the name of the working directory", "rename it")
     except OSError as error:
         raise EnvironmentRefusal(
             "project.none",

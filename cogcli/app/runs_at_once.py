@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from anyio import CancelScope
 
 from cogcli.app import run_skill
+from cogcli.core import threads
 from cogcli.core.errors import OverloadedError
 
 if TYPE_CHECKING:
@@ -102,8 +102,12 @@ class RunsAtOnce:
             else:
                 loop.call_soon_threadsafe(_settle, ended, result, None)
 
+        try:
+            threads.start(work, name="run")
+        except threads.NoThread as error:
+            text = "the system gives no thread for another run"
+            raise OverloadedError("call.overloaded", text, left=False) from error
         self._controls.add(control)
-        threading.Thread(target=work, name="run", daemon=True).start()
         try:
             await asyncio.wait([ended])
         except asyncio.CancelledError:

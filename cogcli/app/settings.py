@@ -14,6 +14,7 @@ from cogcli.app.places import (
     state_home,
     working_directory,
 )
+from cogcli.core import outside
 from cogcli.core.errors import CogcliError, UsageError
 
 TYPE_CHECKING = False
@@ -124,7 +125,7 @@ class Settings:
         return [Root(path, own) for paths, _, own in self._sources("registry") for path in paths]
 
     def _from_environment(self, name: str, key: Key) -> Any:
-        text = self.environ.get(variable(name), "")
+        text = outside.variable(self.environ, variable(name))
         if not text:
             return None
         value = from_text(key, text)
@@ -141,7 +142,7 @@ class Settings:
         """The runs directory and what decided it."""
         if given := self.flags.get("runs_dir"):
             return os.path.abspath(given), "--runs-dir"
-        if given := self.environ.get("COGCLI_RUNS_DIR"):
+        if given := outside.variable(self.environ, "COGCLI_RUNS_DIR"):
             return os.path.abspath(given), "COGCLI_RUNS_DIR"
         if self.project:
             return os.path.join(self.project, ".cogcli", "episodes"), "project"
@@ -201,8 +202,7 @@ class Settings:
         return self._ids
 
     def _fake(self, name: str) -> int | None:
-        text = self.environ.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() else None
+        return outside.whole_number(self.environ.get(name, ""))
 
     def shown(self, path: str) -> str:
         """A path as users see it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cogcli.core.outside import variable
+
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.episode.signing import Sign
@@ -13,7 +15,7 @@ VARIABLE: Final = "COGCLI_SIGNING_KEY"
 
 def signer_of(settings: Settings) -> Sign | None:
     """What signs episodes, None if no key was named. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
-    path = settings.environ.get(VARIABLE, "")
+    path = variable(settings.environ, VARIABLE)
     if not path:
         return None
     from cogcli.episode.signing import signer

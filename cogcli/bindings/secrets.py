@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from cogcli.core.errors import ServiceResolutionError
+from cogcli.core.outside import bad_byte
 from cogcli.core.redact import Redactor
 from cogcli.specs.names import PLACEHOLDER
 
@@ -62,6 +63,8 @@ class Secrets:
         value = self._environ.get(name, "")
         if not value:
             raise _missing(f"environment variable `{name}` is not set", f"export {name}=…")
+        if bad_byte(value):  # which byte it is would tell of the secret
+            raise _missing(f"environment variable `{name}` is not UTF-8", f"export {name}=…")
         return value
 
 

@@ -8,7 +8,7 @@ import platform
 from cogcli import __version__
 from cogcli.cli.envelope import envelope
 from cogcli.cli.streams import Screen
-from cogcli.core.errors import BUG
+from cogcli.core.errors import BUG, CogcliError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def report(screen: Screen, command: str, error: BaseException, context: Context 
     try:
         saved = _save(command, error)
         screen.say([("saved: ", "dim"), (f"{saved} (inputs and secrets removed)", "")])
-    except OSError as failure:
-        screen.say([("not saved: ", "dim"), (failure.strerror or "", "")])
+    except (OSError, CogcliError) as failure:
+        screen.say([("not saved: ", "dim"), (getattr(failure, "strerror", None) or str(failure), "")])
     screen.say([("please send it with an issue; --debug shows the traceback", "dim")])
     if screen.json:
         body = {"code": "internal", "message": what, "retryable": False, "hint": "", "next": []}

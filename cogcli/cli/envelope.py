@@ -42,11 +42,20 @@ def dumps(value: Any, *, indent: bool = False) -> str:
     try:
         text = orjson.dumps(value, option=option).decode()
     except (TypeError, ValueError):
-        # Lone surrogates, as undecodable arguments give, and integers beyond 64 bits.
+        # Lone surrogates, as the names of files may hold, and integers beyond 64 bits.
         import json
 
-        text = json.dumps(value, indent=2 if indent else None, ensure_ascii=True, default=str)
+        text = json.dumps(_readable(value), indent=2 if indent else None, ensure_ascii=True, default=str)
     return visible_json(text)
+
+
+def _readable(value: Any) -> Any:
+    """The same with each lone surrogate as the text of its escape: no reader of JSON takes one."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_readable(key): _readable(member) for key, member in value.items()}
+    return [_readable(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 def error_object(error: CogcliError) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sys
 
 from cogcli.cli.parse import Arguments, Parser
 from cogcli.cli.streams import Screen, silence_stdout
-from cogcli.core.errors import ABORTED, BUG, OK, CogcliError, UsageError
+from cogcli.core.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ def _execute(arguments: Arguments, screen: Screen) -> int:
     except (KeyboardInterrupt, BrokenPipeError, SystemExit):
         raise
     except BaseException as error:
+        if lacking := _lacking(error):
+            return _fail(screen, name, lacking, argv=arguments.argv, debug=debug, context=context)
         return _bug(screen, name, error, debug=debug, context=context)
     if screen.json:
         from cogcli.cli.envelope import envelope
@@ -147,6 +149,19 @@ def _execute(arguments: Arguments, screen: Screen) -> int:
             envelope(name, code, error=context.error, warnings=context.warnings, own=context.own),
         )
     return code
+
+
+def _lacking(error: BaseException) -> CogcliError | None:
+    """What an unexpected exception says that the machine has too little of; None for a bug."""
+    from cogcli.core import threads
+
+    if not threads.is_lacking(error):
+        return None
+    return EnvironmentRefusal(
+        "env.threads",
+        "the system gave no thread",
+        hint="end other programs of yours, or allow more processes (ulimit -u)",
+    )
 
 
 def _enter(directory: str | None) -> None:

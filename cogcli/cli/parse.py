@@ -21,6 +21,7 @@ from cogcli.cli.table import (
     Flag,
 )
 from cogcli.core.errors import UsageError
+from cogcli.core.outside import require_argument
 
 Value = str | int | float | bool | list[str]
 
@@ -95,10 +96,10 @@ class Parser:
     def parse(self) -> Arguments:
         """What is asked for. Raises UsageError."""
         while self._left:
-            word = self._left.pop(0)
+            word = self._taken()
             if word == "--":
-                for rest in self._left:
-                    self._positional(rest)
+                while self._left:
+                    self._positional(self._taken())
                 break
             if word.startswith("--"):
                 self._long(word)
@@ -109,6 +110,13 @@ class Parser:
         if not self._result.on("--help"):
             self._check_count()
         return self._result
+
+    def _taken(self) -> str:
+        """The next word, which the parser is done with. Raises UsageError where it is no UTF-8."""
+        word = self._left.pop(0)
+        if not word.isascii():
+            require_argument(self._result.argv, len(self._result.argv) - len(self._left) - 1)
+        return word
 
     def _positional(self, word: str) -> None:
         result = self._result
@@ -170,7 +178,7 @@ class Parser:
             raise UsageError(
                 "usage.value", f"`{flag.name}` needs a value", expected=flag.metavar, found=found,
             )  # fmt: skip
-        return self._left.pop(0)
+        return self._taken()
 
     def _store(self, flag: Flag, raw: str) -> None:
         values = self._result.values

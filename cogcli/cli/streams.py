@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.outside import whole_number
 from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
 from cogcli.report.spans import Line, coloured, plain
 
@@ -33,7 +34,7 @@ class Stream:
         self.file = file
         self.real_tty = _is_tty(file)
         forced = environ.get("COGCLI_FORCE_TTY", "")
-        self.tty = self.real_tty or forced.isdigit()
+        self.tty = self.real_tty or whole_number(forced) is not None
         self.width = _width(file, environ, forced) if self.tty else None
         self.color = _wants_color(color, environ, self.real_tty)
         self.glyphs = _glyphs(file, environ)
@@ -134,15 +135,14 @@ def _is_tty(file: TextIO | None) -> bool:
 
 def _width(file: TextIO | None, environ: Mapping[str, str], forced: str) -> int:
     columns = 0
-    if forced.isdigit():
-        columns = int(forced)
+    if (given := whole_number(forced)) is not None:
+        columns = given
     elif file is not None:
         try:
             columns = os.get_terminal_size(file.fileno()).columns
         except (OSError, ValueError):
             columns = 0
-    if not columns and environ.get("COLUMNS", "").isdigit():
-        columns = int(environ["COLUMNS"])
+    columns = columns or whole_number(environ.get("COLUMNS", "")) or 0
     return max(20, min(columns or 80, WIDEST))
 
 

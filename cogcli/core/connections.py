@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
-from cogcli.core import addresses
+from cogcli.core import addresses, threads
 from cogcli.core.errors import CallTimeoutError, ResponseMappingError, SafetyScopeError, TransportError
 
 CONNECT_SECONDS: Final = 5.0
@@ -250,7 +250,7 @@ class Backend:
                 answer.append(error)
             done.set()
 
-        threading.Thread(target=ask, name="look-up", daemon=True).start()
+        threads.start(ask, name="look-up")
         exchange.wait(done, CONNECT_SECONDS)
         (found,) = answer
         if isinstance(found, Exception):

@@ -18,6 +18,9 @@ from collections.abc import Callable, Generator
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
+from cogcli.core import threads
+from cogcli.core.errors import TransportError
+
 Steps = Generator[Any, Any, Any]
 """A generator that yields effects."""
 
@@ -220,8 +223,7 @@ class Loop:
     # -- the coordinator ----------------------------------------------------------------------------------------------
 
     def _start_coordinator(self) -> None:
-        args = (self._epoch,)
-        threading.Thread(target=self._coordinate, args=args, name="coordinator", daemon=True).start()
+        threads.start(self._coordinate, self._epoch, name="coordinator")
 
     def _coordinate(self, epoch: int) -> None:
         try:
@@ -251,7 +253,8 @@ class Loop:
                 continue
             while self._waiting:
                 self._call_in_pool(*self._waiting.popleft())
-            self._receive()
+            if not self._runnable:  # else a call got no thread, and its task goes on
+                self._receive()
 
     def _resume(self, task: Task, value: Any, error: BaseException | None) -> None:
         if task.done or (task.cancelling and error is None):
@@ -403,7 +406,10 @@ class Loop:
     def _call_in_pool(self, task: Task, call: Call) -> None:
         token = object()
         self._register(token, task, call)
-        self._pool.submit(token, call.work)
+        try:
+            self._pool.submit(token, call.work)
+        except threads.NoThread:
+            self._complete(token, None, no_thread())
 
     def _register(self, token: object, task: Task, call: Call) -> None:
         task.call = token
@@ -495,14 +501,27 @@ class Loop:
             until = self._inline_until
             if until is None or not (time.monotonic() > until or self.grace_over):
                 return
+            try:
+                threads.start(self._coordinate, self._epoch + 1, name="coordinator")
+            except threads.NoThread:
+                return  # until the next look there may be one
             self._epoch += 1
             self._inline_until = None
-        self._start_coordinator()
 
 
 def _forsaken(task: Task) -> bool:
     """Whether a task is parked below one that is told to end: nobody would wake it any more."""
     return type(task.wait) is Park and task.parent is not None and task.parent.cancelling
+
+
+def no_thread() -> TransportError:
+    """The error of a call for which there was no thread: it never left."""
+    return TransportError(
+        "call.transport",
+        "the system gave no thread for the call",
+        hint="fewer at once with --max-workers, or a higher limit of processes (ulimit -u)",
+        left=False,
+    )
 
 
 class _BatonLost(Exception):
@@ -527,7 +546,7 @@ def _performed(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return work(), None
     except BaseException as error:
-        return None, error
+        return None, no_thread() if threads.is_lacking(error) else error
 
 
 class _Pool:
@@ -542,7 +561,7 @@ class _Pool:
             jobs = self._idle.pop()
         except IndexError:
             jobs = SimpleQueue()
-            threading.Thread(target=self._serve, args=(jobs,), name="call", daemon=True).start()
+            threads.start(self._serve, jobs, name="call")
         jobs.put((token, work))
 
     def _serve(self, jobs: SimpleQueue[Any]) -> None:

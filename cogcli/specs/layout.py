@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cogcli.core.outside import bad_byte
 from cogcli.specs.names import CHANNEL, is_capability_id, is_plain_id, is_skill_id
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ class Found(NamedTuple):
 
 
 class Stray(NamedTuple):
-    """A file in a spec folder that is not loaded: `code` and `hint` say why."""
+    """A file in a spec folder that is not loaded: `code` and `hint` say why, `why` where the code says too little."""
 
     code: str
     path: str
     hint: str
+    why: str = ""
 
 
 class Layout:
@@ -62,6 +64,8 @@ class Layout:
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self._names: dict[str, list[str]] = {}
+        self._unreadable: list[str] = []
+        """Paths whose names are no UTF-8, of the folders that were listed."""
 
     def skill(self, id: str) -> list[Found]:
         """The files of one skill, one for each channel that has it."""
@@ -133,7 +137,8 @@ class Layout:
                 stray = self._stray(kind, root, parts)
                 if stray:
                     found.append(stray)
-        return found
+        why = "this name is not UTF-8"
+        return found + [Stray("id.format", path, "rename it", why) for path in sorted(set(self._unreadable))]
 
     def _classified(self, kind: str, root: str, parts: tuple[str, ...]) -> Found | None:
         """What the file at `parts` below a kind's folder is, if its place is one of this kind."""
@@ -192,6 +197,9 @@ class Layout:
                 names = sorted(name for name in os.listdir(folder) if name[0] not in "_.")
             except OSError:
                 names = []
+            if odd := [name for name in names if bad_byte(name)]:
+                self._unreadable += [f"{folder}/{name}" for name in odd]
+                names = [name for name in names if name not in odd]
             self._names[folder] = names
         return names
 

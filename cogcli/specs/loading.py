@@ -206,9 +206,11 @@ def _ids(found: Iterable[Found], reader: Reader) -> list[str]:
 
 
 def _stray_problems(layout: Layout, reader: Reader) -> Iterator[Problem]:
-    for code, path, hint in layout.strays():
+    for code, path, hint, why in layout.strays():
         severity: Any = "E" if code == "id.format" else "W"
-        yield Problem(code, severity, reader.shown(path), 0, 0, "", f"{_STRAY[code]}, so not loaded", hint)
+        yield Problem(
+            code, severity, reader.shown(path), 0, 0, "", f"{why or _STRAY[code]}, so not loaded", hint
+        )
 
 
 _STRAY = {
