@@ -3,8 +3,10 @@
 This is the one place where a doubt is resolved on resume; `engine/doubt.py` holds what a resolution is and applies it.
 
 1. What is harmless is made again. What was decided in an earlier sitting stands.
-2. Else a person's word for this call counts, given now. It is on disk before anything follows from it.
-3. A word without a step is for the one call that is open. Where several are, each needs its own.
+2. Else the capability's probe is asked. What it knows counts before what anybody believes.
+3. Else a person's word for this call counts, given now.
+4. Whatever is decided is on disk before anything follows from it.
+5. A word without a step is for the one call that is open. Where several are, each needs its own.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli.core.calls import HARMLESS
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import CHOICES, DoubtResolution, answer_of
+from cogcli.engine.probe import probed
 from cogcli.events import build
 from cogcli.specs.fields import fit
 
@@ -54,12 +57,31 @@ class Doubts:
     ) -> Steps:
         """Decide about this attempt, if it is in doubt. What is decided, and a repeat, is on disk then."""
         intent = self._in_doubt(run.state.run_id, record.path, number)
-        if intent is not None:
-            harmless = _harmless(intent, capability.effect)
-            resolution = None if harmless else self._decided(intent) or self._say(intent)
-            if harmless or (resolution is not None and resolution.choice == "rerun"):
-                self._tell_repeat(intent)
-        yield from ()
+        if intent is None:
+            return
+        if not _harmless(intent, capability.effect):
+            resolution = self._decided(intent)
+            if resolution is None:
+                said = self._said.get(intent.step_id) or self._said.get(None)
+                resolution = self._put_down(
+                    intent, (yield from self._probed(run, intent, capability)) or said
+                )
+            if resolution is None or resolution.choice != "rerun":
+                return
+        self._tell_repeat(intent)
+
+    def _probed(self, run: Run, intent: Event, capability: Capability) -> Steps:
+        """What the capability's probe says about the call of an intent; None where there is none, or no answer."""
+        if not capability.probe:
+            return None
+        told = intent.payload
+        path = intent.step_id or ""
+        return (
+            yield from probed(
+                run, path, capability, told["input"], told["idempotency_key"],
+                self._recording.probes[intent.run_id, path],
+            )
+        )  # fmt: skip
 
     def answer(self, attempt: Attempt) -> Answer | None:
         """What stands in for a call in doubt; None for one that is to be made. Raises what ends it instead."""
@@ -84,9 +106,8 @@ class Doubts:
             told["verdict"], decision.agent_id or "", told.get("reason") or "", told.get("output")
         )
 
-    def _say(self, intent: Event) -> DoubtResolution | None:
-        """Put on disk what a person says about it now, if they do."""
-        resolution = self._said.get(intent.step_id) or self._said.get(None)
+    def _put_down(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
+        """Put on disk what is decided about it now, if anything is."""
         if resolution is None:
             return None
         draft = build.doubt_decided(

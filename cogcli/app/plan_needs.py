@@ -29,12 +29,12 @@ class Calls:
         self._catalog = catalog
 
     def add(self, capability: Capability) -> None:
-        """A capability that may be called, and its gates."""
+        """A capability that may be called, its gates and its probe."""
         if capability.id in self.capabilities:
             return
         self.capabilities[capability.id] = capability
-        for gate in gates_of(capability):
-            asked = self._catalog.capability(gate.capability)
+        for id in capability.asks:
+            asked = self._catalog.capability(id)
             if asked:
                 self.add(asked)
 

@@ -151,7 +151,7 @@ def _stage(
     binding = binding._replace(metadata=metadata)
     # A service of its own to whoever remembers how services behaved: one scenario's failures are not another's.
     service = service._replace(layer=f"{service.layer} {uuid4().hex}")
-    capabilities = {c.id: c for c in _gates(catalog, capability)}
+    capabilities = {c.id: c for c in _asked(catalog, capability)}
     bindings = {binding.id: binding}
     services = {service.id: service}
     for other in capabilities:
@@ -188,8 +188,8 @@ def _stage(
     return Stage(small, capability, binding, service, environ)
 
 
-def _gates(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
-    """A capability and the gates it needs, each once."""
+def _asked(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
+    """A capability and those that are called because of it, each once."""
     waiting, seen = [capability], set[str]()
     while waiting:
         one = waiting.pop()
@@ -197,11 +197,7 @@ def _gates(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
             continue
         seen.add(one.id)
         yield one
-        if one.safety:
-            names = (
-                g.capability for g in (*one.safety.mandatory_pre_gates, *one.safety.mandatory_post_gates)
-            )
-            waiting += [found for name in names if (found := catalog.capability(name))]
+        waiting += [found for name in one.asks if (found := catalog.capability(name))]
 
 
 def _with_skill(stage: Stage, scenario: Scenario) -> Catalog:

@@ -13,6 +13,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from cogcli.episode.recording import is_of_probe
+
 if TYPE_CHECKING:
     from cogcli.core.calls import Attempt
     from cogcli.episode.recording import Recording
@@ -26,7 +28,7 @@ class Turns:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        closed = (event.seq or 0 for event in recording.closings.values())
+        closed = (event.seq or 0 for event in recording.closings.values() if not is_of_probe(event))
         self._places = sorted({*recording.answered_at.values(), *closed})
         """Where the log tells of an answer or an end."""
         self._told: set[int] = set()

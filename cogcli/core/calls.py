@@ -16,6 +16,10 @@ HARMLESS: Final = ("none", "idempotent")
 """Classes of effect that a call may be repeated of without anybody being asked."""
 
 
+PROBE: Final = "@probe"
+"""What a step's path goes on with, and a number, in the path of a probe that asked about its call."""
+
+
 class Member(NamedTuple):
     """One binding of a pinned chain."""
 

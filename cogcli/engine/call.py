@@ -181,6 +181,7 @@ def _sent(
     """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
     if run.engine.doubts is not None:
         yield from run.engine.doubts.settle(run, record, capability, values, number)
+        yield from _slot(run)  # a probe gives back the one it used
     shield = run.engine.loop.shield
     cancel = Cancellation()
     call = _call_of(run, record, capability, member, number, values, cancel)

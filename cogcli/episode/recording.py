@@ -6,16 +6,17 @@
 3. What a person decided about a call in doubt stands. A rerun is used up by the call that it allowed.
 4. An event that the engine tells again is answered with the recorded one, and changes state as it did then. A step
    ends as it ended, whatever the engine makes of it now.
-5. What belongs to one sitting only (pauses, signals, approvals, projections) is never told again.
+5. What belongs to one sitting only (pauses, signals, approvals, probes, projections) is never told again; a probe that
+   was cut off is gone on with.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from cogcli.core.calls import HARMLESS, Answer
+from cogcli.core.calls import HARMLESS, PROBE, Answer
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.recall import recalled
 from cogcli.core.refs import parse_target
@@ -56,7 +57,10 @@ class Recording:
         self.requests: dict[str, Event] = {}
         """Requests for approval by their id."""
         self._answered: list[Event] = []
+        self.probes: Counter[Key] = Counter()
+        """By step: how often it was asked whether its call had happened, with an end to it."""
         self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
+        self._of_probes: dict[tuple[str | None, ...], deque[Event]] = {}
         for event in events:
             self._take(event)
 
@@ -65,7 +69,7 @@ class Recording:
         self.last = event
         self.sittings.take(event)
         self.ended.take(event)
-        if kind == "step.answered" or kind in FINISHES:
+        if (kind == "step.answered" or kind in FINISHES) and not is_of_probe(event):
             self.answered_at.setdefault(key, event.seq or 0)
         if kind == "run.started" and self.started is None:
             self.started = event
@@ -87,7 +91,10 @@ class Recording:
         elif kind in ("approval.granted", "approval.rejected"):
             self._answered.append(event)
         if kind not in _OF_ONE_SITTING and not (kind or "").startswith("approval."):
-            self._queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
+            step, probe, number = (event.step_id or "").rpartition(PROBE)
+            self.probes[event.run_id, step] += bool(probe) and kind in FINISHES and number.isdigit()
+            queues = self._of_probes if probe else self._queues
+            queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
 
     @property
     def signal(self) -> str | None:
@@ -170,7 +177,8 @@ class Recording:
 
     def told(self, draft: Draft) -> Event | None:
         """The recorded event that stands for this draft, each once."""
-        queue = self._queues.get(_slot(draft.event_type, draft.run_id, draft.step_id))
+        slot = _slot(draft.event_type, draft.run_id, draft.step_id)
+        queue = self._queues.get(slot) or self._of_probes.get(slot)
         return queue.popleft() if queue else None
 
     @property
@@ -234,6 +242,11 @@ def _error_of(attempt: dict[str, Any], final: dict[str, Any]) -> RuntimeErrorBas
     """The error of an attempt. Its hint stands in the error that the step ended with, where that is the same one."""
     same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
     return error_of({**attempt, "hint": final.get("hint")} if same else attempt)
+
+
+def is_of_probe(event: Event) -> bool:
+    """Whether an event tells of a probe: it belongs to the sitting that asked, and no other tells it again."""
+    return PROBE in (event.step_id or "")
 
 
 def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> TakenOver:

@@ -57,6 +57,8 @@ class Capability(NamedTuple):
     roles: tuple[str, ...] = ()
     produces: dict[str, Production] = NOTHING
     safety: Safety | None = None
+    probe: str = ""
+    """The capability that can say whether a call of this one happened; empty where none can."""
     requires: tuple[str, ...] = ()
     deprecated: bool = False
     replacement: str | None = None
@@ -73,6 +75,13 @@ class Capability(NamedTuple):
         if declared is True:
             return "idempotent" if self.properties.get("idempotent") else "effect"
         return "effect" if self.safety else "unknown"
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The capabilities that are called because this one is: its gates in order, then its probe."""
+        safety = self.safety
+        gates = (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
+        return (*(gate.capability for gate in gates), *((self.probe,) if self.probe else ()))
 
     @property
     def conformance(self) -> str | None:
@@ -117,6 +126,7 @@ def capability_from(raw: dict[str, Any], file: str = "") -> Capability:
             for name, entry in (hints.get("produces") or {}).items()
         },
         safety=_safety_from(raw.get("safety")),
+        probe=(raw.get("probe") or {}).get("capability") or "",
         requires=tuple(raw.get("requires") or ()),
         deprecated=bool(raw.get("deprecated")),
         replacement=raw.get("replacement"),

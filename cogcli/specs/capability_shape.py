@@ -104,6 +104,7 @@ CAPABILITY: Final = Record(
         "metadata": may(_METADATA),
         "cognitive_hints": may(_HINTS),
         "safety": may(SAFETY),
+        "probe": may(Record({"capability": need(Text(empty=False))})),
         "requires": may(ListOf(Text(empty=False))),
         "deprecated": may(Boolean()),
         "replacement": may(Text(empty=False)),

@@ -20,8 +20,9 @@ assert _STRICTNESS.keys() == set(ON_FAIL)  # noqa: S101
 def folded(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     """A capability's checked mapping with its (already folded) base's added."""
     result = dict(own)
-    if own.get("requires") is None and base.get("requires") is not None:
-        result["requires"] = base["requires"]
+    for key in ("requires", "probe"):
+        if own.get(key) is None and base.get(key) is not None:
+            result[key] = base[key]
     for key in _BY_KEY:
         if base.get(key) is not None:
             result[key] = {**base[key], **(own.get(key) or {})}

@@ -58,7 +58,7 @@ class Registry:
         if not assembly.exists("capability", assembly.canonical(name)):
             hint = suggestion(name, self.ids("capability"))
             raise CapabilityNotFoundError("capability.not-found", f"no capability `{name}`", hint=hint)
-        return self._reached(assembly, layouts, _with_gates(assembly, [name]))
+        return self._reached(assembly, layouts, _with_asked(assembly, [name]))
 
     def _reached(
         self, assembly: Assembly, layouts: list[Layout], capabilities: Iterable[Capability]
@@ -174,7 +174,7 @@ def _slashed(path: str) -> str:
 
 
 def _closure(assembly: Assembly, skill_id: str, also: list[str]) -> Iterator[Capability]:
-    """Every capability that a skill, its nested skills and the gates of its capabilities need, each once."""
+    """Every capability that a skill, its nested skills, gates and probes need, each once."""
     skills, capabilities = [skill_id], also
     seen: set[str] = set()
     while skills:
@@ -185,19 +185,17 @@ def _closure(assembly: Assembly, skill_id: str, also: list[str]) -> Iterator[Cap
             if skill:
                 skills += skills_of(skill)
                 capabilities += capabilities_of(skill)
-    yield from _with_gates(assembly, capabilities)
+    yield from _with_asked(assembly, capabilities)
 
 
-def _with_gates(assembly: Assembly, capabilities: list[str]) -> Iterator[Capability]:
-    """These capabilities and the gates they need, each once."""
+def _with_asked(assembly: Assembly, capabilities: list[str]) -> Iterator[Capability]:
+    """These capabilities and those that are called because of them, each once."""
     seen: set[str] = set()
     while capabilities:
         capability = assembly.add_capability(capabilities.pop())
         if capability and capability.id not in seen:
             seen.add(capability.id)
-            if capability.safety:
-                gates = (*capability.safety.mandatory_pre_gates, *capability.safety.mandatory_post_gates)
-                capabilities += [gate.capability for gate in gates]
+            capabilities += capability.asks
             yield capability
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.specs.checks.examples import check_examples
 from cogcli.specs.checks.gates import check_gates
+from cogcli.specs.checks.probes import check_probe
 from cogcli.specs.checks.writes import fault_of
 from cogcli.specs.hints import TYPES
 from cogcli.specs.inherit import weaker_safety
@@ -25,6 +26,7 @@ def check_capability(context: Context, capability: Capability) -> None:
     _check_safety(capability, report, subject)
     _check_replaced(context, capability, report, subject)
     check_gates(context, capability)
+    check_probe(context, capability)
     if not context.catalog.partial:
         _check_names(context, capability, report, subject)
         check_examples(capability, report, subject)

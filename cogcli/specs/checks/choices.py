@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_choices(context: Context) -> None:
-    """At the first step of each skill that calls a capability, and at each gate."""
+    """At the first step of each skill that calls a capability, at each gate and at each probe."""
     catalog = context.catalog
     for skill in catalog.skills.values():
         told: set[str] = set()
@@ -32,6 +32,10 @@ def check_choices(context: Context) -> None:
                 if asked:
                     path = ("safety", phase, index)
                     _check(context, asked.id, capability.file, path, f"capability `{capability.id}`")
+        probe = catalog.capability(capability.probe) if capability.probe else None
+        if probe:
+            path = ("probe", "capability")
+            _check(context, probe.id, capability.file, path, f"capability `{capability.id}`")
 
 
 def _check(context: Context, id: str, file: str, path: tuple[str | int, ...], subject: str) -> None:

@@ -1,0 +1,69 @@
+"""Asking whether a call happened: the probe that its capability names (ADR 11).
+
+1. A probe is a governed call like any other, with events of its own under `step@probe0`, `step@probe1`, ...
+2. `happened: true` stands for the call, with `output` as its answer, if the contract takes it. `happened: false` is a
+   promise: the service has closed this key, the first call can no longer take effect; so it may be made again.
+3. Anything else is no answer: null, an error, a timeout, a veto, an answer that breaks the contract. A person is asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.calls import PROBE
+from cogcli.core.errors import InputMappingError, RuntimeErrorBase
+from cogcli.core.jsonvalue import copied
+from cogcli.engine.call import governed
+from cogcli.engine.doubt import DoubtResolution
+from cogcli.engine.ending import Degraded
+from cogcli.engine.record import StepRecord
+from cogcli.engine.tasks import Cancelled
+from cogcli.specs.fields import fit
+
+if TYPE_CHECKING:
+    from cogcli.engine.context import Run
+    from cogcli.engine.tasks import Steps
+    from cogcli.specs.capability import Capability
+
+
+def probed(
+    run: Run, path: str, capability: Capability, values: dict[str, Any], key: str, number: int
+) -> Steps:
+    """What the probe of a capability says of one call: a DoubtResolution, or None where it gives no answer.
+
+    `path` is the step that called, `key` the idempotency key of that call, `number` how often it was probed before.
+    """
+    probe = run.engine.capabilities.get(capability.probe)
+    if probe is None:
+        return None
+    inner = StepRecord(run, f"{path}{PROBE}{number}", capability.probe, probe, "verify")
+    try:
+        inner.input = _question(probe, {"idempotency_key": key, "input": values})
+        reply = yield from governed(run, inner, probe, copied(inner.input))
+    except (RuntimeErrorBase, Degraded) as error:
+        failure = error if isinstance(error, RuntimeErrorBase) else None
+        inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
+        return None
+    except Cancelled:
+        inner.cut_off()
+        raise
+    inner.finish("done", output=reply)
+    return _resolution(capability, probe.id, reply)
+
+
+def _question(probe: Capability, given: dict[str, Any]) -> dict[str, Any]:
+    kept, violations = fit(probe.inputs, given)
+    if violations:
+        raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+    return kept
+
+
+def _resolution(capability: Capability, probe_id: str, reply: dict[str, Any]) -> DoubtResolution | None:
+    by = f"policy:{probe_id}"
+    if reply.get("happened") is False:
+        return DoubtResolution("rerun", by, "the service has closed this key: the first call takes no effect")
+    if reply.get("happened") is not True:
+        return None
+    output = reply.get("output")
+    kept, violations = fit(capability.outputs, copied(output) if isinstance(output, dict) else {})
+    return None if violations else DoubtResolution("done", by, "the service says that it happened", kept)

@@ -1,0 +1,142 @@
+"""A service that can say whether a call happened keeps people from being asked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+SOURCE = """
+import json
+import os
+import pathlib
+
+def pay(text: str) -> dict[str, object]:
+    with open("ledger", "a") as ledger:
+        ledger.write(text + "\\n")
+    if os.path.exists("die"):
+        os._exit(9)
+    return {"receipt": "r-" + text}
+
+def paid(idempotency_key: str, input: dict[str, object]) -> dict[str, object]:
+    with open("asked", "a") as asked:
+        asked.write(json.dumps([idempotency_key, input]) + "\\n")
+    if os.path.exists("die-probing"):
+        os._exit(9)
+    return json.loads(pathlib.Path("knows").read_text())
+"""
+CAPABILITY = """
+id: demo.pay
+version: "1.0.0"
+description: Pays.
+inputs: {text: {type: string, required: true}}
+outputs: {receipt: {type: string, required: true}}
+properties: {side_effects: true, idempotent: false}
+probe: {capability: demo.paid}
+"""
+PROBE = """
+id: demo.paid
+version: "1.0.0"
+description: Says whether a payment happened.
+inputs: {idempotency_key: {type: string, required: true}, input: {type: object, required: true}}
+outputs: {happened: {type: boolean}, output: {type: object}}
+properties: {side_effects: false}
+"""
+
+
+@pytest.fixture
+def paying(project: Any) -> Any:
+    """A project whose payments can be looked up, and a run that died in one."""
+    project.services(SOURCE)
+    project.capability("demo.pay", "pay", response="{receipt: response.receipt}")
+    project.write("capabilities/demo.pay.yaml", CAPABILITY)
+    project.capability(
+        "demo.paid", "paid", request="{idempotency_key: input.idempotency_key, input: input.input}",
+        response="{happened: response.happened, output: response.output}",
+    )  # fmt: skip
+    project.write("capabilities/demo.paid.yaml", PROBE)
+    project.skill(
+        "demo.one", "- {id: pay, uses: demo.pay, input: {text: inputs.text}, output: {receipt: outputs.receipt}}",
+        inputs="{text: {type: string, required: true}}", outputs="{receipt: {type: string}}",
+    )  # fmt: skip
+    die = project.write("die", "")
+    project.installed("run", "demo.one", "-p", "text=a", "-q").assert_exit(9)
+    die.unlink()
+    return project
+
+
+def events(project: Any, *kinds: str) -> list[dict[str, Any]]:
+    lines = (project.episode / "events.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["event_type"] in kinds]
+
+
+def clean(project: Any) -> None:
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+    project.run("trace", "@last").assert_ok()
+
+
+def ledger(project: Any) -> list[str]:
+    return (project.root / "ledger").read_text().split()
+
+
+def test_what_happened_is_not_made_again_and_nobody_is_asked(paying: Any) -> None:
+    paying.write("knows", '{"happened": true, "output": {"receipt": "r-known"}}')
+    assert paying.run("resume", "@last").assert_ok().json == {"receipt": "r-known"}
+    assert ledger(paying) == ["a"]
+    [started] = [e for e in events(paying, "step.started") if e["step_id"] == "pay"]
+    [asked] = (paying.root / "asked").read_text().splitlines()
+    assert json.loads(asked) == [started["payload"]["idempotency_key"], {"text": "a"}]
+    [decided] = events(paying, "policy.decided")
+    assert (decided["payload"]["verdict"], decided["agent_id"]) == ("done", "policy:demo.paid")
+    clean(paying)
+
+
+def test_what_the_service_has_closed_is_made_again_under_the_same_key(paying: Any) -> None:
+    paying.write("knows", '{"happened": false}')
+    paying.run("resume", "@last").assert_ok()
+    assert ledger(paying) == ["a", "a"]  # this service promises what it does not keep: it was believed
+    clean(paying)
+
+
+@pytest.mark.parametrize("knows", [
+    '{"happened": null}', "{}", '{"happened": "yes"}', "not JSON", '{"happened": true}',
+    '{"happened": true, "output": {"receipt": 7}}', '{"happened": 1}',
+])  # fmt: skip
+def test_no_clear_answer_asks_a_person_as_if_there_were_no_probe(paying: Any, knows: str) -> None:
+    paying.write("knows", knows)
+    paying.run("resume", "@last").assert_exit(5)
+    assert ledger(paying) == ["a"]
+    paying.run("resume", "@last", "--in-doubt", "done", "--output", '{"receipt": "r-told"}').assert_ok()
+    assert ledger(paying) == ["a"]
+    assert len((paying.root / "asked").read_text().splitlines()) == 2
+    assert [e["step_id"] for e in events(paying, "step.started")] == ["pay", "pay@probe0", "pay@probe1"]
+    clean(paying)
+
+
+def test_what_the_service_knows_counts_before_what_a_person_believes(paying: Any) -> None:
+    paying.write("knows", '{"happened": true, "output": {"receipt": "r-known"}}')
+    assert paying.run("resume", "@last", "--in-doubt", "rerun").assert_ok().json == {"receipt": "r-known"}
+    assert ledger(paying) == ["a"]
+
+
+def test_a_probe_that_was_cut_off_is_gone_on_with(paying: Any) -> None:
+    paying.write("knows", '{"happened": true, "output": {"receipt": "r-known"}}')
+    die = paying.write("die-probing", "")
+    paying.installed("resume", "@last", "-q").assert_exit(9)
+    die.unlink()
+    paying.run("resume", "@last").assert_ok()
+    assert [e["step_id"] for e in events(paying, "step.started")] == ["pay", "pay@probe0"]
+    assert ledger(paying) == ["a"]
+    clean(paying)
+
+
+def test_a_probe_that_cannot_be_one_is_found_before_anything_runs(paying: Any) -> None:
+    paying.write("capabilities/demo.paid.yaml", PROBE.replace("side_effects: false", "side_effects: true"))
+    before = len(list((paying.root / ".cogcli/episodes").iterdir()))
+    assert (
+        paying.run("run", "demo.one", "-p", "text=b", "--json").assert_exit(3).json["error"]["code"]
+        == "probe.contract"
+    )
+    assert len(list((paying.root / ".cogcli/episodes").iterdir())) == before
