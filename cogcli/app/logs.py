@@ -28,6 +28,23 @@ def each_event(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
     return read_through(EventLog(directory), directory, warn)
 
 
+def shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
+    """The events for whoever only looks: where there is no log, what `state.json` alone tells, which `warn` hears."""
+    from cogcli.app.inspect import parsed, stored
+    from cogcli.episode.foreign_log import events_of_state
+    from cogcli.episode.layout import EVENTS, STATE
+    from cogcli.episode.reading import opened, unreadable
+
+    with opened(directory) as folder:
+        names = folder.entries().keys()
+    if EVENTS in names or STATE not in names:
+        yield from each_event(directory, warn)
+        return
+    if warn:
+        warn(unreadable(directory, "does not exist: what is shown is what state.json tells", file=EVENTS))
+    yield from events_of_state(parsed(stored(directory) or b"", directory))
+
+
 def read_through(
     log: EventLog, directory: Path, warn: Warn | None = None, *, begun: bool = False
 ) -> Iterator[Event]:
@@ -64,20 +81,14 @@ def read_through(
 
 def recorded_of(directory: Path, warn: Warn | None = None) -> tuple[list[Event], Recording]:
     """A log of ours, and as the source of answers. Raises EnvironmentRefusal `episode.unreadable` for any other."""
-    from shlex import quote
-
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.reading import EventLog, unreadable
+    from cogcli.episode.reading import EventLog, another_tools, unreadable
     from cogcli.episode.recording import Recording
     from cogcli.events.payloads import problem_of
 
     events = list(read_through(EventLog(directory), directory, warn, begun=True))
     if events[0].seq is None:
-        error = unreadable(
-            directory, "another tool's log, which does not say all that was asked", file=EVENTS, line=1
-        )
-        error.next = (f"cogcli trace {quote(str(directory))}",)
-        raise error
+        raise another_tools(directory, events[0])
     if problem := problem_of("run.started", events[0].payload):
         why = f"does not say what was asked as a log of ours does: {problem}"
         raise unreadable(directory, why, file=EVENTS, line=1)

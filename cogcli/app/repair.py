@@ -65,7 +65,8 @@ def _is_damaged(directory: Path) -> bool:
 
 
 def _only_unsealed(directory: Path) -> bool:
-    """Whether the run has ended, no manifest says so, and log and blobs are as they were."""
+    """Whether the run has ended, no manifest says so, and log and blobs are as they were. Another tool's is not ours to
+    seal."""
     from cogcli.episode.account import account_of
     from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST
     from cogcli.episode.reading import read_events
@@ -75,5 +76,8 @@ def _only_unsealed(directory: Path) -> bool:
         return False
     if account_of(read_events(directory)).projection.terminated is None:
         return False
-    wrong = {finding.file for finding in verify(directory) if finding.severity == "error"}
+    findings = verify(directory)
+    if any(finding.code == "chain.unchained" for finding in findings):
+        return False
+    wrong = {finding.file for finding in findings if finding.severity == "error"}
     return not any(name == EVENTS or name.startswith(BLOBS) for name in wrong)

@@ -114,6 +114,8 @@ def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
         "waits": [ask._asdict() for ask in shown.standing.asks],
         "next": commands(context, shown),
     }
+    if not shown.fold.chained:
+        body["actions"] = shown.fold.actions
     more = _OBJECTS.get(view)
     return body | ({view: more(context, shown)} if more else {})
 
@@ -269,8 +271,11 @@ def _lineage(context: Context, shown: Shown) -> None:
     if _is_listed(context):
         show(context, _columns(context, COLUMNS), rows(_targets(shown)))
         return
-    out = context.screen.out
-    context.screen.answer_lines(_note(shown) + lineage(_targets(shown), out.glyphs, width=out.width))
+    out, found = context.screen.out, _targets(shown)
+    if not found and not shown.fold.chained:
+        context.screen.answer_lines([[("this log does not tell what its steps read and wrote", "dim")]])
+        return
+    context.screen.answer_lines(_note(shown) + lineage(found, out.glyphs, width=out.width))
 
 
 def _lineage_rows(context: Context, shown: Shown) -> list[dict[str, Any]]:
@@ -296,7 +301,10 @@ def _chains(context: Context, shown: Shown) -> list[list[str]]:
     if not reference or not any(overlap(reference, place) for place in places):
         from cogcli.cli.parse import near
 
-        hint = near(reference, places) or f"there is {', '.join(places[:10])}"
+        there = (
+            f"there is {', '.join(places[:10])}" if places else "nothing is told of what was read or written"
+        )
+        hint = near(reference, places) or there
         raise UsageError(
             "usage.value", f"`--why {reference[:80]}`: nothing was read or written there", hint=hint
         )

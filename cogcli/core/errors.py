@@ -340,7 +340,8 @@ FAILURES: tuple[Failure, ...] = (
     Failure(
         "environment",
         EnvironmentRefusal,
-        "episode.unreadable episode.busy resume.changed-specs resume.masked env.runs-dir env.disk env.threads"
+        "episode.foreign"
+        " episode.unreadable episode.busy resume.changed-specs resume.masked env.runs-dir env.disk env.threads"
         " signing.key project.none config.key specs.invalid service.leftover trust.size",
         ENVIRONMENT,
     ),

@@ -33,6 +33,16 @@ def milliseconds_between(earlier: str, later: str) -> int | None:
     return round((b - a).total_seconds() * 1000)
 
 
+def earlier(timestamp: str, milliseconds: float) -> str:
+    """The moment so long before an RFC 3339 time, in microseconds; the text itself where it is none."""
+    moment = _parsed(timestamp)
+    try:
+        begun = moment - timedelta(milliseconds=milliseconds) if moment else None
+    except (OverflowError, ValueError):
+        begun = None
+    return timestamp if begun is None else begun.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def _parsed(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)

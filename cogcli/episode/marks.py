@@ -15,6 +15,7 @@ from cogcli.episode.blobs import parsed
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, SUMMARY
 from cogcli.episode.named_files import NamedFile, NamedFiles, named_files, unlike
+from cogcli.episode.reading import Lines, parsed_line
 
 _LIMIT: Final = 64 * 1024 * 1024
 _SHOWN: Final = (EVENTS, LEARN, SUMMARY, MANIFEST)
@@ -64,4 +65,16 @@ def _known(folder: Folder) -> NamedFiles:
         return NamedFiles({}, [])
     except JsonRefused as error:
         return NamedFiles({}, [error.message])
-    return named_files(manifest)
+    known = named_files(manifest)
+    named = manifest.get("episode_id") if type(manifest) is dict else None
+    if named is not None and named != (told := _episode_id(folder)) and told is not None:
+        known.problems.append("is the manifest of another episode")
+    return known
+
+
+def _episode_id(folder: Folder) -> Any:
+    """The episode that the log is of, None where that cannot be read."""
+    try:
+        return parsed_line(next((line for _, line in Lines(folder.chunks(EVENTS))), b"")).get("episode_id")
+    except (FileRefused, JsonRefused):
+        return None

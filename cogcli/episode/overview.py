@@ -11,7 +11,8 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parsed
 from cogcli.episode.document import milliseconds_between
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import EVENTS, MANIFEST, SUMMARY
+from cogcli.episode.foreign_words import is_foreign
+from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY
 from cogcli.episode.lock import is_locked
 from cogcli.episode.reading import (
     event_of,
@@ -23,11 +24,12 @@ from cogcli.episode.reading import (
     without_log,
 )
 from cogcli.episode.rules import FIRST
-from cogcli.episode.vocabulary import OUTCOMES, PROJECTION
+from cogcli.episode.vocabulary import OUTCOMES, PROJECTION, SUMMARY_SCHEMA
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
+_STATE_LIMIT: Final = 1 << 28
 _ENDS: Final = 256 * 1024
 """Bytes read from either end of a log; a longer first line is not looked into."""
 
@@ -52,13 +54,17 @@ class Overview(NamedTuple):
 
 
 def overview(directory: Path) -> Overview:
-    """The episode in a directory. Raises EnvironmentRefusal `episode.unreadable` where there is no log."""
+    """The episode in a directory; without a log as its `state.json` alone tells.
+
+    Raises EnvironmentRefusal `episode.unreadable` where there is neither.
+    """
     with opened(directory) as folder:
         if folder.holds(MANIFEST):
             row = _from_summary(folder)
             if row is not None:
                 return row
-        return _from_log(folder)
+        names = folder.entries().keys()
+        return _from_state(folder) if STATE in names and EVENTS not in names else _from_log(folder)
 
 
 def _from_summary(folder: Folder) -> Overview | None:
@@ -66,7 +72,9 @@ def _from_summary(folder: Folder) -> Overview | None:
         summary = parsed(folder.read(SUMMARY, limit=_SUMMARY_LIMIT))
     except (FileRefused, JsonRefused):
         return None
-    if type(summary) is not dict or summary.get("status") not in OUTCOMES:
+    if type(summary) is not dict or summary.get("schema_version") != SUMMARY_SCHEMA:
+        return None  # another tool's: the projection of its log counts, here as everywhere
+    if summary.get("status") not in OUTCOMES:
         return None
     skill, tags = summary.get("skill"), summary.get("tags")
     duration = summary.get("duration_ms")
@@ -89,6 +97,8 @@ def _from_log(folder: Folder) -> Overview:
     first, last = _ends_of_log(folder)
     begun = first[0] if first else None
     ended = next((event for event in last if event.phase == "terminate" and _is_root(event, begun)), None)
+    if begun is not None and is_foreign(begun):
+        return _from_foreign_log(folder)
     asked = begun.payload if begun and type(begun.payload) is dict else {}
     skill, tags = asked.get("skill"), asked.get("tags")
     return Overview(
@@ -104,6 +114,62 @@ def _from_log(folder: Folder) -> Overview:
         tags=tags if type(tags) is dict else {},
         sealed=folder.holds(MANIFEST),
     )
+
+
+def _from_foreign_log(folder: Folder) -> Overview:
+    """Another tool's log is folded: what it says of itself may stand anywhere in it."""
+    from cogcli.episode.project import Projection
+    from cogcli.episode.reading import EventLog
+
+    projection = Projection()
+    for _, event in EventLog(folder):
+        projection.feed(event)
+    asked = projection.asked
+    unended = "running" if is_locked(folder) else projection.status
+    return Overview(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_skill(asked.get("skill")),
+        status=projection.status if projection.terminated else unended,
+        started_at=projection.started_at,
+        duration_ms=projection.duration_ms(),
+        trace_id=projection.last.trace_id if projection.last else None,
+        run_id=projection.root,
+        task=projection.task(),
+        tags=asked.get("tags") or {},
+        sealed=folder.holds(MANIFEST),
+    )
+
+
+def _from_state(folder: Folder) -> Overview:
+    try:
+        state = parsed(folder.read(STATE, limit=_STATE_LIMIT))
+    except (FileRefused, JsonRefused) as error:
+        raise unreadable(folder.path, error.message, file=STATE) from error
+    episode, goal, outcomes = (_object(state, key) for key in ("episode", "goal", "outcomes"))
+    duration, status = _object(outcomes, "metrics").get("duration_ms"), outcomes.get("status")
+    return Overview(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_skill(episode.get("skill")),
+        status=status if type(status) is str and status in OUTCOMES else "error",
+        started_at=_text(episode.get("started_at")),
+        duration_ms=duration if type(duration) in (int, float) else None,
+        trace_id=_text(episode.get("trace_id")),
+        run_id=_text(episode.get("run_id")),
+        task=_text(goal.get("task")),
+        tags=_object(episode, "tags"),
+        sealed=folder.holds(MANIFEST),
+    )
+
+
+def _object(value: Any, key: str) -> dict[str, Any]:
+    inner = value.get(key) if type(value) is dict else None
+    return inner if type(inner) is dict else {}
+
+
+def _skill(value: Any) -> str | None:
+    return _text(value.get("id")) if type(value) is dict else _text(value)
 
 
 def _status(folder: Folder, ended: Event | None, last: list[Event]) -> str:

@@ -24,6 +24,7 @@ from cogcli.episode.actions import action_of
 from cogcli.episode.blobs import Put
 from cogcli.episode.document import milliseconds_between, whole_milliseconds
 from cogcli.episode.findings import Told, unheard
+from cogcli.episode.foreign_words import in_seed_words
 from cogcli.episode.knowledge import Knowledge
 from cogcli.episode.large_values import IN_FULL, by_reference, digest_of
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
@@ -86,6 +87,7 @@ class Projection:
         """Take one event into account, in order of the log."""
         if event.event_type == PROJECTION:
             return
+        event = in_seed_words(event) if event.seq is None else event
         if self._began is None:
             self._begin(event)
         elif self.is_root(event):
@@ -243,11 +245,12 @@ class Projection:
         return metrics
 
     def duration_ms(self) -> int | float | None:
-        """As the terminate event measured it, else from the start event to the last."""
+        """As the terminate event measured it, else from the start event to the last; of another tool's to its end."""
         measured = (self._ended.metrics or {}).get("duration_ms") if self._ended else None
         if isinstance(measured, int | float) and not isinstance(measured, bool):
             return measured if self.rules == FIRST else self._capped(measured)
-        return milliseconds_between(self.started_at, self.last.timestamp) if self.last else None
+        last = self._ended if self._ended and self._ended.seq is None else self.last
+        return milliseconds_between(self.started_at, last.timestamp) if last else None
 
     def _capped(self, measured: float) -> int | float:
         """A clock that was set back, and rounding, must not make a single sitting longer than its timestamps say."""

@@ -309,6 +309,31 @@ def nothing_began(folder: Folder, *, held: bool = False) -> EnvironmentRefusal |
     )
 
 
+_ASKED: Final = {
+    "skill": "the skill", "inputs": "its inputs", "options": "the options", "selection": "the bindings chosen",
+    "pins": "the pinned specs",
+}  # fmt: skip
+"""What the start event of ours tells beside the task, and a log needs that is gone on with."""
+
+
+def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
+    """The error for another tool's episode that somebody wants to go on with, or to run again."""
+    from shlex import quote
+
+    payload = first.payload if type(first.payload) is dict else {}
+    lacking = [told for name, told in _ASKED.items() if type(payload.get(name)) is not dict]
+    return EnvironmentRefusal(
+        "episode.foreign",
+        f"`{path.name}` is another tool's, without a chain: it can be looked at, not run",
+        expected=f"a log that tells {', '.join(_ASKED.values())}, each line naming the one before it",
+        found=f"no `seq` and `prev`; nothing of {', '.join(lacking)}" if lacking else "no `seq` and `prev`",
+        hint="run a skill of your own with what it was asked",
+        file=str(path / EVENTS),
+        line=1,
+        next=(f"cogcli trace {quote(str(path))}",),
+    )
+
+
 def without_beginning(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
     """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
     if first is None:

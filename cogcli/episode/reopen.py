@@ -39,7 +39,9 @@ from cogcli.episode.reading import (
     LONGEST_LINE,
     NO_NEWLINE,
     Lines,
+    another_tools,
     event_of,
+    is_foreign_line,
     is_torn,
     is_torn_tail,
     opened,
@@ -93,6 +95,7 @@ def reopen(
     folder = opened(directory)
     fd = -1
     try:
+        _require_ours(folder)
         _require_unsealed(folder)
         fd = _locked(folder)
         _require_unsealed(folder)
@@ -129,6 +132,16 @@ def _give_back(folder: Folder, fd: int) -> None:
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def _require_ours(folder: Folder) -> None:
+    """Another tool's log says too little to go on with; one that cannot be read is told of later."""
+    try:
+        first = next((line for _, line in Lines(folder.chunks(EVENTS))), b"")
+    except FileRefused:
+        return
+    if is_foreign_line(first):
+        raise another_tools(folder.path, event_of(parsed_line(first), b"", lambda _: None, FIRST))
 
 
 def _require_unsealed(folder: Folder) -> None:

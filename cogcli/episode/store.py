@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import EVENTS, is_episode_id, is_own_id, is_trace_id
+from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
 from cogcli.episode.overview import Overview
 from cogcli.episode.reading import unreadable
 from cogcli.episode.survey import indexed_ids, survey
@@ -154,7 +154,7 @@ class Store:
                 return self._safe(found[0])
             if found:
                 raise _ambiguous(text, found)
-        if os.path.exists(os.path.join(text, EVENTS)):
+        if any(os.path.exists(os.path.join(text, name)) for name in (EVENTS, STATE)):
             return _mailed(text)
         raise _unknown(text)
 
@@ -192,7 +192,8 @@ def _mailed(text: str) -> Path:
     path = Path(text)
     if not os.path.isdir(path):
         raise _unknown(text)
-    if not os.path.lexists(path / EVENTS) and not is_own_id(path.name):
+    there = any(os.path.lexists(path / name) for name in (EVENTS, STATE))
+    if not there and not is_own_id(path.name):
         raise unreadable(path, f"{EVENTS} does not exist")
     return path.resolve()
 

@@ -16,9 +16,7 @@ from cogcli.episode.blobs import Put
 from cogcli.episode.document import milliseconds_between
 from cogcli.episode.large_values import by_reference, digest_of
 from cogcli.episode.rules import FIRST
-from cogcli.episode.vocabulary import STEP_STATUSES
-
-SCHEMA: Final = "summary/1"
+from cogcli.episode.vocabulary import STEP_STATUSES, SUMMARY_SCHEMA
 
 
 def summary_of(account: Account, put: Put = digest_of) -> dict[str, Any]:
@@ -31,7 +29,7 @@ def summary_of(account: Account, put: Put = digest_of) -> dict[str, Any]:
     if projection.rules > FIRST:
         outputs = {name: by_reference(value, put) for name, value in outputs.items()}
     return {
-        "schema_version": SCHEMA,
+        "schema_version": SUMMARY_SCHEMA,
         "episode_id": ended.episode_id if ended else "",
         "run_id": projection.root,
         "trace_id": ended.trace_id if ended else None,

@@ -19,7 +19,7 @@ from typing import Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.index import FIRST, Index, Known, Lost, place_of
-from cogcli.episode.layout import SUMMARY, is_episode_id
+from cogcli.episode.layout import SUMMARY, is_episode_id, is_own_id
 from cogcli.episode.overview import Overview, overview
 from cogcli.episode.wanted import Wanted
 
@@ -128,7 +128,10 @@ class _Walk:
                 return known.row
         mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
         row = _looked_into(directory)
-        seen = Known(known.id, row, mark if row and row.sealed else "")
+        # What the file system says of one of ours tells all; another tool may keep its summary elsewhere, or none.
+        settled = row is not None and row.sealed and mark != "?" and is_own_id(row.id)
+        kept = row if row is None or settled else row._replace(sealed=False)
+        seen = Known(known.id, kept, mark if settled else "")
         self._index.keep(seen, None if is_new else known)
         if self._index.waiting >= _CHUNK:
             self._index.write()

@@ -6,6 +6,7 @@ from typing import Final
 
 VERSION: Final = "1.0"
 SCHEMA_VERSION: Final = "1.0.0"
+SUMMARY_SCHEMA: Final = "summary/1"
 STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
 STEP_STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "vetoed")
 OUTCOMES: Final = ("ok", "error", "vetoed", "aborted", "partial", "pending")

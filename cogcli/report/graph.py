@@ -75,11 +75,12 @@ _COLOURS: Final = {
 
 def mermaid(graph: Graph) -> str:
     """A Mermaid flowchart. Names of nodes are ours, texts are quoted and escaped."""
-    number = {node.id: f"s{n}" for n, node in enumerate(graph.nodes)}
+    number: dict[str, str] = {}
     lines = ["flowchart TD"]
-    for node in graph.nodes:
+    for n, node in enumerate(graph.nodes):
+        number.setdefault(node.id, f"s{n}")
         label = "<br/>".join(map(_for_mermaid, _label(node)))
-        lines.append(f'    {number[node.id]}["{label}"]' + (f":::{_class(node)}" if node.status else ""))
+        lines.append(f'    s{n}["{label}"]' + (f":::{_class(node)}" if node.status else ""))
     lines += [f"    {number[a]} --> {number[b]}" for a, b in graph.edges]
     used = dict.fromkeys(_class(node) for node in graph.nodes if node.status)
     lines += [f"    classDef {name} fill:{_COLOURS[name][0]},stroke:{_COLOURS[name][1]}" for name in used]

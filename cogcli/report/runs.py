@@ -162,6 +162,8 @@ class RunFold:
         self.asks = Asks()
         self.sittings = Sittings()
         self.last = ""
+        self.actions: list[dict[str, Any]] = []
+        """What was done, where another tool's log tells it: its actions need not belong to a step."""
         self.chained = False
         """Whether the log is one of ours from its first event on: only such a log can be gone on with."""
 
@@ -235,7 +237,7 @@ class RunFold:
             step.input = payload.get("input")
             step.effect = _word(payload.get("side_effects")) or step.effect
             step.overlaps = step.overlaps or _overlaps(run, step)
-        else:
+        elif status != "pending":
             self._finish(step, event, payload)
 
     def _finish(self, step: StepView, event: Event, payload: dict[str, Any]) -> None:
@@ -284,18 +286,23 @@ def fold(events: Iterable[Event]) -> RunFold:
     return folded
 
 
-def _step(run: RunView, id: str) -> StepView:
-    step = run.steps.get(id)
+def _step(run: RunView, id: str, key: str = "") -> StepView:
+    """The step, made where it is not known yet; `key` tells steps of one id apart."""
+    step = run.steps.get(key or id)
     if step is None:
-        step = run.steps[id] = StepView(id, id.rpartition("/")[2])
+        step = run.steps[key or id] = StepView(id, id.rpartition("/")[2])
     return step
 
 
 def _plan(run: RunView, payload: dict[str, Any]) -> None:
     records = payload.get("step_records")
-    for record in records if isinstance(records, list) else ():
-        if isinstance(record, dict) and isinstance(record.get("id"), str):
-            step = _step(run, record["id"])
+    planned: set[str] = set()
+    for number, record in enumerate(records if isinstance(records, list) else ()):
+        if isinstance(record, dict) and isinstance(id := record.get("id"), str):
+            step = _step(run, id, f"{id}\n{number}" if id in planned else "")
+            planned.add(id)
+            if step.status == "pending":
+                step.status = _word(record.get("status")) or "pending"
             step.uses = _word(record.get("uses")) or _word(record.get("description"))
             step.depends_on = _words(record.get("depends_on"))
 

@@ -54,10 +54,10 @@ class EventLines:
 
 
 def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[tuple[str, Any]]:
-    yield "step", event.step_id
+    yield "step", event.step_id or payload.get("step_id")
     kind = event.event_type or ""
     error = payload.get("error")
-    error = error if isinstance(error, dict) else {}
+    error = error if isinstance(error, dict) else {"message": error}
     ms = payload.get("latency_ms")
     if ms is None:
         ms = (event.metrics or {}).get("duration_ms")
@@ -80,13 +80,19 @@ def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[
             ("episode", event.episode_id),
             ("run", event.run_id if payload.get("parent_run_id") else None),
         )
+    elif not kind:  # another tool's
+        status = next((s for n in ("step_status", "status", "outcome") if (s := payload.get(n))), None)
+        yield from (("status", status), ("tool", payload.get("tool")), ("ms", ms))
+        yield "message", payload.get("message")
     elif kind == "run.state_projection":
         yield "status", payload.get("status")
     else:
         for name in ("decision", "verdict", "gate", "rule", "attempt", "reason", "signal", "wait_ms"):
             if payload.get(name) != "ABORT":  # stands in the log for a signal where somebody closed the run
                 yield name, payload.get(name)
-    yield from (("error", error.get("code")), ("message", error.get("message")))
+    yield "error", error.get("code")
+    if error.get("message") is not None:
+        yield "message", error["message"]
 
 
 def _quoted(value: Any) -> str:

@@ -7,6 +7,7 @@ right, then names are shortened in the middle. Without a width nothing is cut an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 from cogcli.core.display import cells, cut, padded, shortened, visible
 from cogcli.report.glyphs import Glyphs, outcome_style, style_of
@@ -16,6 +17,7 @@ from cogcli.report.unfinished import CUT_OFF, IN_DOUBT, WAITS
 from cogcli.report.words import (
     counted,
     duration,
+    error_text,
     fuzzy_time,
     short_episode,
     short_trace,
@@ -66,7 +68,8 @@ def tree(fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only:
     root = fold.root
     if root is None:
         return []
-    rows = list(_rows(fold.branches(only), glyphs, "", boxes=width is not None))
+    shown = _with_actions(fold.branches(only), root, fold.actions, alone=not only)
+    rows = list(_rows(shown, glyphs, "", boxes=width is not None))
     columns = _columns(rows, width)
     lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
@@ -82,9 +85,9 @@ def run_error(fold: RunFold) -> str:
     root = fold.root
     if root is None or root.error is None:
         return ""
-    code, message = root.error.get("code"), root.error.get("message")
-    shown = any(step.error and step.error.get("code") == code for step in root.steps.values())
-    return "" if shown else visible(f"{code}: {message}")
+    key = "code" if root.error.get("code") else "message"
+    shown = any(step.error and step.error.get(key) == root.error.get(key) for step in root.steps.values())
+    return "" if shown else visible(error_text(root.error))
 
 
 def footer(fold: RunFold, glyphs: Glyphs) -> Line:
@@ -93,7 +96,7 @@ def footer(fold: RunFold, glyphs: Glyphs) -> Line:
     calls, tokens_in, tokens_out = used(fold.branches())
     if tokens_in or tokens_out:
         parts.append(f"tokens {tokens_in} in, {tokens_out} out")
-    parts.append(counted(calls, "call"))
+    parts.append(counted(len(fold.actions), "action") if fold.actions else counted(calls, "call"))
     timed = [step for step in (fold.root.own if fold.root else ()) if step.ms]
     if timed:
         slowest = max(timed, key=lambda step: step.ms or 0)
@@ -101,6 +104,32 @@ def footer(fold: RunFold, glyphs: Glyphs) -> Line:
         share = min(100, round(100 * (slowest.ms or 0) / total)) if total else 100
         parts.append(f"slowest {slowest.name} {duration(slowest.ms)} ({share}%)")
     return [(f" {glyphs.dot} ".join(visible(part) for part in parts), "dim")]
+
+
+_ENDED: Final = {"ok": "done", "error": "failed"}
+"""Statuses of actions in the words of steps, where they differ."""
+
+
+def _with_actions(
+    branches: list[Branch], root: RunView, actions: list[dict[str, Any]], *, alone: bool
+) -> list[Branch]:
+    """The steps with their actions below them; those of no step last, where these are told, too."""
+    of_step: dict[Any, list[Branch]] = {}
+    known = {step.id for step in root.own}
+    for action in actions:
+        step_id = action.get("step_id")
+        of_step.setdefault(step_id if step_id in known else None, []).append(_action(root, action))
+    told = [Branch(run, step, below + of_step.get(step.id, [])) for run, step, below in branches]
+    return told + (of_step.get(None, []) if alone else [])
+
+
+def _action(root: RunView, action: dict[str, Any]) -> Branch:
+    shown = StepView(action["id"], action.get("tool") or action["id"])
+    ended, took = action.get("result_status", ""), action.get("duration_ms")
+    shown.status = _ENDED.get(ended, ended)
+    shown.ms = None if took is None else round(took)
+    shown.writes = [name for name in action.get("result_artifacts", ()) if isinstance(name, str)]
+    return Branch(root, shown, [])
 
 
 def _rows(branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool) -> Iterator[_Row]:
@@ -125,8 +154,7 @@ def _row(run: RunView, step: StepView, glyphs: Glyphs, prefix: str, stem: str) -
         visible(flow(run, step, glyphs)),
     )
     if step.error and step.status in ("failed", "vetoed"):
-        code, message = step.error.get("code"), step.error.get("message")
-        row.detail.append((f"{stem}   {visible(f'{code}: {message}')}", "red"))
+        row.detail.append((f"{stem}   {visible(error_text(step.error))}", "red"))
     row.detail += [(f"{stem}   {visible(notice)}", "dim") for notice in step.notices]
     return row
 

@@ -70,8 +70,11 @@ class Standing(NamedTuple):
 
 
 def settled(fold: RunFold, status: str) -> Standing:
-    """How a run of this status stands. Its steps that seem to run get the word of what became of them."""
-    if status == ALIVE:
+    """How a run of this status stands. Its steps that seem to run get the word of what became of them.
+
+    Of another tool's nothing is known but what it says itself.
+    """
+    if status == ALIVE or not fold.chained:
         return Standing()
     ended = fold.root is not None and fold.root.status not in ("pending", "running")
     asks = () if ended else tuple(fold.asks.open)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -78,6 +79,11 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return ""
+
+
+def error_text(error: dict[str, Any]) -> str:
+    """`code: message`, as far as an error has them."""
+    return ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
 
 
 def counted(count: int, word: str, plural: str = "") -> str:

@@ -46,7 +46,9 @@ def _one(context: Context, word: str) -> UsageError:
 
 
 def _side(context: Context, word: str) -> Side:
-    from cogcli.app.logs import each_event
+    from cogcli.app.logs import shown_events
+    from cogcli.episode.foreign_log import for_reports
 
     directory = inspect.find(context.settings, word)
-    return side_of(directory.name, inspect.status_of(directory), each_event(directory, context.warn))
+    events = for_reports(shown_events(directory, context.warn)).events
+    return side_of(directory.name, inspect.status_of(directory), events)

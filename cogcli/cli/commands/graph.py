@@ -32,12 +32,13 @@ def _graph(context: Context, word: str) -> drawing.Graph:
 
         return graph_of(context.settings, word)
     from cogcli.app.inspect import find, status_of
-    from cogcli.app.logs import each_event
+    from cogcli.app.logs import shown_events
+    from cogcli.episode.foreign_log import for_reports
     from cogcli.report.runs import fold
     from cogcli.report.unfinished import settled
 
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name
-    folded = fold(each_event(directory, context.warn))
+    folded = fold(for_reports(shown_events(directory, context.warn)).events)
     settled(folded, status_of(directory))
     return drawing.graph_of(folded)

@@ -177,7 +177,9 @@ def _outcomes(document: dict[str, Any], status: str) -> list[str]:
     if names := _dict(outcomes.get("outputs")):
         parts.append(f"outputs {', '.join(names)}")
     if error := _dict(outcomes.get("error")):
-        parts.append(f"{error.get('code')}: {error.get('message')}")
+        from cogcli.report.words import error_text
+
+        parts.append(error_text(error))
     return parts
 
 

@@ -82,8 +82,9 @@ def _episode(context: Context, name: str | None) -> tuple[Path, str]:
 
 
 def _inspect(context: Context, directory: Path, note: str) -> int:
-    from cogcli.app.logs import events_of
+    from cogcli.app.logs import shown_events
     from cogcli.cli import trace_views
+    from cogcli.episode.foreign_log import for_reports
     from cogcli.episode.overview import overview
     from cogcli.report.runs import fold
     from cogcli.report.unfinished import settled
@@ -93,14 +94,17 @@ def _inspect(context: Context, directory: Path, note: str) -> int:
         events = _followed(context, directory, view)
         told = view == "events" and not context.json
     else:
-        events, told = events_of(directory, context.warn), False
-    folded, row = fold(events), overview(directory)
+        events, told = list(shown_events(directory, context.warn)), False
+    log = for_reports(events)
+    reported = tuple(log.events)
+    folded, row = fold(reported), overview(directory)
+    folded.actions = log.actions
     only = _known_step(folded, context.arguments.text("--step"))
     standing = settled(folded, row.status)
-    if only and view == "events":
-        events = [event for event in events if trace_views.inside(event.step_id or "", only)]
+    if view == "events":
+        reported = tuple(event for event in events if not only or trace_views.inside(_step_of(event), only))
     shown = trace_views.Shown(
-        folded, row.status, only, note, tuple(events), directory, standing,
+        folded, row.status, only, note, reported, directory, standing,
         unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),
     )  # fmt: skip
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
@@ -109,6 +113,12 @@ def _inspect(context: Context, directory: Path, note: str) -> int:
     elif not told:
         trace_views.answer(context, view, shown)
     return OK
+
+
+def _step_of(event: Event) -> str:
+    """The step that an event is about; another tool's says it in the payload alone."""
+    told = event.payload.get("step_id") if isinstance(event.payload, dict) else None
+    return event.step_id or (told if isinstance(told, str) else "")
 
 
 def _is_unsealed(status: str, *, sealed: bool, chained: bool) -> bool:

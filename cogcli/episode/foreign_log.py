@@ -1,0 +1,226 @@
+"""Another tool's log, or its `state.json` alone, as the events that reports fold.
+
+The projection decides: the root's steps with their statuses, the actions, the outcome, the error and the time of its
+end are those of `state.json`. What the events add is when a step began and ended, what it was given and gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.episode.document import earlier, milliseconds_between
+from cogcli.episode.foreign_words import in_seed_words, is_foreign
+from cogcli.episode.vocabulary import STEP_STATUSES
+from cogcli.events.envelope import Event
+
+if TYPE_CHECKING:  # what projects is needed for another tool's log alone
+    from cogcli.episode.project import Projection
+
+_UNBEGUN: Final = ("pending", "running", "skipped")
+"""Statuses of a step that tell of no beginning in the past."""
+
+
+class ReportedLog(NamedTuple):
+    """What reports fold: the events, and of another tool's log the action log of the projection."""
+
+    events: Iterable[Event]
+    actions: list[dict[str, Any]]
+
+
+def for_reports(events: Iterable[Event]) -> ReportedLog:
+    """A log for reports: one of ours as it is, one event at a time; another tool's as its projection has it."""
+    rest = iter(events)
+    first = next(rest, None)
+    if first is None or not is_foreign(first):
+        return ReportedLog(chain(() if first is None else (first,), rest), [])
+    return _foreign([first, *rest])
+
+
+def _foreign(events: list[Event]) -> ReportedLog:
+    from cogcli.episode.project import Projection
+
+    projection, planned_at, ended_at = Projection(), -1, -1
+    for number, event in enumerate(events):
+        projection.feed(event)
+        if not projection.is_root(event):
+            continue
+        if event.phase == "plan" and type(event.payload) is dict:
+            planned_at = number
+        elif event.phase == "terminate":
+            ended_at = number
+    told = _told(events, projection, planned_at, ended_at)
+    return ReportedLog(list(told), projection.actions)
+
+
+def _told(events: list[Event], projection: Projection, planned_at: int, ended_at: int) -> Iterator[Event]:
+    """The events for reports; the last plan and the last end count, as they do for the projection."""
+    evidence = _Evidence(projection)
+    yield _start(events[0], projection)
+    for number, event in enumerate(events):
+        if number == planned_at:
+            yield _plan(event, projection)
+        elif number == ended_at:
+            yield _end(event, projection)
+        elif not projection.is_root(event) or event.phase in ("start", "plan", "terminate"):
+            yield _passed_over(event, projection)
+        elif event.phase != "act":
+            yield event._replace(run_id=projection.root)
+        elif number > planned_at >= 0:
+            yield from evidence.told(in_seed_words(event))
+        else:
+            yield _passed_over(event, projection)
+
+
+def _passed_over(event: Event, projection: Projection) -> Event:
+    """An event that tells of no step, but when something happened."""
+    return event._replace(run_id=projection.root, phase="runtime", payload={})
+
+
+def _plan(event: Event, projection: Projection) -> Event:
+    """The last plan as it was made: what follows tells what became of its steps."""
+    from cogcli.episode.plan_projection import PlanProjection
+
+    plan = PlanProjection()
+    plan.feed(event)
+    records = [{**step, "uses": step["description"]} for step in plan.steps]
+    return event._replace(run_id=projection.root, payload={"step_records": records})
+
+
+def _start(first: Event, projection: Projection) -> Event:
+    payload = {**projection.asked, "task": projection.task()}
+    return first._replace(
+        phase="start",
+        event_type="run.started",
+        run_id=projection.root,
+        timestamp=projection.started_at,
+        payload=payload,
+    )
+
+
+def _end(event: Event, projection: Projection) -> Event:
+    payload = event.payload if type(event.payload) is dict else {}
+    told = {**payload, "status": projection.status, "error": projection.error()}
+    metrics = {"duration_ms": projection.duration_ms()}
+    return event._replace(run_id=projection.root, event_type="run.terminated", payload=told, metrics=metrics)
+
+
+class _Evidence:
+    """What act events tell of the steps of the plan, in order."""
+
+    def __init__(self, projection: Projection) -> None:
+        self._projection = projection
+        self._known = {step["id"] for step in projection.plan.steps}
+        self._begun: dict[str, str] = {}
+
+    def told(self, event: Event) -> Iterator[Event]:
+        """The events for reports: where a step's beginning is only told by its end, that comes before."""
+        payload = event.payload
+        step_id, status = (
+            (payload.get("step_id"), payload.get("step_status")) if _is_object(payload) else ("", "")
+        )
+        if step_id not in self._known or status not in STEP_STATUSES:
+            yield _passed_over(event, self._projection)
+            return
+        if status == "running":
+            self._begun.setdefault(step_id, event.timestamp)
+        elif status not in _UNBEGUN and step_id not in self._begun:
+            self._begun[step_id] = _beginning(event)
+            begun = {"step_id": step_id, "step_status": "running", "input": payload.get("input")}
+            yield event._replace(
+                id=f"{event.id}@begun",
+                timestamp=self._begun[step_id],
+                run_id=self._projection.root,
+                step_id=step_id,
+                event_type="step.started",
+                payload=begun,
+                metrics=None,
+            )
+        yield event._replace(
+            run_id=self._projection.root,
+            step_id=step_id,
+            payload=_told_of(payload),
+            metrics=self._timed(event, step_id),
+        )
+
+    def _timed(self, event: Event, step_id: str) -> dict[str, Any] | None:
+        """How long the step took: as measured, else since it was said to be running."""
+        metrics = event.metrics or {}
+        if type(metrics.get("duration_ms")) in (int, float):
+            return metrics
+        begun = self._begun.get(step_id, event.timestamp)
+        if begun == event.timestamp:
+            return None
+        return {"duration_ms": milliseconds_between(begun, event.timestamp)}
+
+
+def _beginning(event: Event) -> str:
+    """When a step began whose end alone is told: as its end measured it; else nothing earlier is known than the end."""
+    metrics = event.metrics or {}
+    begun, duration = metrics.get("started_at"), metrics.get("duration_ms")
+    if type(begun) is str:
+        return begun
+    return earlier(event.timestamp, duration) if isinstance(duration, int | float) else event.timestamp
+
+
+def _told_of(payload: dict[str, Any]) -> dict[str, Any]:
+    """The payload, what was made standing as what was written."""
+    artifacts = payload.get("result_artifacts")
+    if type(payload.get("writes")) is list or type(artifacts) is not list:
+        return payload
+    names = [name for name in artifacts if type(name) is str]
+    return {**payload, "writes": [{"target": f"working.artifacts.{name}"} for name in names]}
+
+
+def _is_object(value: Any) -> bool:
+    return type(value) is dict
+
+
+# -- a state without a log ---------------------------------------------------------------------------------------------
+
+
+def events_of_state(document: dict[str, Any]) -> list[Event]:
+    """A log that projects the steps, actions and outcome of a `state.json` whose own log is not there.
+
+    Members of a wrong type count as absent. When the run ended is not known.
+    """
+    episode, outcomes = _object(document, "episode"), _object(document, "outcomes")
+    goal, plan = _object(document, "goal"), _object(document, "plan")
+    began = _text(episode.get("started_at"))
+    asked = {key: episode.get(key) for key in ("seed", "tags", "using", "skill", "intuition_mode")}
+    story: list[tuple[str, str, dict[str, Any]]] = [
+        ("start", began, {"task": goal.get("task"), **asked}),
+        (
+            "plan",
+            _text(plan.get("updated_at")) or began,
+            {"source": plan.get("source"), "step_records": plan.get("steps")},
+        ),
+    ]
+    actions = outcomes.get("actions")
+    story += [
+        ("act", _text(action.get("timestamp")), {**action, "action_id": action.get("id")})
+        for action in (actions if type(actions) is list else ())
+        if _is_object(action)
+    ]
+    if outcomes.get("status") != "pending":
+        told = {key: outcomes.get(key) for key in ("status", "error", "outputs")}
+        story.append(("terminate", "", told))
+    duration = _object(outcomes, "metrics").get("duration_ms")
+    return [
+        Event(
+            seq=None, id=f"state_{number}", timestamp=timestamp, episode_id=_text(episode.get("id")),
+            run_id=None, trace_id=_text(episode.get("trace_id")) or None, phase=phase, event_type=None, payload=payload,
+            metrics={"duration_ms": duration} if phase == "terminate" else None,
+        )
+        for number, (phase, timestamp, payload) in enumerate(story)
+    ]  # fmt: skip
+
+
+def _object(document: dict[str, Any], key: str) -> dict[str, Any]:
+    value = document.get(key)
+    return value if type(value) is dict else {}
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""

@@ -1,0 +1,69 @@
+"""An event of another tool in the words of the seed, where that tool has others for the same.
+
+1. `outcome` of an act is its `result_status`, `outcome` of the end its `status`.
+2. `message` of what went wrong is its `error`, and so is an `error` that is a text.
+3. `metrics` that tell when something began and ended tell how long it took; so does a duration in the payload.
+
+Where the seed's own words are there, they count; an event of ours is left as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.episode.document import milliseconds_between
+from cogcli.events.envelope import Event
+
+_WRONG: Final = ("failed", "vetoed", "error")
+
+
+def is_foreign(event: Event) -> bool:
+    """Whether an event is another tool's: it has no place in a chain."""
+    return event.seq is None and event.prev is None
+
+
+def in_seed_words(event: Event) -> Event:
+    """The event with the seed's words in payload and metrics; the same event where nothing is to be said otherwise."""
+    if not is_foreign(event) or type(event.payload) is not dict or event.phase not in ("act", "terminate"):
+        return event
+    payload = event.payload
+    word = "result_status" if event.phase == "act" else "status"
+    more: dict[str, Any] = {}
+    if type(payload.get(word)) is not str and type(payload.get("outcome")) is str:
+        more[word] = payload["outcome"]
+    error = _error(event.phase, {**payload, **more})
+    if error is not None:
+        more["error"] = error
+    duration = _duration(event.metrics or {}, payload)
+    metrics = event.metrics if duration is None else {**(event.metrics or {}), "duration_ms": duration}
+    if not more and metrics == event.metrics:
+        return event
+    return event._replace(payload={**payload, **more}, metrics=metrics)
+
+
+def _error(phase: str, payload: dict[str, Any]) -> dict[str, Any] | None:
+    """What went wrong, None where nothing did or where it is told as an object."""
+    error, message = payload.get("error"), payload.get("message")
+    if type(error) is str:
+        return {"message": error}
+    if error is not None or type(message) is not str:
+        return None
+    if phase == "terminate":
+        return None if payload.get("status") == "ok" else {"message": message}
+    wrong = payload.get("step_status") in _WRONG or payload.get("result_status") in _WRONG
+    return {"message": message} if wrong else None
+
+
+def _duration(metrics: dict[str, Any], payload: dict[str, Any]) -> int | float | None:
+    """How long it took, where only the moments or the payload tell."""
+    if _is_number(metrics.get("duration_ms")):
+        return None
+    told = next(filter(_is_number, (payload.get("latency_ms"), payload.get("duration_ms"))), None)
+    begun, ended = metrics.get("started_at"), metrics.get("completed_at")
+    if told is None and type(begun) is str and type(ended) is str:
+        return milliseconds_between(begun, ended)
+    return told
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
