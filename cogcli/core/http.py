@@ -340,11 +340,14 @@ def async_client(
     *,
     environ: Mapping[str, str] | None = None,
     proxy: str = "",
+    unanswered: Callable[[Any, Exception], bool] = lambda request, error: False,
 ) -> Any:
     """An `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no cookies, no environment.
 
     `timeout` is seconds or the library's own `Timeout`. The MCP library takes no other client; deadlines are its
-    caller's. A refused address comes out of a request as SafetyScopeError. Raises ServiceResolutionError `env.extra`.
+    caller's. A refused address comes out of a request as SafetyScopeError. A connection that fails is told to
+    `unanswered` with the request; where that knows what to do, the library gets status 503 in its place, since it would
+    end everything else that is under way. Raises ServiceResolutionError `env.extra`.
     """
     try:
         import httpx2
@@ -355,7 +358,18 @@ def async_client(
         ) from error
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
-    transport = httpx2.AsyncHTTPTransport(verify=_tls(environ or {}), trust_env=False, proxy=proxy or None)
+    class Transport(httpx2.AsyncHTTPTransport):
+        async def handle_async_request(self, request: Any) -> Any:
+            try:
+                return await super().handle_async_request(request)
+            except (httpx2.TransportError, RuntimeErrorBase) as error:
+                if isinstance(error, httpx2.TransportError):
+                    error.request = request  # as the library itself does, further up
+                if not unanswered(request, error):
+                    raise
+                return httpx2.Response(503, request=request)
+
+    transport = Transport(verify=_tls(environ or {}), trust_env=False, proxy=proxy or None)
     transport._pool._network_backend = _async_backend(None if proxy else network)
     return httpx2.AsyncClient(
         transport=transport,
@@ -396,7 +410,7 @@ async def read_body(response: Any) -> bytes:
 
     try:
         return bytes(await response.aread())
-    except httpx2.StreamError:
+    except (httpx2.StreamError, httpx2.TransportError):
         return b""
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.mcp_calls import Caller
+from support.mcp_http import service
 from support.remote_project import attempts, remote
+from support.waiting import wait_until
 
 PACKAGES = (
     "@modelcontextprotocol/server-everything",
@@ -84,6 +88,85 @@ def test_the_filesystem_server_reads_where_it_may_and_nowhere_else(project: Any,
     assert done.assert_ok().json["outputs"] == {"text": "from a file"}
     refused = project.run("run", "remote.asking", "--json", "-p", "text=/etc/hostname").assert_exit(1)
     assert refused.json["error"]["code"] == "call.rejected"
+
+
+def test_an_optional_argument_that_was_not_given_is_left_out(project: Any, installed: Path) -> None:
+    project.write("shared/note.txt", "one\ntwo\n")
+    folder = str(project.root / "shared")
+    inputs = f"{{text: {{type: string, default: {json.dumps(folder + '/note.txt')}}}, head: {{type: any}}}}"
+    done = mcp(
+        project, installed, "mcp-server-filesystem", [folder], "read_text_file", inputs=inputs,
+        request="{path: input.text, head: input.head}", response="{text: response.text}",
+        metadata="{response_mode: text}", outputs="{text: {type: string, required: true}}",
+    )  # fmt: skip
+    assert done.assert_ok().json["outputs"] == {"text": "one\ntwo\n"}
+    done = project.run("run", "remote.asking", "--json", "-p", "head:=1").assert_ok()
+    assert done.json["outputs"] == {"text": "one"}
+
+
+LOCAL = """
+const net = require("net")
+const listen = net.Server.prototype.listen
+net.Server.prototype.listen = function (port, ...rest) {
+  return listen.call(this, port, "127.0.0.1", ...rest.filter((each) => typeof each === "function"))
+}
+"""
+"""Binds what would listen everywhere to loopback."""
+
+
+@contextmanager
+def everything(installed: Path, folder: Path, transport: str, port: int) -> Iterator[str]:
+    """The address of the reference server over HTTP."""
+    preload = folder / "local.js"
+    preload.write_text(LOCAL)
+    environ = {**os.environ, "PORT": str(port), "NODE_OPTIONS": f"-r {preload}"}
+    with subprocess.Popen(
+        [str(installed / "mcp-server-everything"), transport],
+        env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            wait_until(lambda: _is_open(port))
+            yield f"http://127.0.0.1:{port}/{'mcp' if transport == 'streamableHttp' else 'sse'}"
+        finally:
+            process.kill()
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def test_a_session_that_a_restart_lost_is_opened_anew(installed: Path, tmp_path: Path) -> None:
+    port, call = free_port(), Caller()
+    try:
+        for word in ("one", "two", "three"):
+            with everything(installed, tmp_path, "streamableHttp", port) as url:
+                web = service(url)
+                answer = call("echo", {"message": word}, service=web, effect="effect")
+                assert answer.body["text"] == f"Echo: {word}"
+                assert bool(answer.meta.notices) is (word != "one")
+            error = call.refused("echo", {"message": "nobody"}, service=web, effect="effect")
+            assert (error.code, error.left) == ("call.transport", False)
+    finally:
+        call.invoker.close(5)
+
+
+def test_the_old_transport_is_named(installed: Path, tmp_path: Path) -> None:
+    call = Caller()
+    try:
+        with everything(installed, tmp_path, "sse", free_port()) as url:
+            error = call.refused("echo", {"message": "x"}, service=service(url))
+            assert (error.code, error.left) == ("call.rejected", False)
+            assert url in error.message
+            assert "older transport" in error.hint
+    finally:
+        call.invoker.close(5)
 
 
 API: dict[str, Any] = {

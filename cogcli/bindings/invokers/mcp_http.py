@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from cogcli.bindings.invokers.mcp_faults import translated
 from cogcli.bindings.invokers.mcp_refusals import Refusals
 from cogcli.bindings.invokers.mcp_wire import (
     LARGE,
@@ -23,6 +24,7 @@ from cogcli.bindings.invokers.mcp_wire import (
     Fault,
     GuardedRead,
     Wire,
+    fault_of,
     frame_fault,
 )
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
@@ -79,7 +81,10 @@ class StreamableHttp:
         address = self._address
         headers = _free(address.headers)
         timeout = (CONNECT_SECONDS, None, None, None)  # all else ends with the call
-        client = async_client(address.network, headers, timeout, environ=address.environ, proxy=address.proxy)
+        client = async_client(
+            address.network, headers, timeout, environ=address.environ, proxy=address.proxy,
+            unanswered=self._unanswered,
+        )  # fmt: skip
         client.event_hooks = {"request": [self._leaving], "response": [self._seen]}
         async with AsyncExitStack() as stack:
             self._client = await stack.enter_async_context(client)
@@ -124,10 +129,19 @@ class StreamableHttp:
 
         request.extensions = {**request.extensions, "trace": traced}
 
+    def _unanswered(self, request: Any, error: Exception) -> bool:
+        """Whether a connection failed for one call alone, which is told of it."""
+        exchange = self.wire.of(_id_of(request))
+        if exchange is not None:
+            self._note(exchange, fault_of(translated(error, left=exchange.left)))
+        return exchange is not None
+
     async def _seen(self, response: Any) -> None:
         """Look at a reply before the SDK reads it. Raises ServerFaultError, which ends the connection."""
         id = _id_of(response.request)
         exchange = self.wire.of(id)
+        if exchange is not None and exchange.fault is not None:
+            return  # no answer came at all
         if exchange is not None:
             exchange.status = response.status_code
         session = response.headers.get(_SESSION, "")

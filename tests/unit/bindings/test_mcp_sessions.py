@@ -153,6 +153,35 @@ def test_a_call_that_could_not_be_sent_has_not_left(call: Caller) -> None:
     assert (error.code, error.left) == ("call.transport", False)
 
 
+def test_a_connection_that_fails_ends_no_other_call_and_no_session(call: Caller) -> None:
+    entered, released = threading.Event(), threading.Event()
+
+    def reply(message: dict[str, Any]) -> Reply:
+        said = polite(message)
+        if message.get("method") == "tools/call":
+            if message["params"]["arguments"].get("wait"):
+                entered.set()
+                assert released.wait(60)
+            said = answer(message["id"], CALLED)
+        return said._replace(headers=(*said.headers, ("connection", "close")))
+
+    bodies: list[Any] = []
+    with scripted(reply) as server:
+        web = service(server.url)
+        thread = threading.Thread(
+            target=lambda: bodies.append(call("ask", {"wait": True}, service=web, effect="effect").body)
+        )
+        thread.start()
+        assert entered.wait(60)
+    for _ in range(3):  # more often than a broken connection is opened again
+        error = call.refused("ask", {}, service=web, effect="effect")
+        assert (error.code, error.left) == ("call.transport", False)
+        assert error.message == f"{server.url.split('/')[2]}: connection refused"
+    released.set()
+    thread.join(60)
+    assert bodies == [{"a": 1}]
+
+
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 ASKS = ("www-authenticate", 'Bearer realm="notes", error="invalid_token"')
