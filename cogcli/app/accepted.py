@@ -3,6 +3,7 @@
 1. The service files and bindings of all its registry roots.
 2. Below a root that holds a module which a service names: every file that Python can import.
 3. Of a program: the path where it is found, and each argument that is a file of the project.
+4. The document of a service whose own file does not say where it is: its secrets go where that document says.
 
 Names are relative to the project. What services ask for is read when the project is accepted and kept with the digests:
 as long as the service files are those that were accepted, they ask for the same.
@@ -36,11 +37,13 @@ _INSTALLED: Final = "pyvenv.cfg"
 
 
 class Needs(NamedTuple):
-    """What the services of a project ask for: `[root, module]`, and
-    `[root, service, command, args, cwd, PATH of its own]`, each root relative to the project."""
+    """What the services of a project ask for: `[root, module]`,
+    `[root, service, command, args, cwd, PATH of its own]`, each root relative to the project, and the documents that
+    say where a service is, each by every path that it may have, relative to the project."""
 
     modules: tuple[tuple[str, str], ...] = ()
     programs: tuple[tuple[str, str, str, tuple[str, ...], str, str], ...] = ()
+    documents: tuple[str, ...] = ()
 
 
 class Found(NamedTuple):
@@ -66,6 +69,7 @@ def needs_of(project: str, layers: Iterable[Layer]) -> Needs:
     """What all service files of a project ask for, in order or not: a file that cannot be read asks for nothing."""
     modules: set[tuple[str, str]] = set()
     programs: set[tuple[str, str, str, tuple[str, ...], str, str]] = set()
+    documents: set[str] = set()
     for layer in layers:
         root = os.path.relpath(layer.home, project)
         for path in _service_files(layer):
@@ -75,7 +79,11 @@ def needs_of(project: str, layers: Iterable[Layer]) -> Needs:
                     modules.add((root, module))
                 if isinstance(command, str):
                     programs.add((root, id, command, *_started_with(service)))
-    return Needs(tuple(sorted(modules)), tuple(sorted(programs)))
+                document = service.get("spec_ref")
+                if isinstance(document, str) and not (service.get("base_url") or service.get("url")):
+                    for folder in (os.path.dirname(path), layer.home):
+                        documents.add(os.path.relpath(os.path.join(folder, document), project))
+    return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
 
 
 def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
@@ -111,6 +119,8 @@ def found(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[
     for root, module in needs.modules:
         package = os.path.join(project, root, module.partition(".")[0])
         files |= {_name(project, path): path for path in _importable(package, whole=True)}
+    documents = (os.path.join(project, document) for document in needs.documents)
+    files |= {_name(project, path): path for path in documents if os.path.isfile(path)}
     programs = {}
     for root, service, command, args, cwd, own in needs.programs:
         place = os.path.join(project, root, cwd)

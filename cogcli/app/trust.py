@@ -136,7 +136,8 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
             (root, service, command, tuple(args), cwd, path)
             for root, service, command, args, cwd, path in entry["programs"]
         )
-        present = found(os.path.abspath(project), layers, Needs(modules, programs), environ)
+        needs = Needs(modules, programs, tuple(map(str, entry["documents"])))
+        present = found(os.path.abspath(project), layers, needs, environ)
         if _is_remembered(project, accepted, present, environ):
             now = accepted
         else:
@@ -220,7 +221,7 @@ def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
     root, layers = os.path.abspath(project), layers_of(project)
     needs = needs_of(root, layers)
     present = found(root, layers, needs, environ)
-    entry = {"accepted": digests(present), "modules": needs.modules, "programs": needs.programs}
+    entry = {"accepted": digests(present), **needs._asdict()}
     _change(environ, lambda projects: {**projects, _key(project): entry})
     services = len(service_files(root, layers))
     bindings = sum(len(layout_of(layer).all("binding")) for layer in layers)

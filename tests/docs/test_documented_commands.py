@@ -190,6 +190,16 @@ def shown(line: str) -> Iterator[list[str]]:
         words = []
 
 
+def test_trust(shell: Shell) -> None:
+    shell.write("cogcli.toml", "")
+    states = []
+    for block in blocks(ROOT / "docs/explanation/trust.md"):
+        for line in commands(block.text) if block.language == "sh" else ():
+            shell.run(line)
+            states.append(shell.run("cogcli config show trust").strip())
+    assert states == ["accepted", "folder", "folder", "untrusted"]
+
+
 def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     shell.write("in.json", BRIEF)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -89,22 +90,37 @@ class _SourceOnly(SourceFileLoader):
         return code
 
 
-_BELOW: Final[dict[str, tuple[str, ...]]] = {}
-"""By root, as written and with links followed, the places below it where packages are installed: no part of it."""
+_Roots = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class _Below:
+    """The roots known so far, as written and with links followed, each with the places below it where packages are
+    installed, which are no part of it. Other threads import meanwhile: `roots` is replaced, never changed."""
+
+    def __init__(self) -> None:
+        self.roots: _Roots = ()
+        self.lock = threading.Lock()
+
+
+_BELOW: Final = _Below()
 
 
 def _read_source_below(root: str) -> None:
     """From now on everything that is imported from below a root comes from its source files and extension modules:
     no bytecode, no archive."""
-    if not root or os.path.abspath(root) in _BELOW:
-        return
-    places = [place for entry in sys.path if entry for place in _both(entry)]
-    for one in _both(root):
-        _BELOW[one] = tuple(place for place in places if place != one and _is_below(place, one))
-    if _finder not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder)
-    for path in [path for path in sys.path_importer_cache if path and _is_ours(path)]:
-        del sys.path_importer_cache[path]
+    with _BELOW.lock:
+        known = dict(_BELOW.roots)
+        if not root or os.path.abspath(root) in known:
+            return
+        places = [place for entry in tuple(sys.path) if entry for place in _both(entry)]
+        for one in _both(root):
+            known[one] = tuple(place for place in places if place != one and _is_below(place, one))
+        _BELOW.roots = tuple(known.items())
+        if _finder not in sys.path_hooks:
+            sys.path_hooks.insert(0, _finder)
+        for path in tuple(sys.path_importer_cache):
+            if path and _is_ours(path):
+                sys.path_importer_cache.pop(path, None)
 
 
 def _finder(path: str) -> FileFinder:
@@ -117,7 +133,7 @@ def _is_ours(path: str) -> bool:
     return any(
         _is_below(one, root) and not any(_is_below(one, place) for place in installed)
         for one in _both(path)
-        for root, installed in _BELOW.items()
+        for root, installed in _BELOW.roots
     )
 
 

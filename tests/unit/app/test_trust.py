@@ -160,6 +160,19 @@ def test_an_installed_module_that_gets_a_namesake_in_the_project_ends_trust(plac
     assert place.now.changes == [("added", "orjson.py")]
 
 
+def test_a_document_that_says_where_a_service_is_counts(place: Place) -> None:
+    place.write("services/one.yaml", "id: one\nkind: openapi\nspec_ref: one.json\n")
+    place.write("services/two.yaml", f"{PLAIN}spec_ref: two.json\n")
+    for path in ("one.json", "two.json"):
+        place.write(path, "{}")
+    place.accept()
+    place.write("two.json", "[]")
+    assert place.now.state == "accepted"
+    place.write("one.json", "[]")
+    place.write("services/one.json", "{}")
+    assert place.now.changes == [("changed", "one.json"), ("added", "services/one.json")]
+
+
 def test_a_root_that_the_project_names_anew_counts(place: Place) -> None:
     place.accept()
     place.write("more/services/one.yaml", service("one", module="m"))

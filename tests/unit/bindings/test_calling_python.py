@@ -9,6 +9,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,20 @@ def test_bytecode_that_came_with_a_project_is_never_run(module: Any, tmp_path: P
     compiled(str(evil), cfile=str(tmp_path / "sourceless.pyc"))
     alone = service._replace(module="sourceless")
     assert refused(lambda: asked(alone, "f", {})).code == "service.module"
+
+
+def test_modules_of_many_roots_are_imported_at_once(tmp_path: Path) -> None:
+    def call(n: int) -> Any:
+        root = tmp_path / f"root{n}"
+        root.mkdir()
+        (root / f"of_root_{n}.py").write_text(f"import string\ndef f(): return {{'n': {n}}}\n")
+        service = Service(
+            "svc", "pythoncall", f"of_root_{n}", isolation="thread", root=str(root), trusted=True
+        )
+        return asked(service, "f", {}).body
+
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(call, range(200))) == [{"n": n} for n in range(200)]
 
 
 def test_a_module_that_looks_for_others_itself_gets_source_alone(module: Any, tmp_path: Path) -> None:
