@@ -35,7 +35,7 @@ def main() -> int:
         environment["COGCLI_LONG_TESTS"] = "1"
     failed = [name for name, command in CHECKS if not _passes(name, command, environment)]
     if not long:
-        print("skipped: long runs, servers from npm (python tooling/check.py --long)")
+        print("skipped: long runs, servers and the YAML suite from npm (python tooling/check.py --long)")
     print(f"{'failed: ' + ', '.join(failed) if failed else 'all checks passed'}", flush=True)
     return 1 if failed else 0
 

@@ -5,8 +5,8 @@
 2. Problems are values. All that can be found are reported together, and then there is no value at all.
 3. Lines and columns are 1-based and count code points.
 4. The C parser reads an older YAML than 1.2 (`{url: http://host/?a=b}` stops it). Where it stops, the pure
-   parser decides, so that both machines, with the C parser and without, give the same answers. Only tabs
-   between the words of plain text differ: the pure parser refuses them.
+   parser decides; where it goes on too easily, `yaml_strict` does. So both machines, with the C parser and
+   without, give the same answers.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.problems import Problem, in_order
+from cogcli.specs.yaml_strict import SUSPECT, first_slip
 
 if TYPE_CHECKING:
     import os
@@ -65,6 +67,7 @@ _WORDS: Final[dict[str, bool | None]] = {
 }
 _OTHER_WORDS: Final = frozenset(("yes", "no", "on", "off"))
 _LONGEST_WORD: Final = 5
+_QUOTES: Final = "'\""
 _NUMERIC: Final = frozenset("0123456789+-.")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _LOOK_ALIKE = re.compile(
@@ -268,6 +271,7 @@ def _pure_events(text: str) -> Iterator[Any]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     yaml = YAML(typ="safe", pure=True)
+    yaml.Scanner = _pure_scanner()
     _, parser = yaml.get_constructor_parser(text)
     try:
         while parser.check_event():
@@ -279,12 +283,32 @@ def _pure_events(text: str) -> Iterator[Any]:
         raise MarkedYAMLError(problem=str(error), problem_mark=yaml.reader.get_mark()) from error
 
 
-def _readers(text: str) -> Iterator[Callable[[], Any]]:
-    """The ways to read a text, each a function that gives the next event: the next is for when one stops."""
+@cache
+def _pure_scanner() -> Any:
+    """The pure parser's scanner, less a check of blank lines before the text of a block that refuses good ones."""
+    from ruamel.yaml.scanner import Scanner
+
+    class BlockScanner(Scanner):
+        def scan_block_scalar_indentation(self) -> Any:
+            breaks, deepest, end = [], 0, self.reader.get_mark()
+            while (char := self.reader.peek()) in " \r\n":
+                if char == " ":
+                    self.reader.forward()
+                    deepest = max(deepest, self.reader.column)
+                else:
+                    breaks.append(self.scan_line_break())
+                    end = self.reader.get_mark()
+            return breaks, deepest, end
+
+    return BlockScanner
+
+
+def _readers(text: str) -> Iterator[Callable[[], Callable[[], Any]]]:
+    """The ways to read a text, the next for when one stops. Each begins anew, and gives what gives the next event."""
     fast = _c_parser()
     if fast is not None:
-        yield fast(text).get_event
-    yield _pure_events(text).__next__
+        yield lambda: fast(text).get_event
+    yield lambda: _pure_events(text).__next__
 
 
 def _built(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
@@ -292,14 +316,24 @@ def _built(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
 
     stopped: Any = None
     problems: list[Problem] = []
-    for take in _readers(text):
-        builder = _Builder(take, text, file, limits)
+    for begin in _readers(text):
+        builder = _Builder(begin(), text, file, limits)
         problems = builder.problems
         try:
-            return builder.document(), problems
+            value = builder.document()
+            if builder.whole and (builder.spans or SUSPECT.search(text)):
+                problems += _slips(text, begin, file)
+            return value, problems
         except YAMLError as error:
             stopped = error
     return None, [*problems, _syntax(stopped, text, file)]
+
+
+def _slips(text: str, begin: Callable[[], Callable[[], Any]], file: str) -> Iterator[Problem]:
+    slip = first_slip(text, begin())
+    if slip is not None:
+        at = _place(text, slip.offset)
+        yield Problem("yaml.syntax", "E", file, *at, "", slip.message, slip.hint)
 
 
 def _syntax(error: Any, text: str, file: str) -> Problem:
@@ -342,6 +376,7 @@ class _Builder:
     __slots__ = (
         "_alias",
         "_counts",
+        "_end",
         "_file",
         "_left",
         "_limits",
@@ -352,6 +387,8 @@ class _Builder:
         "_seq_end",
         "_take",
         "problems",
+        "spans",
+        "whole",
     )
 
     def __init__(self, take: Callable[[], Any], text: str, file: str, limits: Limits) -> None:
@@ -369,7 +406,10 @@ class _Builder:
         self._limits = limits
         self._left = limits.nodes - 1  # the root
         self._path: list[str | int] = []
+        self._end: Any = None
         self.problems: list[Problem] = []
+        self.spans = False  # whether quoted text, or what stands in brackets, has several lines
+        self.whole = False  # whether all was read
 
     def document(self) -> Any:
         """The value of the only document. Syntax errors are the parser's exceptions."""
@@ -393,6 +433,7 @@ class _Builder:
             self._stop(
                 "yaml.documents", after, "a second document starts here", "keep one document in a file"
             )
+        self.whole = True
         return value
 
     def _root(self, root: Any) -> Any:
@@ -426,6 +467,7 @@ class _Builder:
                 values[key] = value
             elif key is not None:
                 self._repeated(key, event, seen[key])
+        self._end = event
         return values
 
     def _sequence(self) -> list[Any]:
@@ -436,6 +478,7 @@ class _Builder:
                 self._count(event, 1)
             step = len(values)
             values.append(self._text(event, step) if event.__class__ is scalar else self._value(event, step))
+        self._end = event
         return values
 
     def _value(self, event: Any, *step: str | int) -> Any:
@@ -448,6 +491,8 @@ class _Builder:
             self._stop("yaml.limit", event, f"nesting deeper than {depth}", "flatten the value")
         self._undecorated(event)
         value = self._mapping() if event.__class__ is self._map else self._sequence()
+        if event.flow_style and self._end.end_mark.line != event.start_mark.line:
+            self.spans = True
         del self._path[len(self._path) - len(step) :]
         return value
 
@@ -462,6 +507,8 @@ class _Builder:
                 return self._word(event, text, step)
         elif event.style == '"':
             self._safe(event, text, step)
+        if event.style and event.style in _QUOTES and event.start_mark.line != event.end_mark.line:
+            self.spans = True
         return text
 
     def _word(self, event: Any, text: str, step: str | int) -> str | bool | None:
@@ -625,7 +672,8 @@ def _traced(text: str) -> _Place:
     from ruamel.yaml.error import YAMLError
 
     root = _Place(None, _START)
-    for take in _readers(text):
+    for begin in _readers(text):
+        take = begin()
         try:
             for event in iter(take, None):
                 if hasattr(event, "anchor"):

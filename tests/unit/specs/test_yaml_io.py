@@ -146,8 +146,88 @@ def test_what_only_yaml_1_2_allows_is_fine() -> None:
     }
 
 
-def test_tabs_between_words_are_text() -> None:
-    assert value("a: x\ty") == {"a": "x\ty"}
+# What parsers let pass
+TAB = "a tab where only spaces may stand"
+LEFT = "a line of {} begins too far left"
+NO_BLANK = "a blank is missing before `#`"
+END = "`|` or `>` must end its line"
+DEEP = "a blank line before the text is indented deeper than it"
+SLIPS = [
+    ("a: x\ty", 1, 5, TAB),
+    ("a: x\t\nb: 1\n", 1, 5, TAB),
+    ("a:\t1\n", 1, 3, TAB),
+    ("a:\n -\tb\n", 2, 3, TAB),
+    ("a: 1\n\t\nb: 2\n", 2, 1, TAB),
+    ("a: 1\n  \t# c\nb: 2\n", 2, 3, TAB),
+    ("a: x\n \ty\n", 2, 2, TAB),
+    ("a:\t|\n  x\n", 1, 3, TAB),
+    ('a: "1.0.0"# no blank\n', 1, 11, NO_BLANK),
+    ("a: 'x'#\n", 1, 7, NO_BLANK),
+    ("a: [x]# c\n", 1, 7, NO_BLANK),
+    ("a: [x, y,#c\n z]\n", 1, 10, NO_BLANK),
+    ("a: |# c\n  x\n", 1, 5, END),
+    ("a: >-#\n  x\n", 1, 6, END),
+    ("a: >\n \n  \n   \n # c\n", 1, 4, DEEP),
+    ("a: [x,\ny]\n", 2, 1, LEFT.format("what stands in brackets")),
+    ("a:\n  b: {c: 1,\n  d: 2}\n", 3, 3, LEFT.format("what stands in brackets")),
+    ("a:\n- [x,\ny]\n", 3, 1, LEFT.format("what stands in brackets")),
+    ('a: [x, "y\nz"]\n', 2, 1, LEFT.format("what stands in brackets")),
+    ('a: "x\ny"\n', 2, 1, LEFT.format("quoted text")),
+    ('a: "x\n\ty"\n', 2, 1, LEFT.format("quoted text")),
+    ("a:\n  - 'x\n  y'\n", 3, 3, LEFT.format("quoted text")),
+    ("a: { ?text: 1}\n", 1, 6, "text in brackets cannot start with `?`"),
+    ("a: [x, ?y]\n", 1, 8, "text in brackets cannot start with `?`"),
+    ("a: {b:, c: 1}\n", 1, 5, "text in brackets cannot end with `:`"),
+    ("a: [-]\n", 1, 5, "`- ` is not expected here"),
+]
+
+
+@pytest.mark.usefixtures("either_parser")
+@pytest.mark.parametrize(("text", "line", "column", "found"), SLIPS)
+def test_what_parsers_let_pass_is_refused(text: str, line: int, column: int, found: str) -> None:
+    (problem,) = parsed(text).problems
+    assert (problem.code, problem.line, problem.column) == ("yaml.syntax", line, column)
+    assert problem.message == found
+
+
+@pytest.mark.usefixtures("either_parser")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a: x#y #z\n", "x#y"),
+        ("a: '#x' # y\n", "#x"),
+        ("a: http://h/?q=1#f\n", "http://h/?q=1#f"),
+        ('a: "#\t# {?x: [-]}" #\t\n', "#\t# {?x: [-]}"),
+        ("a: |\n  \tx# y\n  [?a, -,\n", "\tx# y\n[?a, -,\n"),
+        ("a: | # c\n  x\n", "x\n"),
+        ("a: |\n\n  \n  x\n   \n", "\n\nx\n \n"),
+        ("a: >\n \n  # x\n", "\n# x\n"),
+        ("a: |2\n     \n    x\n", "   \n  x\n"),
+        ('a: "x\n  \n  y"\n', "x\ny"),
+        ('a:\n "x\n y"\n', "x y"),
+        ("a: [x,\n y\n]\n", ["x", "y"]),
+        ("a: {\n# c\n b: 1\n}\n", {"b": 1}),
+        ("a: [x, # c\n y]\n", ["x", "y"]),
+        ("a: [x?, -1]\n", ["x?", -1]),
+        ('a: {"b":1, c: {"d":[2]}}\n', {"b": 1, "c": {"d": [2]}}),
+        ("a: ?x\n", "?x"),
+        ("a: -x\n", "-x"),
+        ("a: [b: c]\n", [{"b": "c"}]),
+        ("a: {b: , c: 1}\n", {"b": None, "c": 1}),
+    ],
+)
+def test_what_looks_alike_and_is_right_is_read(text: str, found: Any) -> None:
+    assert value(text) == {"a": found}
+
+
+@pytest.mark.usefixtures("either_parser")
+def test_the_root_in_brackets_may_begin_anywhere() -> None:
+    assert value('{\n"a": [\n1,\n\t2\n]\n}\n') == {"a": [1, 2]}
+
+
+@pytest.mark.usefixtures("either_parser")
+def test_a_slip_is_told_with_what_else_is_wrong() -> None:
+    assert problems('a: yes\nb: "x"# y\n') == [("yaml.ambiguous", 1, 4, "/a"), ("yaml.syntax", 2, 7, "")]
 
 
 @pytest.mark.usefixtures("either_parser")
@@ -712,7 +792,16 @@ def outcome(found: Parsed) -> object:
     return found.value if found.value is not None else [(p.code, p.line, p.column) for p in found.problems]
 
 
-# Aside from tabs (yaml_io, rule 4) and from files that are refused either way, at another place.
+@settings(max_examples=300)
+@given(texts.map(str.encode) | mutated())
+def test_both_parsers_give_the_same_verdict(data: bytes) -> None:
+    first = parsed(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "ruamel.yaml.cyaml", None)
+        assert repr(parsed(data).value) == repr(first.value)
+
+
+# Aside from files that are refused either way, at another place.
 @settings(max_examples=200)
 @given(texts.filter(lambda text: not {"\t", "*", "%"} & set(text) and "..." not in text))
 def test_both_parsers_give_the_same_answer(text: str) -> None:

@@ -1,0 +1,195 @@
+"""What parsers of YAML let pass and YAML 1.2 does not, or not so: comments without a blank, lines too far left, tabs.
+
+Both parsers are lenient, each in its own way. These rules are held against the text between and inside the scalars
+that a parser found, so that a file is refused by both or by none, and none is read otherwise than it looks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SUSPECT: Final = re.compile(
+    r"\t"  # tabs
+    r"|[^\s]#"  # what may be a comment
+    r"|[\[{,]\s*\?\S|:[ ]*[,\]}]|[\[,]\s*-\s*[,\]]"  # text that begins or ends with an indicator
+    r"|[\"'\]}][ ]*:\S"  # a value right behind its key
+    r"|[|>][-+0-9]*[ ]*(?:#[^\n]*)?\r?\n *\r?\n"  # a block that begins with blanks
+)
+"""What a text holds that may break a rule, beside what spans several lines."""
+_QUOTED: Final = ("'", '"')
+_BLOCK: Final = ("|", ">")
+_BRACKETS: Final = ("[", "{")
+_TAB: Final = "a tab where only spaces may stand"
+_USE_SPACES: Final = "indent and separate with spaces"
+_BLANK: Final = "a blank is missing before `#`"
+
+
+class Slip(NamedTuple):
+    """A place that breaks a rule: its offset in the text, what was found, what to do."""
+
+    offset: int
+    message: str
+    hint: str
+
+
+def first_slip(text: str, take: Callable[[], Any]) -> Slip | None:
+    """The first place that breaks a rule, None if there is none; `take` gives the events of the text's one document.
+
+    Raises what the parser raises.
+    """
+    lines = _Lines(text)
+    nodes = list(_nodes(take, lines))
+    found = [slip for node in nodes for slip in _inside(node, lines)]
+    found += _between(nodes, text)
+    return min(found, default=None)
+
+
+class _Lines:
+    """A text by its lines."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def offset(self, mark: Any) -> int:
+        """The place of a parser's mark."""
+        line: int = mark.line
+        return self._starts[line] + int(mark.column) if line < len(self._starts) else len(self.text)
+
+    def further(self, node: _Node) -> Iterator[tuple[int, str]]:
+        """The lines of a node after its first, each whole and with the offset of its beginning."""
+        for start in self._starts[self.text.count("\n", 0, node.start) + 1 :]:
+            if start >= node.end:
+                return
+            end = self.text.find("\n", start)
+            yield start, self.text[start : len(self.text) if end < 0 else end]
+
+
+class _Node(NamedTuple):
+    """A scalar, or a collection in brackets.
+
+    `style` is that of the scalar, or the bracket. Further lines must lie beyond the column `beyond`; `inside` is the
+    bracket around it, empty if there is none.
+    """
+
+    start: int
+    end: int
+    style: str
+    beyond: int
+    inside: str
+
+
+def _nodes(take: Callable[[], Any], lines: _Lines) -> Iterator[_Node]:
+    """The scalars and the bracketed collections of the one document, those inside before those around."""
+    around: list[tuple[Any, str, int]] = [(None, "", -1)]
+    while True:
+        event = take()
+        kind = event.__class__.__name__
+        bracket, column = around[-1][1:]
+        if kind in ("MappingStartEvent", "SequenceStartEvent"):
+            own = lines.text[lines.offset(event.start_mark)] if event.flow_style else ""
+            # One `key: value` in a list, without braces, is still in the list.
+            inner = bracket if own and own not in _BRACKETS else own
+            around.append(
+                (event if own == inner else None, inner, column if inner else event.start_mark.column)
+            )
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            start = around.pop()[0]
+            if bracket and start is not None:
+                yield _node(lines, start.start_mark, event.end_mark, bracket, around[-1])
+        elif kind == "ScalarEvent":
+            yield _node(lines, event.start_mark, event.end_mark, event.style or "", around[-1])
+        elif kind in ("DocumentEndEvent", "StreamEndEvent"):
+            return
+
+
+def _node(lines: _Lines, start: Any, end: Any, style: str, around: tuple[Any, str, int]) -> _Node:
+    return _Node(lines.offset(start), lines.offset(end), style, around[2], around[1])
+
+
+def _inside(node: _Node, lines: _Lines) -> Iterator[Slip]:
+    if node.style in _BLOCK:
+        yield from _block(node, lines.text)
+    elif node.style:
+        if not node.inside:  # else told of the outermost bracket
+            yield from _too_far_left(node, lines)
+    else:
+        yield from _plain(node, lines.text[node.start : node.end])
+
+
+def _plain(node: _Node, text: str) -> Iterator[Slip]:
+    tab = text.find("\t")
+    if tab >= 0:
+        yield Slip(node.start + tab, _TAB, _USE_SPACES)
+    if node.inside and text.endswith(":"):
+        message = "text in brackets cannot end with `:`"
+        yield Slip(node.start, message, "quote the text, or write a value behind it")
+    if node.inside and text == "-":
+        yield Slip(node.start, "`- ` is not expected here", "quote the text")
+
+
+def _too_far_left(node: _Node, lines: _Lines) -> Iterator[Slip]:
+    """Closing brackets may stand anywhere: nobody reads them otherwise."""
+    for start, line in lines.further(node):
+        rest = line.lstrip(" ")
+        column = len(line) - len(rest)
+        if rest.strip() and column <= node.beyond and not (node.style in _BRACKETS and rest[0] in "]}#"):
+            what = "quoted text" if node.style in _QUOTED else "what stands in brackets"
+            message = f"a line of {what} begins too far left"
+            yield Slip(start + column, message, "indent it deeper than the key or the `- ` before it")
+            return
+
+
+def _block(node: _Node, text: str) -> Iterator[Slip]:
+    """The header of a block, and blank lines before its text that are indented deeper than that."""
+    header, *rest = text[node.start :].split("\n")
+    marks = len(header) - len(header[1:].lstrip("-+0123456789"))
+    after = header[marks:]
+    if after.startswith("#"):
+        message = "`|` or `>` must end its line"
+        yield Slip(node.start + marks, message, "put the text on the next line, indented")
+    if "\t" in after.partition("#")[0]:
+        yield Slip(node.start + header.index("\t"), _TAB, _USE_SPACES)
+    deepest = 0
+    for line in () if any(map(str.isdigit, header[:marks])) else rest:
+        column = len(line) - len(line.lstrip(" "))
+        if line.strip(" \r"):
+            if deepest > column > node.beyond:
+                message = "a blank line before the text is indented deeper than it"
+                yield Slip(node.start, message, "empty the line")
+            return
+        deepest = max(deepest, column)
+
+
+def _between(nodes: list[_Node], text: str) -> Iterator[Slip]:
+    """What stands around the scalars: indicators, blanks, comments."""
+    brackets = sorted(node for node in nodes if node.style in _BRACKETS)
+    scalars = [node for node in nodes if node.style not in _BRACKETS]
+    reached = 0
+    for start, end in [*((node.start, node.end) for node in scalars), (len(text), len(text))]:
+        for match in _MARKS.finditer(text, reached, max(start, reached)):
+            yield from _mark(match, brackets)
+        reached = max(reached, end)
+
+
+_MARKS: Final = re.compile(r"(?P<comment>#[^\n]*)|[\t?:]")
+
+
+def _mark(match: re.Match[str], brackets: list[_Node]) -> Iterator[Slip]:
+    at, text = match.start(), match.string
+    if match["comment"]:
+        if at and not text[at - 1].isspace():
+            yield Slip(at, _BLANK, "write one, or quote the text")
+        return
+    inside = next((node.style for node in reversed(brackets) if node.start < at < node.end), "")
+    char, follows = text[at], text[at + 1 : at + 2]
+    if char == "\t" and not inside:
+        yield Slip(at, _TAB, _USE_SPACES)
+    elif char == "?" and inside and follows.strip() and follows not in ",]}":
+        yield Slip(at, "text in brackets cannot start with `?`", "quote the text")
+    elif char == ":" and inside == "[" and follows.strip() and follows not in ",[]{}":
+        yield Slip(at, "a blank is missing after `:`", "write one, or quote the text")
