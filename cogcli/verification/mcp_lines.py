@@ -101,6 +101,11 @@ def _dying(bench: Bench) -> None:
     require_error(_asked(bench, "dies"), "call.transport", left=True)
 
 
+def _session_lost(bench: Bench) -> None:
+    ran = _asked(bench, "forgets", "", os.path.join(bench.directory, "processes"), effect="effect")
+    require(require_ok(ran), {"r": {"a": 1}}, "outputs")
+
+
 def _program(bench: Bench) -> None:
     ran = _asked(bench, "echo", settings={"command": "no-such-program-of-the-bench", "args": []})
     require_error(ran, "call.transport", left=False)
@@ -175,6 +180,9 @@ LINES: Final[Lines] = {
     "server.silent": Line("a server that never answers costs its time, no more", _silent),
     "tool.hanging": Line("a tool that hangs ends at its deadline", _hanging),
     "server.dies": Line("a closed connection is a transport failure", _dying),
+    "session.lost": Line(
+        "a session that the server does not know is opened anew, and the call made there", _session_lost
+    ),
     "program": Line("a program that is not there is told", _program),
     "environment": Line("a variable reaches the server, and no file", _environment),
     "idempotency-key": Line("effects carry a key in _meta", _key),

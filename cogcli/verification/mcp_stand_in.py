@@ -2,7 +2,8 @@
 
     python mcp_stand_in.py [silent | deaf] [FILE]
 
-`silent` never answers; `deaf` ignores a closed stdin and SIGTERM; FILE takes the ids of this process and its child.
+`silent` never answers; `deaf` ignores a closed stdin and SIGTERM; FILE takes the ids of this process and its child;
+the tool `forgets` knows no session in the first process of a FILE.
 """
 
 from __future__ import annotations
@@ -17,7 +18,20 @@ from typing import Any
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
 FILE = sys.argv[2] if len(sys.argv) > 2 else ""
-TOOLS = ("echo", "fails", "refuses", "nan", "twice", "huge", "noisy", "hangs", "dies", "breeds", "meta")
+TOOLS = (
+    "echo",
+    "fails",
+    "refuses",
+    "nan",
+    "twice",
+    "huge",
+    "noisy",
+    "hangs",
+    "dies",
+    "breeds",
+    "meta",
+    "forgets",
+)
 
 
 def raw(data: bytes) -> None:
@@ -72,6 +86,13 @@ def call(id: Any, name: str, params: dict[str, Any]) -> None:
         sleep = [sys.executable, "-S", "-c", "import time; time.sleep(3600)"]
         remember(subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True).pid)  # noqa: S603
         say(id, result=text("bred"))
+    elif name == "forgets":
+        with open(FILE, encoding="utf-8") as file:
+            is_first = len(file.readlines()) == 1
+        if is_first:
+            say(id, error={"code": -32001, "message": "Session not found"})
+        else:
+            say(id, result={**text("x"), "structuredContent": {"a": 1}})
     elif name != "hangs":
         say(id, error={"code": -32602, "message": "unknown tool"})
 

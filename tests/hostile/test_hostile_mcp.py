@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from attack import Outcome, attack, hold_all_episodes
 from support.mcp_calls import SERVER, is_alive, pids
 from support.project import Project
+from support.waiting import wait_until
 
+COGCLI = str(Path(sys.executable).parent / "cogcli")
 SECONDS = 45.0
 """Importing the SDK, starting a server and ending it, on a busy machine."""
 LIMITS = "{timeout_seconds: 30}"
@@ -267,6 +270,23 @@ def test_M20_what_a_server_left_running_is_killed_with_it(make: Make) -> None:
     assert tools.alive == []
     [warning] = [one for one in outcome.envelope["warnings"] if one["code"] == "service.leftover"]
     assert "left 3 of its processes running" in warning["message"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
+def test_M20_nothing_of_a_server_lives_on_when_the_command_is_killed(make: Make) -> None:
+    tools = make("--deaf")
+    steps = []
+    for tool in ("breeds", "hangs"):
+        tools.tool(tool)
+        steps.append(f"- {{id: {tool}, uses: tools.{tool}.call, input: {{text: inputs.text}}}}")
+    tools.project.skill("tools.both", "\n".join(steps), inputs="{text: {type: string, default: hello}}")
+    command = [COGCLI, "run", "tools.both", "-q"]
+    project, ledger = tools.project, tools.files / "tools"
+    with subprocess.Popen(command, cwd=project.root, env=project.env, stdout=subprocess.DEVNULL) as process:
+        wait_until(lambda: ledger.exists() and "call hangs" in ledger.read_text())
+        process.kill()
+    assert len(pids(tools.files / "pids")) == 4
+    wait_until(lambda: tools.alive == [])
 
 
 def test_M22_annotations_lower_nothing(make: Make) -> None:

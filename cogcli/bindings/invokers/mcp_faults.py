@@ -9,10 +9,11 @@ import os
 import socket
 from typing import Any, Final
 
-from cogcli.bindings.invokers.mcp_wire import INTERNAL, SHOWN
+from cogcli.bindings.invokers.mcp_wire import INTERNAL, MAX_FRAME, SHOWN
 from cogcli.core.errors import (
     CallTimeoutError,
     RejectedError,
+    ResponseMappingError,
     RuntimeErrorBase,
     ServerFaultError,
     TransportError,
@@ -34,9 +35,9 @@ _SDK: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
     ("SSE stream ended", TransportError, "call.transport", "the stream of the reply ended before the reply"),
     (
         "SSE stream failed: Server-sent event exceeded",
-        ServerFaultError,
-        "call.server-error",
-        "the reply is too long",
+        ResponseMappingError,
+        "response.size",
+        f"the server sent a frame of more than {MAX_FRAME:,} bytes",
     ),
     ("SSE stream failed", TransportError, "call.transport", "the stream of the reply broke"),
     (
@@ -46,7 +47,7 @@ _SDK: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
         "the reply is no JSON-RPC message",
     ),
 )
-"""How the SDK itself begins errors that it makes up, and what they mean. A test brings each about."""
+"""How the SDK itself begins errors that it makes up, and what they mean. Tests bring about what a server can."""
 
 
 def translated(error: BaseException, *, left: bool) -> RuntimeErrorBase:

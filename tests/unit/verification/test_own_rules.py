@@ -8,7 +8,7 @@ import pytest
 
 from cogcli.app import start_rows
 from cogcli.bindings import execute
-from cogcli.bindings.invokers import mcp_pins, rpc_reply
+from cogcli.bindings.invokers import mcp_pins, mcp_wire, rpc_reply
 from cogcli.bindings.invokers.registry import INVOKERS
 from cogcli.core.errors import FAILURES, OverloadedError, TransportError
 from cogcli.core.redact import Redactor
@@ -101,6 +101,12 @@ def test_ids_that_are_not_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert provoked(openrpc_lines.LINES, "id.match").status == PASSED
     monkeypatch.setattr(rpc_reply, "_fault", blind)
     assert provoked(openrpc_lines.LINES, "id.match").status == FAILED
+
+
+def test_a_lost_session_that_is_not_opened_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert provoked(mcp_lines.LINES, "session.lost").status == PASSED
+    monkeypatch.setattr(mcp_wire, "names_no_session", lambda words: False)
+    assert provoked(mcp_lines.LINES, "session.lost").status == FAILED
 
 
 def test_a_changed_tool_that_is_not_refused_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
