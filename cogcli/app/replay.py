@@ -64,6 +64,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         approvals=approvals.Replayed(recording.approvals),
         taken_over=recording.reused,
         order=turns,
+        effects=started.payload.get("effects"),
     )
     cut.loop = engine.loop
     engine.waits_in_doubt = recording.stops
@@ -131,6 +132,7 @@ def request_of(started: Event) -> Any:
         pins=payload["pins"],
         selection=payload.get("selection") or {},
         taken_over=payload.get("taken_over") or {},
+        effects=payload.get("effects") or {},
     )
 
 

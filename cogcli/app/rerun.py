@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cogcli.app.again import Again, again_of, parts_above
 from cogcli.core.errors import SkillNotFoundError, UsageError
+from cogcli.episode.effects import effects_of
 from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
@@ -25,6 +27,18 @@ class Reuse(NamedTuple):
     steps: Mapping[str, TakenOver]
     why: dict[str, str]
     """Every step id in plan order, with what happens to it."""
+    again: Again
+    """What of the earlier run's effects would happen again."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What would be reused, called and asked, as it stands in the envelope."""
+        questions = self.again.questions
+        steps = []
+        for step, why in self.why.items():
+            asked = [question.as_dict() for question in questions if step in parts_above(question.step)]
+            what = "asked" if asked else "reused" if why == "reused" or self.again.reuses(step) else "called"
+            steps.append({"id": step, "what": what, "why": why, "effects": asked})
+        return {"from": self.episode_id, "steps": steps, "effects": dict(self.again.said)}
 
 
 def asked_again(
@@ -77,7 +91,8 @@ def reuse_of(recording: Recording, plan: Plan, from_step: str | None) -> Reuse:
         done = closing is not None and closing.event_type == "step.completed"
         why[step_id] = again.get(step_id) or ("reused" if done else "was not done")
     taken = {path: result for path, result in recording.results.items() if why.get(path) == "reused"}
-    return Reuse(started.episode_id if started else "", taken, why)
+    called = [step for step, reason in why.items() if reason != "reused"]
+    return Reuse(started.episode_id if started else "", taken, why, again_of(effects_of(recording), called))
 
 
 def reusing(

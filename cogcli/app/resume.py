@@ -166,6 +166,7 @@ def _gone_on(
         order=turns,
         doubts=None if request.abort else doubts,
         asked=recording.asked if request.allow_changed_specs else None,
+        effects=started.payload.get("effects"),
     )
     engine.waits_in_doubt = not request.abort
     engine.passes_null = rules_of(started.payload) == FIRST

@@ -142,9 +142,11 @@ def run(
     listener: Callable[[Event], None] | None = None,
     control: Control | None = None,
     taken_over: Mapping[str, TakenOver] | None = None,
+    effects: Mapping[str, Any] | None = None,
     around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
 ) -> RunResult:
-    """Run a loaded skill to its end as a sealed episode; steps in `taken_over` are not done again.
+    """Run a loaded skill to its end as a sealed episode; steps in `taken_over` are not done again. `effects`
+    tells what the run did that this one runs again, as its first event will.
 
     `around` may put something between the engine and the live calls, to look at what goes through.
     Raises EnvironmentRefusal where the log cannot be written: what is there stays readable.
@@ -180,9 +182,13 @@ def run(
             ids=ids,
             listener=listener,
             taken_over=taken_over,
+            effects=effects,
         )
         asked = _asked(loaded, request, journal, runner.pinned())
-        asked = asked._replace(taken_over={path: one.as_dict() for path, one in (taken_over or {}).items()})
+        asked = asked._replace(
+            taken_over={path: one.as_dict() for path, one in (taken_over or {}).items()},
+            effects=effects or {},
+        )
         if control is not None:
             control.attach(engine)
         with diverted():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli.engine.context import Engine, RunOptions
+from cogcli.engine.doubt import EarlierCalls
 from cogcli.specs.selection import SelectionOptions, select
 
 if TYPE_CHECKING:
@@ -72,8 +73,12 @@ def engine_of(
     order: Order | None = None,
     doubts: Doubts | None = None,
     asked: Mapping[str, Asked] | None = None,
+    effects: Mapping[str, Any] | None = None,
 ) -> Engine:
-    """The machinery of one run tree over a catalog; capabilities are found by id and by alias."""
+    """The machinery of one run tree over a catalog; capabilities are found by id and by alias.
+
+    `effects`: what the run did that this one runs again, as its first event tells it.
+    """
     by_name = {
         alias: catalog.capabilities[id] for alias, id in catalog.aliases.items() if id in catalog.capabilities
     }
@@ -91,6 +96,7 @@ def engine_of(
         order=order,
         doubts=doubts,
         asked=asked,
+        earlier=EarlierCalls(effects) if effects else None,
     )
 
 

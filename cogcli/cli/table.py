@@ -415,10 +415,14 @@ COMMANDS: tuple[Command, ...] = (
         most=1,
         flags=(
             _text("--from", "STEP", "the first step to run again", "Execution", default="first"),
+            _many("--effects", "STEP=WORD", "an effect that would happen again: reuse its answer, repeat or fail it"
+                  " (repeatable)", "Safety"),
+            next(flag for flag in RUN_FLAGS if flag.name == "--plan"),
             *(flag for flag in RUN_FLAGS if flag.name in RERUN_FLAGS),
         ),
         examples=(
             ("cogcli rerun @last", "all of it"),
+            ("cogcli rerun @failed --plan", "what would be reused, called and asked"),
             ("cogcli rerun @failed --from summarize", "keep what stands before, try again from there"),
             ("cogcli rerun @last --bind text.content.summarize=lead", "with another binding"),
         ),

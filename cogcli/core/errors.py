@@ -332,7 +332,7 @@ FAILURES: tuple[Failure, ...] = (
         UsageError,
         "usage.flag usage.value usage.command input.file input.json input.size input.empty input.encoding"
         " episode.unknown episode.unknown-approval episode.ambiguous episode.sealed step.unknown output.exists"
-        " registry.missing",
+        " registry.missing rerun.effects",
         USAGE,
     ),
     Failure("command line", PathAbsent, "path.absent", NO),

@@ -18,6 +18,7 @@ from cogcli.core.errors import (
     CallTimeoutError,
     EffectInDoubtError,
     InputMappingError,
+    ResponseMappingError,
     RuntimeErrorBase,
     SafetyConfirmationRequiredError,
     TransportError,
@@ -27,6 +28,7 @@ from cogcli.core.refs import MISSING
 from cogcli.core.spans import span_of, trace_of
 from cogcli.engine import approval
 from cogcli.engine.context import Run
+from cogcli.engine.doubt import answer_of
 from cogcli.engine.ending import Degraded as Degraded
 from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.record import StepRecord
@@ -49,7 +51,22 @@ _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 def governed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
     """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
     safety = capability.safety
-    options, refusal = run.engine.options, None
+    output = _as_before(run, record, capability, values)
+    if output is None:
+        yield from _allowed(run, record, capability, values)
+        output = yield from _called(run, record, capability, values)
+    if safety is not None and safety.mandatory_post_gates:
+        # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
+        if record.reused_from is None:
+            record.tell_answer(output)
+        given = {"input": values, "output": output}
+        yield from _gates(run, record, capability, "post", safety.mandatory_post_gates, given)
+    return output
+
+
+def _allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+    """Return where trust, people and gates allow this call. Raises what refuses it, or Degraded."""
+    safety, options, refusal = capability.safety, run.engine.options, None
     if safety is not None:
         refusal = safety_rules.refusal_before(
             capability.id,
@@ -61,13 +78,30 @@ def governed(run: Run, record: StepRecord, capability: Capability, values: dict[
     _require(run, record, capability, values, refusal, {})
     if safety is not None:
         yield from _gates(run, record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
-    output = yield from _called(run, record, capability, values)
-    if safety is not None and safety.mandatory_post_gates:
-        # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
-        record.tell_answer(output)
-        given = {"input": values, "output": output}
-        yield from _gates(run, record, capability, "post", safety.mandatory_post_gates, given)
-    return output
+
+
+def _as_before(
+    run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]
+) -> dict[str, Any] | None:
+    """The answer of the run that is run again, where somebody said to take it: then there is no call, and nobody need
+    allow one. Raises where they said to fail it. Else None; an idempotent call keeps the key that it had."""
+    earlier = run.engine.earlier and run.engine.earlier.of(record.path, capability.id, values)
+    if not earlier:
+        return None
+    if earlier.idempotent:
+        record.idempotency_key = earlier.idempotency_key
+    if earlier.resolution is None or earlier.resolution.choice == "rerun":
+        return None
+    record.note_effect()
+    answer = answer_of(earlier.resolution, capability.id)
+    kept, violations = fit(capability.outputs, copied(answer.output) if answer else {})
+    if violations:
+        text = "; ".join(v.message for v in violations)
+        raise ResponseMappingError(
+            "response.type", f"the result of {earlier.origin['episode']}: {text}", left=False
+        )
+    record.reused_from = earlier.origin
+    return kept
 
 
 def _require(
@@ -126,16 +160,12 @@ def _tell_intent(record: StepRecord, capability: Capability, chain: Chain) -> No
             "binding": member.binding_id,
             "service": member.service_id,
             "attempt": 1,
-            "idempotency_key": _key(record),
+            "idempotency_key": record.idempotency_key,
             "side_effects": effect,
             "decision": _DECISION,
         },
         durable=effect in ("effect", "idempotent"),
     )
-
-
-def _key(record: StepRecord) -> str:
-    return f"{record.run.state.run_id}:{record.path}"
 
 
 def _attempts(
@@ -236,7 +266,7 @@ def _call_of(
         member=member,
         input=copied(values),
         effect=capability.effect,
-        idempotency_key=_key(record),
+        idempotency_key=record.idempotency_key,
         run_id=run.state.run_id,
         step_id=record.path,
         number=number,

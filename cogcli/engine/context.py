@@ -20,7 +20,7 @@ from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
 
 if TYPE_CHECKING:
-    from cogcli.engine.doubt import Doubts
+    from cogcli.engine.doubt import Doubts, EarlierCalls
 
 
 class RunOptions(NamedTuple):
@@ -77,6 +77,7 @@ class Engine:
         order: Order | None = None,
         doubts: Doubts | None = None,
         asked: Mapping[str, Asked] | None = None,
+        earlier: EarlierCalls | None = None,
     ) -> None:
         self.sink = sink
         self.runner = runner
@@ -91,9 +92,11 @@ class Engine:
         """By step path: what need not be done again."""
         self.order = order or Untold()
         self.doubts = doubts
+        """Who decides about calls that may have happened, where a run is gone on with."""
         self.asked = asked or {}
         """By step path: what a person was asked about before, though the step may call something else by now."""
-        """Who decides about calls that may have happened, where a run is gone on with."""
+        self.earlier = earlier
+        """What the run did that this one runs again."""
         self.waits_in_doubt = True
         """Whether a run that is cut short waits where an effect may have happened; one that is closed ends instead."""
         self.passes_null = False

@@ -8,18 +8,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cogcli.core.calls import Answer
+from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EffectInDoubtError, RejectedError
 from cogcli.engine.ending import Degraded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cogcli.engine.context import Run
     from cogcli.engine.record import StepRecord
     from cogcli.engine.tasks import Steps
     from cogcli.specs.capability import Capability
 
+_INDEX: Final = re.compile(r"#\d+")
 CHOICES: Final = ("rerun", "skip", "fail", "done")
 
 
@@ -41,6 +46,63 @@ class Doubts(Protocol):
     ) -> Steps:
         """Decide about this attempt, if it is in doubt, and put that on disk. What it calls is governed, too."""
         ...
+
+
+class Earlier(NamedTuple):
+    """A call of the run that is run again: what it did, and what was said about it."""
+
+    capability: str
+    input_hash: str
+    idempotency_key: str
+    idempotent: bool
+    origin: dict[str, str]
+    """The episode and the event of its intent."""
+    resolution: DoubtResolution | None
+
+
+class EarlierCalls:
+    """The calls that the first event of a rerun tells of, by step path.
+
+    An item or a round that moved is known by its input: it must not happen twice because another one came before it.
+    """
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self._calls = {step: _earlier(entry) for step, entry in told.items()}
+        self._moved: dict[tuple[str, str, str], Earlier] = {}
+        for step, call in self._calls.items():
+            if "#" in step:
+                self._moved.setdefault((_loop(step), call.capability, call.input_hash), call)
+
+    def of(self, step: str, capability_id: str, values: dict[str, Any]) -> Earlier | None:
+        """What is known of the call that is about to be made; None where it was not made before."""
+        if step not in self._calls and "#" not in step:
+            return None
+        here, hash_now = self._calls.get(step), digest_of(values)
+        if here is None or here.input_hash != hash_now:
+            here = self._moved.get((_loop(step), capability_id, hash_now), here)
+        if (
+            here is None
+            or here.capability != capability_id
+            or (here.idempotent and here.input_hash != hash_now)
+        ):
+            return None
+        return here
+
+
+def _earlier(told: Mapping[str, Any]) -> Earlier:
+    said = told.get("resolution")
+    return Earlier(
+        told["capability"],
+        told["input_hash"],
+        told["idempotency_key"],
+        told["kind"] == "idempotent",
+        told["origin"],
+        DoubtResolution(said["choice"], said["by"], "", told.get("output")) if said else None,
+    )
+
+
+def _loop(step: str) -> str:
+    return _INDEX.sub("#", step)
 
 
 class LeftOut(Degraded):

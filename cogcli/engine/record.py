@@ -39,6 +39,8 @@ class StepRecord:
         """References in expressions; they come after those of the input."""
         self.reused_from: Mapping[str, str] | None = None
         """The episode and event whose result was taken over, if one was."""
+        self.idempotency_key = f"{run.state.run_id}:{path}"
+        """What its calls are sent with."""
         self.round: int | None = None
         """Which round of a `while` step this is, from 0."""
         self.siblings: Siblings | None = None

@@ -31,6 +31,8 @@ class Request(NamedTuple):
     """By capability: the chain that was pinned, and why."""
     taken_over: Mapping[str, Any] = {}
     """By step: what it need not do again. It stands in the first event, so that it holds for whoever goes on."""
+    effects: Mapping[str, Any] = {}
+    """By step path: what the run did that this one runs again, and what was said about it. It stands there, too."""
 
 
 class Finished(NamedTuple):
@@ -169,6 +171,7 @@ def _first_event(engine: Engine, plan: Plan, request: Request, run_id: str) -> A
         pins=dict(request.pins),
         selection=dict(request.selection),
         taken_over=dict(request.taken_over),
+        effects=dict(request.effects),
     )
 
 

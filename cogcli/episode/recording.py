@@ -156,8 +156,12 @@ class Recording:
         """The results that this log itself took over from an earlier one, or was going to."""
         root = self.started.run_id if self.started else None
         told = (self.started.payload.get("taken_over") if self.started else None) or {}
+        calls = (self.started.payload.get("effects") if self.started else None) or {}
         marked = {
-            path for (run, path), c in self.closings.items() if run == root and "reused_from" in c.payload
+            path
+            for (run, path), c in self.closings.items()
+            # Where only the answer of a call was taken, its step did the rest itself.
+            if run == root and "reused_from" in c.payload and path not in calls.keys() - told.keys()
         }
         done = {path: result for path, result in self.results.items() if path in marked}
         return {path: _taken_over(result) for path, result in told.items()} | done

@@ -37,6 +37,7 @@ def run_started(
     pins: Payload,
     selection: Payload | None = None,
     taken_over: Payload | None = None,
+    effects: Payload | None = None,
     parent_run_id: str | None = None,
     step_id: str | None = None,
     using: str = "runner",
@@ -57,6 +58,8 @@ def run_started(
     }
     if taken_over:
         payload["taken_over"] = taken_over
+    if effects:
+        payload["effects"] = effects
     return Draft("run.started", "start", run_id, payload, step_id, "system")
 
 

@@ -50,6 +50,8 @@ class RunStarted(Payload):
     selection: Json = {}
     taken_over: Json = {}
     """By step: results of an earlier episode that are used in place of doing the step."""
+    effects: Json = {}
+    """By step path: what the run did that this one runs again, and what was said about each."""
     parent_run_id: str | None
     rules: Literal[1, 2] = 1
     """Which rules the log follows (`episode.rules`); the root's first event says it."""

@@ -94,7 +94,7 @@ def paying(project: Any) -> Any:
 def _die(project: Any, *words: str, after: int) -> None:
     """Run until so many payments are under way; then the process dies."""
     flag = project.write("die-after", str(after))
-    project.run("run", *words, "-q").assert_exit(9)
+    project.installed("run", *words, "-q").assert_exit(9)
     flag.unlink()
 
 
@@ -271,8 +271,9 @@ def _waits(project: Any, told: Any) -> None:
 
 def test_a_full_disk_after_an_effect_leaves_the_run_waiting(paying: Any) -> None:
     fill = paying.write("fill", "")
-    _waits(paying, paying.run("run", "demo.one", "-p", "text=x", "--json").assert_exit(5).json)
-    _waits(paying, _resume(paying, "--in-doubt", "rerun").assert_exit(5).json)
+    _waits(paying, paying.installed("run", "demo.one", "-p", "text=x", "--json").assert_exit(5).json)
+    again = ("resume", "@last", "--in-doubt", "rerun", "--json")
+    _waits(paying, paying.installed(*again).assert_exit(5).json)
     fill.unlink()
     given = ("--in-doubt", "done", "--output", '{"receipt": "r"}')
     assert _resume(paying, *given).assert_ok().json["outputs"] == {"receipt": "r"}

@@ -227,3 +227,34 @@ def test_nobody_is_asked_without_a_terminal_on_both_sides(project: Any) -> None:
     result = project.run("run", "demo.slow").assert_exit(5)
     assert "Approve?" not in result.err
     assert "--approve demo.text.wait" in result.err
+
+
+# -- effects that a rerun would make again -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "calls"),
+    [("what\rreuse\r", 0, 1), ("repeat\r", 0, 2), ("fail\r", 1, 1), ("quit\r", 2, 1), ("\x04", 2, 1)],
+    ids=["reuse", "repeat", "fail", "quit", "end"],
+)
+def test_a_rerun_asks_about_each_effect(project: Any, typed: str, code: int, calls: int) -> None:
+    project.services(
+        """
+        def act(text: str) -> dict[str, object]:
+            with open("ledger", "a") as ledger:
+                ledger.write("x\\n")
+            return {"text": text}
+        """
+    )
+    project.capability("demo.text.act", "act")
+    file = project.root / "capabilities/demo.text.act.yaml"
+    file.write_text(file.read_text().replace("side_effects: false", "side_effects: true"))
+    project.skill("demo.act", "- {id: act, uses: demo.text.act, input: {text: {$literal: x}}}")
+    project.run("run", "demo.act", "-q").assert_ok()
+    terminal = Terminal(project, "rerun", "@last")
+    terminal.until("[reuse]  [repeat]  [fail]  [quit]")
+    terminal.process.send(typed)
+    screen = terminal.finish()
+    assert terminal.process.exitstatus == code, screen
+    assert len((project.root / "ledger").read_text().split()) == calls
+    assert len(project.episodes) == (1 if code == 2 else 2)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crash_flows import REGISTRY, Done, Flow, Sandbox, outputs_of, warmed
-from crash_invariants import CLOSINGS, Scene, broken, key_of
+from crash_invariants import CLOSINGS, ONCE, Scene, broken, key_of
 from crash_launcher import concerns
 from crash_service import Service
 from crash_zygote import INSTALLED, Zygotes
@@ -224,12 +224,25 @@ def differing(sandbox: Sandbox) -> Iterator[str]:
         yield f"exit {replayed.code}: {replayed.out[:300]}"
 
 
+def _not_again_unasked(course: Course) -> Iterator[str]:
+    """The last look: whoever runs it again without a word makes no effect again that must not happen twice."""
+    sandbox = course.sandbox
+    scene = Scene(sandbox.episodes[0], [], finished=False)
+    once = {key_of(event) for event in scene.intents if event["payload"]["capability"] in ONCE}
+    before = len(sandbox.ledger)
+    done = sandbox.command("rerun", sandbox.episodes[0].name, *sandbox.flags())
+    for key in sandbox.ledger[before:]:
+        if key in once:
+            yield f"`{key}` was made again by a rerun that ended with {done.code}"
+
+
 COURSE: Final[dict[str, Callable[[Course], Iterator[str]]]] = {
     "nothing acknowledged is missing": _nothing_missing,
     "nothing that has ended happens again": _nothing_again,
     "outputs equal those of an undisturbed run": _same_outputs,
     "resuming a finished run changes no byte": _sealed_stays,
     "replay equals": _replay_equals,
+    "a rerun makes no effect again unasked": _not_again_unasked,
 }
 
 

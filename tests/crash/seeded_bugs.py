@@ -159,6 +159,13 @@ BUGS = (
         doubt=True,
     ),
     Bug(
+        "what a killed run may have done forgotten by its rerun",
+        "episode/effects.py",
+        "    if closing is None or decision is not None:\n        return IN_DOUBT, None\n",
+        '    if closing is None or decision is not None:\n        return "", None\n',
+        kills=(28, 33),
+    ),
+    Bug(
         "a run with an effect in doubt ended by a full disk",
         "episode/seal.py",
         "    return not over and any(",

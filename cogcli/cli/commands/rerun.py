@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.app import inspect
+from cogcli.cli.commands.resume import user_of
 from cogcli.cli.commands.run import Heard, Signals, pairs_of, tell
+from cogcli.cli.effects import said_of, settled, show_plan
 from cogcli.cli.progress import display_for
 from cogcli.core.display import visible
 from cogcli.core.errors import CogcliError
@@ -35,6 +37,11 @@ def execute(context: Context) -> int:
     request, loaded, reuse = reusing(
         settings, directory, given.text("--from"), _overrides(context), context.warn
     )
+    said = said_of(given.many("--effects"))
+    reuse = reuse._replace(again=reuse.again.answered(said))
+    if given.on("--plan"):
+        return show_plan(context, reuse)
+    reuse = settled(context, reuse)
     _tell_why(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
     control, heard = app.Control(), Heard(display)
@@ -43,6 +50,7 @@ def execute(context: Context) -> int:
         with Signals(context, control, display):
             result = app.run(
                 settings, loaded, request, listener=heard, control=control, taken_over=reuse.steps,
+                effects=reuse.again.told(user_of(context)),
             )  # fmt: skip
     except CogcliError as error:
         heard.place(error)

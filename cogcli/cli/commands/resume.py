@@ -42,7 +42,7 @@ def settled_by_person(context: Context, result: RunResult, heard: Heard) -> tupl
         listening.append(listener)
         return after
 
-    return settled(context, result, _user(context), go_on), listening[-1]
+    return settled(context, result, user_of(context), go_on), listening[-1]
 
 
 def continued(context: Context, directory: Path, request: ResumeRequest) -> tuple[RunResult, Heard]:
@@ -83,7 +83,7 @@ def _request(context: Context) -> ResumeRequest:
     return ResumeRequest(
         approve=tuple(given.many("--approve")),
         reject=tuple(given.many("--reject")),
-        by=given.text("--by") or _user(context),
+        by=given.text("--by") or user_of(context),
         reason=given.text("--reason") or "",
         in_doubt=doubt_answers(given.many("--in-doubt"), given.many("--output")),
         allow_changed_specs=given.on("--allow-changed-specs"),
@@ -104,7 +104,7 @@ def _abort(context: Context) -> bool:
     return True
 
 
-def _user(context: Context) -> str:
+def user_of(context: Context) -> str:
     """Who the machine says this is."""
     import getpass
 

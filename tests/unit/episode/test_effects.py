@@ -1,0 +1,80 @@
+"""What a log tells of effects that must not happen twice, and how a rerun finds them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_episode as sample
+
+from cogcli.app.again import again_of
+from cogcli.core.canonical import digest_of
+from cogcli.core.errors import UsageError
+from cogcli.engine.doubt import EarlierCalls
+from cogcli.episode.effects import Effect, effects_of
+from cogcli.episode.reading import read_events
+from cogcli.episode.recording import Recording
+
+ENDS: dict[str, tuple[dict[str, Any], str | None]] = {
+    "nothing closed it": ({}, "in doubt"),
+    "it was answered": ({"ending": "done", "output": {"id": 1}}, "done"),
+    "it was answered with an error": (
+        {"ending": "failed", "attempts": [{"status": "failed", "left": True}]},
+        "failed",
+    ),
+    "nothing of it left": ({"ending": "failed", "attempts": [{"status": "failed", "left": False}]}, None),
+    "of one attempt something left": (
+        {
+            "ending": "failed",
+            "attempts": [{"status": "failed", "left": True}, {"status": "failed", "left": False}],
+        },
+        "failed",
+    ),
+    "no attempt was made": ({"ending": "failed", "attempts": []}, None),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_call_counts_unless_it_surely_did_not_leave(tmp_path: Path, end: str) -> None:
+    told, state = ENDS[end]
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    sample.planned(journal, ("read", "act", "Read"))
+    intent = sample.began(journal, "read", side_effects="effect")
+    if told:
+        sample.ended(journal, "read", intent, **told)
+    found = effects_of(Recording(event for _, event in read_events(journal.directory)))
+    journal.close()
+    assert {step: effect.state for step, effect in found.items()} == ({"read": state} if state else {})
+
+
+def effect(step: str, values: dict[str, Any], output: dict[str, Any] | None = None) -> Effect:
+    return Effect(step, "c.pay", "effect", "done", digest_of(values), "k", {"episode": "ep"}, output)
+
+
+def test_an_item_that_moved_is_known_by_its_input() -> None:
+    known = {f"pay#{n}": effect(f"pay#{n}", {"to": name}, {"id": name}) for n, name in enumerate("ab")}
+    calls = EarlierCalls(again_of(known, ["pay"]).answered({"pay": "reuse"}).told("ana"))
+    here = [calls.of(f"pay#{n}", "c.pay", {"to": name}) for n, name in enumerate(("new", "a", "b"))]
+    assert [
+        one.resolution.output["id"] for one in here[1:] if one and one.resolution and one.resolution.output
+    ] == [
+        "a",
+        "b",
+    ]
+    assert calls.of("pay#7", "c.pay", {"to": "new"}) is None
+    assert calls.of("pay#1", "c.other", {"to": "b"}) is None
+    assert calls.of("other", "c.pay", {"to": "b"}) is None
+
+
+def test_the_most_particular_word_counts() -> None:
+    known = {step: effect(step, {}, {}) for step in ("a#0/b", "a#1/b", "c")}
+    asked = again_of(known, ["a"])
+    assert [question.step for question in asked.questions] == ["a"]
+    said = asked.answered({"a": "reuse", "a#1": "fail"})
+    assert said.questions == []
+    words = {step: entry.get("resolution", {}).get("choice") for step, entry in said.told("ana").items()}
+    assert words == {"a#0/b": "done", "a#1/b": "fail", "c": None}
+    with pytest.raises(UsageError, match="would be made again"):
+        asked.answered({"c": "reuse"})
