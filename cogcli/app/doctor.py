@@ -12,6 +12,7 @@ from cogcli.app.check import Check, place_of
 from cogcli.app.checks import Checked, checked
 from cogcli.app.doctor_services import CODES, services
 from cogcli.app.registry import Usable, options
+from cogcli.app.runs_dir import shared
 from cogcli.app.trust import WORDS, layers_of
 from cogcli.report.words import counted, size
 from cogcli.specs.builtin import builtin_root
@@ -130,6 +131,8 @@ def _runs_dir(settings: Settings) -> Check:
         return Check(
             "project", "runs directory", "error", f"{shown}, not writable", fix=f"chmod u+wx {nearest}"
         )
+    if (warning := shared(settings)) is not None:
+        return Check("project", "runs directory", "warning", warning.message, fix=warning.hint)
     count, total = _episodes(path)
     what = f"{counted(count, 'episode')}, {size(total)}" if count else "no episodes yet"
     return Check("project", "runs directory", "ok", f"{shown}, writable, {what}")

@@ -134,6 +134,17 @@ def in_full(document: dict[str, Any], directory: Path) -> dict[str, Any]:
     return whole
 
 
+def warn_of_name(document: dict[str, Any], directory: Path, warn: Warn) -> None:
+    """Warn of a folder that bears another episode's id than its document."""
+    from cogcli.episode.layout import is_renamed
+    from cogcli.episode.reading import renamed
+
+    episode = document.get("episode")
+    told = episode.get("id") if isinstance(episode, dict) else None
+    if is_renamed(directory.name, told):
+        warn(renamed(directory, str(told)))
+
+
 def first_difference(left: Any, right: Any, place: str = "") -> str | None:
     """The path of the first place where two documents differ, None if they are equal."""
     if isinstance(left, dict) and isinstance(right, dict):
@@ -173,6 +184,34 @@ def verified(directory: Path, *, key: str | None = None, head: str | None = None
         findings = verify(directory, Trusted(key, head))
     level = level_of(findings)
     return Verified(findings, level, LEVELS[level])
+
+
+class Seal(NamedTuple):
+    """Which episode a manifest seals, and the hash of the manifest itself."""
+
+    episode_id: str
+    sha256: str
+
+
+def seal_of(directory: Path) -> Seal | None:
+    """The seal of an episode; None for one that has none that can be read."""
+    from hashlib import sha256
+
+    from cogcli.core.errors import CogcliError
+    from cogcli.core.files import FileRefused
+    from cogcli.core.strict_json import JsonRefused
+    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.layout import MANIFEST
+    from cogcli.episode.reading import opened
+
+    try:
+        with opened(directory) as folder:
+            data = folder.read(MANIFEST, limit=_STATE_LIMIT)
+        manifest = strictly(data)
+    except (CogcliError, FileRefused, JsonRefused):
+        return None
+    episode_id = manifest.get("episode_id") if isinstance(manifest, dict) else None
+    return Seal(episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
 
 
 OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "pending", "running", "interrupted")

@@ -52,8 +52,8 @@ def read_through(
 
     So is one that does not begin with the start of a run; where it has to be `begun`, it is refused.
     """
-    from cogcli.episode.layout import EVENTS
-    from cogcli.episode.reading import unreadable, without_beginning
+    from cogcli.episode.layout import EVENTS, is_renamed
+    from cogcli.episode.reading import renamed, unreadable, without_beginning
 
     first: Event | None = None
     for _, event in log:
@@ -67,6 +67,8 @@ def read_through(
                     raise headless
                 if warn:
                     warn(headless)
+            if warn and is_renamed(directory.name, event.episode_id):
+                warn(renamed(directory, event.episode_id))
         yield event
     if log.stopped is not None:
         broken = unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)

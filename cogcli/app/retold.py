@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that a clock, a source of ids or the journal decides."""
+_SINCE: Final = frozenset(("input_hash",))
+"""Payload members that older logs do not have yet."""
 _BY_TIMING: Final = frozenset(("run.paused", "run.aborting", "step.answered", "approval.requested"))
 """Events that are there or not, depending on who was faster, or on when somebody answered."""
 
@@ -163,6 +165,7 @@ class Retold:
         if draft.event_type == "plan.created" and self._first_rules:
             mine["step_records"] = [_first_record(record) for record in mine["step_records"]]
         theirs = _timeless(recorded.payload)
+        mine = {name: value for name, value in mine.items() if name in theirs or name not in _SINCE}
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
         self._turns.told(recorded)

@@ -69,6 +69,13 @@ class Context:
 
         return f" {join(words)}"
 
+    def warn_of_shared_runs(self) -> None:
+        """Warn where others may write to the runs directory."""
+        from cogcli.app.runs_dir import shared
+
+        if (warning := shared(self.settings)) is not None:
+            self.warn(warning)
+
     def warn(self, error: CogcliError) -> None:
         """Remember a warning for the envelope and say it, unless only errors are wanted."""
         self.warnings.append({"code": error.code, "message": error.message})

@@ -340,9 +340,9 @@ FAILURES: tuple[Failure, ...] = (
     Failure(
         "environment",
         EnvironmentRefusal,
-        "episode.foreign"
-        " episode.unreadable episode.busy resume.changed-specs resume.masked env.runs-dir env.disk env.threads"
-        " signing.key project.none config.key specs.invalid service.leftover trust.size",
+        "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
+        " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none config.key specs.invalid"
+        " service.leftover trust.size",
         ENVIRONMENT,
     ),
 )

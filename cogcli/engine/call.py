@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cogcli.core.calls import Answer, Attempt, Cancellation, Chain, Member
+from cogcli.core.canonical import digest_of
 from cogcli.core.errors import (
     CallTimeoutError,
     EffectInDoubtError,
@@ -24,6 +25,7 @@ from cogcli.core.errors import (
     TransportError,
 )
 from cogcli.core.jsonvalue import copied
+from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING
 from cogcli.core.spans import span_of, trace_of
 from cogcli.engine import approval
@@ -45,6 +47,7 @@ _MAX_WAIT: Final = 60.0
 _NO_ANSWER: Final = frozenset(
     ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
 )
+_BY_NAME: Final = Redactor()
 _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 
 
@@ -405,8 +408,8 @@ def _gates(
     worst_gate = ""
     for number, gate in enumerate(gates):
         path = f"{record.path}@{when}{number}"
-        verdict = yield from _asked(run, record, gate, path, given)
-        _tell_decision(run, gate, path, verdict)
+        verdict, asked = yield from _asked(run, record, gate, path, given)
+        _tell_decision(run, gate, path, verdict, asked)
         if safety_rules.stricter(worst, verdict) is verdict:
             worst, worst_gate = verdict, gate.capability
         if verdict.outcome in ("block", "error"):
@@ -419,10 +422,10 @@ def _gates(
 
 
 def _asked(run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]) -> Steps:
-    """A gate's verdict. An error of any kind is a verdict, too: it blocks."""
+    """A gate's verdict, and what it was asked, if it came so far. An error of any kind is a verdict, too: it blocks."""
     capability = run.engine.capabilities.get(gate.capability)
     if capability is None:
-        return safety_rules.GateVerdict("error", "unknown capability")
+        return safety_rules.GateVerdict("error", "unknown capability"), None
     inner = StepRecord(run, path, gate.capability, capability, "verify")
     try:
         inner.input = _gate_input(gate, capability, given)
@@ -438,7 +441,7 @@ def _asked(run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str,
         inner.finish("done", output=reply)
         verdict = safety_rules.judged(gate, reply)
     record.add_usage(inner.usage)
-    return verdict
+    return verdict, inner.input
 
 
 def _gate_input(gate: Gate, capability: Capability, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -454,7 +457,9 @@ def _gate_input(gate: Gate, capability: Capability, given: dict[str, dict[str, A
     return kept
 
 
-def _tell_decision(run: Run, gate: Gate, path: str, verdict: safety_rules.GateVerdict) -> None:
+def _tell_decision(
+    run: Run, gate: Gate, path: str, verdict: safety_rules.GateVerdict, asked: dict[str, Any] | None
+) -> None:
     decision = {"pass": "allow", "warn": "audit"}.get(verdict.outcome, "veto")
     payload = {
         "decision": decision,
@@ -464,5 +469,8 @@ def _tell_decision(run: Run, gate: Gate, path: str, verdict: safety_rules.GateVe
         "reason": verdict.reason,
         "enforced": verdict.outcome != "warn",
     }
+    if asked is not None:
+        # Of what the log has: whoever reads it can compute the same, and learns nothing of what it masks.
+        payload["input_hash"] = digest_of(_BY_NAME.mask(asked))
     draft = build.gate_decided(run.state.run_id, path, payload=payload, speaker=f"policy:{gate.capability}")
     run.emit(draft)

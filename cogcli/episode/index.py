@@ -32,7 +32,7 @@ _JOURNAL: Final = f"{FILE}-journal"
 _PAGE: Final = 100
 _TABLES: Final = (
     "CREATE TABLE episode (own INTEGER NOT NULL, id TEXT NOT NULL, open INTEGER NOT NULL, skill TEXT, status TEXT,"
-    " started_at TEXT, duration_ms, trace_id TEXT, run_id TEXT, task TEXT, tags TEXT, mark TEXT NOT NULL,"
+    " started_at TEXT, duration_ms, trace_id TEXT, run_id TEXT, task TEXT, tags TEXT, log_id TEXT, mark TEXT NOT NULL,"
     " sum INTEGER NOT NULL, PRIMARY KEY (own, id)) WITHOUT ROWID",
     "CREATE TABLE whole (at TEXT NOT NULL, episodes INTEGER NOT NULL)",
 )
@@ -189,7 +189,7 @@ class Index:
     def _write(self, database: sqlite3.Connection, rows: list[Any], gone: list[Place], whole: str) -> None:
         database.execute(_JOURNAL_STAYS)
         database.execute("BEGIN IMMEDIATE")
-        database.executemany("INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+        database.executemany("INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
         database.executemany("DELETE FROM episode WHERE own = ? AND id = ?", gone)
         database.execute("DELETE FROM whole")
         if whole:
@@ -236,13 +236,13 @@ def _is_file(path: Path) -> bool | None:
 def _encoded(known: Known) -> tuple[Any, ...]:
     """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
     row = known.row
-    facts: tuple[Any, ...] = (1, *[None] * 8)
+    facts: tuple[Any, ...] = (1, *[None] * 9)
     if row is not None:
         if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
             raise ValueError("no such duration")
         facts = (
             int(not row.sealed), row.skill, row.status, row.started_at, row.duration_ms, row.trace_id, row.run_id,
-            row.task, orjson.dumps(row.tags).decode(),
+            row.task, orjson.dumps(row.tags).decode(), row.log_id,
         )  # fmt: skip
     values = (*place_of(known.id), *facts, known.mark)
     return (*values, crc32(orjson.dumps(values)))
@@ -253,11 +253,13 @@ def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> Known:
     *written, sum = values
     if crc32(orjson.dumps(written)) != sum or not is_episode_id(written[1]):
         raise ValueError("the row is not what was written")
-    _, id, is_open, skill, status, started_at, duration_ms, trace_id, run_id, task, tags, mark = written
+    _, id, is_open, skill, status, started_at, duration_ms, trace_id, run_id, task, tags, log_id, mark = (
+        written
+    )
     if status is None:
         return Known(id, None, mark)
     row = Overview(
         id=id, directory=runs_dir / id, skill=skill, status=status, started_at=started_at, duration_ms=duration_ms,
-        trace_id=trace_id, run_id=run_id, task=task, tags=orjson.loads(tags), sealed=not is_open,
+        trace_id=trace_id, run_id=run_id, task=task, tags=orjson.loads(tags), sealed=not is_open, log_id=log_id,
     )  # fmt: skip
     return Known(id, row, mark)

@@ -45,6 +45,11 @@ def is_own_id(text: str) -> bool:
     return _OWN_ID.fullmatch(text) is not None
 
 
+def is_renamed(name: str, episode_id: object) -> bool:
+    """Whether a folder bears the id of another episode than the one whose log it holds. Any other name is free."""
+    return type(episode_id) is str and name != episode_id and is_episode_id(name)
+
+
 def is_trace_id(text: str) -> bool:
     """Whether a text is a trace id."""
     return _TRACE_ID.fullmatch(text) is not None

@@ -12,7 +12,7 @@ from cogcli.episode.blobs import parsed
 from cogcli.episode.document import milliseconds_between
 from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
-from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY
+from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY, is_renamed
 from cogcli.episode.lock import is_locked
 from cogcli.episode.reading import (
     event_of,
@@ -51,6 +51,8 @@ class Overview(NamedTuple):
     task: str | None
     tags: dict[str, Any]
     sealed: bool
+    log_id: str | None = None
+    """The episode that summary or log say this is, where the folder bears another one's id."""
 
 
 def overview(directory: Path) -> Overview:
@@ -90,6 +92,7 @@ def _from_summary(folder: Folder) -> Overview | None:
         task=_text(summary.get("task")),
         tags=tags if type(tags) is dict else {},
         sealed=True,
+        log_id=_other(folder, summary.get("episode_id")),
     )
 
 
@@ -98,7 +101,7 @@ def _from_log(folder: Folder) -> Overview:
     begun = first[0] if first else None
     ended = next((event for event in last if event.phase == "terminate" and _is_root(event, begun)), None)
     if begun is not None and is_foreign(begun):
-        return _from_foreign_log(folder)
+        return _from_foreign_log(folder)._replace(log_id=_other(folder, begun.episode_id))
     asked = begun.payload if begun and type(begun.payload) is dict else {}
     skill, tags = asked.get("skill"), asked.get("tags")
     return Overview(
@@ -113,6 +116,7 @@ def _from_log(folder: Folder) -> Overview:
         task=_text(asked.get("task")),
         tags=tags if type(tags) is dict else {},
         sealed=folder.holds(MANIFEST),
+        log_id=_other(folder, begun.episode_id if begun else None),
     )
 
 
@@ -160,6 +164,7 @@ def _from_state(folder: Folder) -> Overview:
         task=_text(goal.get("task")),
         tags=_object(episode, "tags"),
         sealed=folder.holds(MANIFEST),
+        log_id=_other(folder, episode.get("id")),
     )
 
 
@@ -225,6 +230,10 @@ def _events(lines: Any) -> list[Event]:
 
 def _no_blob(digest: str) -> None:
     return None
+
+
+def _other(folder: Folder, episode_id: Any) -> str | None:
+    return episode_id if is_renamed(folder.path.name, episode_id) else None
 
 
 def _text(value: Any) -> str | None:

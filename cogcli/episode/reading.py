@@ -334,6 +334,18 @@ def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
     )
 
 
+def renamed(path: Path, episode_id: str) -> EnvironmentRefusal:
+    """The error for a folder that bears another episode's id."""
+    from shlex import quote
+
+    return EnvironmentRefusal(
+        "episode.renamed",
+        f"the folder is named `{path.name}`, what it holds is `{episode_id:.80}`",
+        hint="give each episode its own name back",
+        next=(f"cogcli verify {quote(str(path))}",),
+    )
+
+
 def without_beginning(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
     """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
     if first is None:

@@ -33,7 +33,7 @@ from cogcli.episode.damage import Damage, damage_of, lost_in, put_newline
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.episode.journal import End, Journal
-from cogcli.episode.layout import EVENTS, MANIFEST, TORN
+from cogcli.episode.layout import EVENTS, MANIFEST, TORN, is_renamed
 from cogcli.episode.leftovers import remove_temporaries
 from cogcli.episode.reading import (
     LONGEST_LINE,
@@ -46,6 +46,7 @@ from cogcli.episode.reading import (
     is_torn_tail,
     opened,
     parsed_line,
+    renamed,
     unreadable,
     without_beginning,
     without_log,
@@ -255,6 +256,8 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
         raise without_beginning(folder.path, None, held=True)
     if lost and lost_in(lost.rest, (check.head,)) is None:
         raise _bad_line(folder, lost.number, "was altered so that nobody can say what it was")
+    if is_renamed(folder.path.name, events[0].episode_id):
+        raise renamed(folder.path, events[0].episode_id)
     end = End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or "", rules)
     return _Log(events, end, tail)
 

@@ -22,7 +22,7 @@ from cogcli.episode.document import to_bytes
 from cogcli.episode.findings import Finding, Severity
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import digest_of
-from cogcli.episode.layout import EVENTS, MANIFEST
+from cogcli.episode.layout import EVENTS, MANIFEST, is_renamed
 from cogcli.episode.reading import (
     NO_NEWLINE,
     Lines,
@@ -82,6 +82,11 @@ def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
     for finding in reading.findings():
         intact = intact and finding.severity != "error"
         yield finding
+    if is_renamed(folder.path.name, reading.lines.episode):
+        message = (
+            f"the folder is named `{folder.path.name}`, its log is that of `{reading.lines.episode:.80}`"
+        )
+        yield Finding("episode.renamed", "error", EVENTS, 1, message)
     if isinstance(inventory, ForeignFiles):
         yield from foreign_findings(folder, inventory, reading.lines.episode, reading.evidence)
     else:

@@ -29,6 +29,7 @@ def execute(context: Context) -> int:
     limit = None if given.on("--all") else given.integer("--limit", 20)
     found = listed(context.settings, wanted, limit)
     _tell_of_nothing_begun(context, found)
+    _tell_of_other_names(context, found)
     rows = [row_of(row, context.settings.shown) for row in found]
     context.own["episodes"] = rows
     if context.json:
@@ -46,6 +47,15 @@ def _tell_of_nothing_begun(context: Context, found: list[Overview]) -> None:
         more = f" (so in {len(stubs)} episodes)" if len(stubs) > 1 else ""
         stubs[0].message += more
         context.warn(stubs[0])
+
+
+def _tell_of_other_names(context: Context, found: list[Overview]) -> None:
+    """Say which folders bear another episode's id; each, since each has to be looked at."""
+    for row in found:
+        if row.log_id is not None:
+            from cogcli.episode.reading import renamed
+
+            context.warn(renamed(row.directory, row.log_id))
 
 
 def _columns(context: Context) -> tuple[Column, ...]:

@@ -45,6 +45,7 @@ def execute(context: Context) -> int:
     _tell_why(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
     control, heard = app.Control(), Heard(display)
+    context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
         with Signals(context, control, display):

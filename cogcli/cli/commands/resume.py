@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def execute(context: Context) -> int:
     """Go on with the episode of the first word."""
     directory = inspect.find(context.settings, context.arguments.words[0])
+    context.warn_of_shared_runs()
     result, heard = continued(context, directory, _request(context))
     if not context.arguments.on("--abort"):
         result, heard = settled_by_person(context, result, heard)

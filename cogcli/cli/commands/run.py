@@ -44,6 +44,7 @@ def run_skill(
     word = str(context.settings.value("progress"))
     display = display or display_for(context.screen, word, verbose=context.arguments.on("--verbose"))
     control, heard = app.Control(), Heard(display)
+    context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
         with Signals(context, control, display):

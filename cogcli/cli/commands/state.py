@@ -28,9 +28,11 @@ def execute(context: Context) -> int:
         if given.on("--project")
         else inspect.document(directory, context.warn).data
     )
-    if given.given("--path"):
-        return _value(context, inspect.in_full(inspect.parsed(data, directory), directory))
     document = inspect.parsed(data, directory)
+    if not given.on("--project"):
+        inspect.warn_of_name(document, directory, context.warn)
+    if given.given("--path"):
+        return _value(context, inspect.in_full(document, directory))
     if context.json:
         context.own["state"] = document
     elif context.screen.out.tty and not given.on("--project"):
@@ -92,7 +94,7 @@ def _check(context: Context, directory: Path) -> int:
     from cogcli.app.logs import events_of
 
     stored, projected = inspect.stored(directory), inspect.projected(directory, context.warn)
-    count = len(events_of(directory))
+    count = len(events_of(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
         return _answered(context, f"state.json is what its {count} events project, byte for byte", OK)

@@ -10,6 +10,8 @@ from cogcli.app import inspect
 from cogcli.cli import reports, verify_report
 from cogcli.cli.verify_report import Looked
 from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
+from cogcli.episode.findings import Finding, Severity
+from cogcli.episode.layout import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +29,11 @@ def execute(context: Context) -> int:
     directories = _wanted(context)
     trusted = {"key": _key(context), "head": _head(context, directories)}
     looked: list[Looked] = []
+    seals: dict[str, tuple[Path, str]] = {}
     for directory in directories:
         one = _looked(context, directory, trusted, alone=len(directories) == 1)
+        if len(directories) > 1:
+            one = _beside_its_like(one, directory, seals)
         looked.append(one)
         if not context.json:
             context.screen.answer_lines(verify_report.lines_of(one, context.screen.out.glyphs))
@@ -50,6 +55,22 @@ def _looked(context: Context, directory: Path, trusted: dict[str, str | None], *
         return Looked(name, (told,))
     findings = tuple(verify_report.as_told(name, finding) for finding in found.findings)
     return Looked(name, findings, found.level, found.proves, repaired)
+
+
+def _beside_its_like(one: Looked, directory: Path, seals: dict[str, tuple[Path, str]]) -> Looked:
+    """What was found in an episode, and that another one looked at before is sealed under the same id."""
+    seal = inspect.seal_of(directory)
+    if seal is None:
+        return one
+    place, known = seals.setdefault(seal.episode_id, (directory, seal.sha256))
+    if place == directory:
+        return one
+    same = seal.sha256 == known
+    what = "a copy of" if same else "another episode than"
+    severity: Severity = "info" if same else "error"
+    message = f"{what} the one in `{place}`, both sealed as `{seal.episode_id:.80}`"
+    found = verify_report.as_told(one.name, Finding("episode.twice", severity, MANIFEST, 0, message))
+    return one._replace(findings=(*one.findings, found), level=one.level if same else "altered")
 
 
 def _repaired(context: Context, directory: Path) -> bool:

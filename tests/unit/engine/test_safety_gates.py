@@ -9,7 +9,10 @@ from fakes.sink import payload_of
 from fakes.specs import capability, gate, skill, step
 
 from cogcli.core.calls import Answer
+from cogcli.core.canonical import digest_of
 from cogcli.core.errors import ServerFaultError
+from cogcli.core.redact import MASK
+from cogcli.specs.fields import fields_from
 
 
 def guarded(*pre: Any, post: tuple[Any, ...] = (), effect: str = "none", **safety: Any) -> Any:
@@ -190,6 +193,22 @@ def test_each_decision_is_an_event_and_gates_leave_their_own_account() -> None:
         ("audit", "g.b", False),
     ]
     assert [t.step_id for t in result.state.trace.steps] == ["s", "t"]
+    inputs = {e.step_id: e.payload["input"] for e in result.sink.events if e.event_type == "step.started"}
+    assert [d["input_hash"] for d in decisions] == [digest_of(inputs["s@pre0"]), digest_of(inputs["s@pre1"])]
+
+
+def test_the_hash_of_what_a_gate_was_asked_is_of_what_the_log_may_hold() -> None:
+    names = {"x": "any", "password": "any"}
+    guard, call = gate("g.a"), guarded("g.a")
+    fields = {name: {"type": kind} for name, kind in names.items()}
+    guard = guard._replace(inputs=fields_from(fields))
+    call = call._replace(inputs=fields_from(fields))
+    ran = run(
+        skill(step("s", "c.a", input={"x": "a", "password": "sentinel"})),
+        ScriptedRunner({"c.a": echo, "g.a": YES}), call, guard,
+    )  # fmt: skip
+    told = payload_of(ran.sink.events, "gate.decided")["input_hash"]
+    assert told == digest_of({"x": "a", "password": MASK})
 
 
 def test_usage_of_gates_counts_even_where_they_refuse_the_step() -> None:

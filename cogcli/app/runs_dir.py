@@ -1,0 +1,33 @@
+"""Whether others may write to the runs directory: then they may plant, swap and alter episodes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from cogcli.core.errors import EnvironmentRefusal
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+
+
+def shared(settings: Settings) -> EnvironmentRefusal | None:
+    """The warning for a runs directory that is not its user's alone; None for one that is, or is not there yet."""
+    from shlex import quote
+
+    path = settings.runs_dir
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    user = os.geteuid()
+    if found.st_uid not in (user, 0):
+        why, cure = "belongs to another user", "name one of your own: --runs-dir DIR"
+    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
+        why, cure = f"can be written to by {who}", f"chmod go-w {quote(str(path))}"
+    else:
+        return None
+    message = f"the runs directory `{settings.shown(path)}` {why}: episodes in it may be altered; {cure}"
+    return EnvironmentRefusal("env.runs-shared", message, hint=cure)
