@@ -55,6 +55,12 @@ class Overview(NamedTuple):
     """The episode that summary or log say this is, where the folder bears another one's id."""
 
 
+class Settled(Overview):
+    """One that the summary of a sealed episode of ours tells: nothing else does."""
+
+    __slots__ = ()
+
+
 def overview(directory: Path) -> Overview:
     """The episode in a directory; without a log as its `state.json` alone tells.
 
@@ -80,7 +86,7 @@ def _from_summary(folder: Folder) -> Overview | None:
         return None
     skill, tags = summary.get("skill"), summary.get("tags")
     duration = summary.get("duration_ms")
-    return Overview(
+    return Settled(
         id=folder.path.name,
         directory=folder.path,
         skill=_text(skill.get("id")) if type(skill) is dict else None,

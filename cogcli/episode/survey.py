@@ -19,8 +19,8 @@ from typing import Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.index import FIRST, Index, Known, Lost, place_of
-from cogcli.episode.layout import SUMMARY, is_episode_id, is_own_id
-from cogcli.episode.overview import Overview, overview
+from cogcli.episode.layout import SUMMARY, is_episode_id
+from cogcli.episode.overview import Overview, Settled, overview
 from cogcli.episode.wanted import Wanted
 
 WORTH: Final = 64
@@ -128,8 +128,8 @@ class _Walk:
                 return known.row
         mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
         row = _looked_into(directory)
-        # What the file system says of one of ours tells all; another tool may keep its summary elsewhere, or none.
-        settled = row is not None and row.sealed and mark != "?" and is_own_id(row.id)
+        # A mark tells of the summary alone: what anything else tells is looked into every time.
+        settled = isinstance(row, Settled)
         kept = row if row is None or settled else row._replace(sealed=False)
         seen = Known(known.id, kept, mark if settled else "")
         self._index.keep(seen, None if is_new else known)

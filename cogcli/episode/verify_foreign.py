@@ -137,6 +137,9 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Itera
     if type(manifest) is not dict:
         yield _error("manifest.syntax", MANIFEST, 1, "is no object")
         return
+    if manifest.get("schema_version") == SCHEMA:
+        # Whoever takes the chain out of a log of ours gets no other tool's episode.
+        yield _error("manifest.differs", MANIFEST, 1, "is one of ours, and the log has lost its chain")
     other = manifest.get("episode_id")
     if other is not None and other != episode_id:
         yield _error("episode.other", MANIFEST, 1, f"it is the manifest of {other!r:.80}")

@@ -62,6 +62,26 @@ def runs(tmp_path: Path) -> Path:
     return runs
 
 
+@pytest.mark.parametrize("name", ["ep_sealed-elsewhere", "ep_01HF7YAT0000000000000000ZY"])
+@pytest.mark.parametrize("summary", [True, False])
+def test_a_sealed_episode_of_another_tool_is_looked_at_again_each_time(
+    runs: Path, name: str, summary: bool
+) -> None:
+    """Nothing that the index goes by tells that its log was changed in place."""
+    from support import foreign_tool as tool
+
+    directory = tool.write(runs / name, tool.release_notes(name))
+    if not summary:
+        (directory / "summary.json").unlink()
+    for status, before in (("ok", "error"), ("error", "ok"), ("ok", "error")):
+        text = (directory / "events.jsonl").read_text()
+        text = text.replace(f'"status": "{before}", "metrics"', f'"status": "{status}", "metrics"')
+        (directory / "events.jsonl").write_text(text)
+        for _ in range(2):
+            rows = asked(runs, Wanted(outcomes=(status,)))
+            assert name in {row.id for row in rows if row.sealed}
+
+
 def asked(runs: Path, wanted: Wanted = EVERYTHING) -> list[Overview]:
     return list(survey(runs, wanted, Store(runs).ids, worth=1))
 

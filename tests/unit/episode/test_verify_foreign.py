@@ -332,3 +332,15 @@ def test_a_log_of_ours_is_held_to_a_manifest_of_ours(tmp_path: Path) -> None:
     directory = sample.sealed_episode(tmp_path)
     tool.write_manifest(directory)
     assert "manifest.differs" in {code for code, _ in errors(directory)}
+
+
+def test_a_log_of_ours_that_lost_its_chain_is_no_other_tools(tmp_path: Path) -> None:
+    import sample_episode as sample
+
+    directory = sample.sealed_episode(tmp_path)
+    lines = [json.loads(line) for line in (directory / "events.jsonl").read_text().splitlines()]
+    tool.write_log(
+        directory, [{k: v for k, v in line.items() if k not in ("seq", "prev", "sum")} for line in lines]
+    )
+    tool.write_manifest(directory, schema_version="manifest/1")
+    assert errors(directory) == [("manifest.differs", "manifest.json")]
