@@ -19,6 +19,8 @@ _MEMBER = re.compile(
 _TAKEN = re.compile(r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$")
 """How values begin that are looked up: no secret stands there."""
 _LARGEST = 256 * 1024
+_WIDEST = 400
+"""Columns of a line where nothing folds or cuts it: enough for what people write."""
 
 
 class Sources:
@@ -101,15 +103,14 @@ def _line_of(path: str, line: int) -> str | None:
 
 def _window(text: str, column: int, width: int | None) -> tuple[str, int, int]:
     """The line as shown, the columns before the mark, and the mark's length."""
+    width = min(width or _WIDEST, _WIDEST)
     before, rest = text[: column - 1], text[column - 1 :]
     token = rest[: _token(rest)]
     head, mark = visible(before.replace("\t", " ")), max(1, cells(visible(token)))
-    if width is not None and cells(head) + mark > width - 8:
-        head = "…" + head[-(width // 4) :]
-    shown = head + visible(rest.replace("\t", " "))
-    if width is not None:
-        shown = cut(shown, width - 6)
-        mark = max(1, min(mark, width - 6 - cells(head)))
+    if cells(head) + mark > width - 8:
+        head = "…" + head[-(width // 4) :] if cells(head) > width // 4 else head
+    shown = cut(head + visible(rest[:width].replace("\t", " ")), width - 6)
+    mark = max(1, min(mark, width - 6 - cells(head)))
     return shown, cells(head), mark
 
 

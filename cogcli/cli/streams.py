@@ -12,6 +12,7 @@ import os
 import sys
 from contextlib import suppress
 
+from cogcli.core.display import visible_block
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.outside import whole_number
 from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
@@ -48,7 +49,9 @@ class Stream:
             self.file.flush()
 
     def line(self, line: Line) -> str:
-        """A rendered line as this stream shows it, with its newline."""
+        """A rendered line as this stream shows it, with its newline; what is hidden in its spans is shown."""
+        if not all(text.isprintable() for text, _ in line):
+            line = [(visible_block(text).replace("\n", "\\n"), style) for text, style in line]
         text = coloured(line) if self.color else plain(line)
         return f"{text.translate(_PLAIN_SIGNS) if self.glyphs is ASCII else text}\n"
 

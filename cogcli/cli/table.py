@@ -262,6 +262,7 @@ COMMANDS: tuple[Command, ...] = (
             Flag("--io", "what the steps were given and gave", group="Output"),
             _text("--why", "REF", "what made a value what it is, or kept it away: outputs.report", "Output"),
             Flag("--full", "with --view events: a section per event", group="Output"),
+            _text("-o", "FILE", "into a new file, long values whole", "Output"),
             Flag("--follow", "of a run that goes on: events as they come, until it ends", group="Output"),
             _choice("--format", "WORD", (*LIST_FORMATS, "mermaid", "dot", "otlp", "chrome"),
                     "text, jsonl, tsv, csv, md, mermaid, dot, otlp, chrome", "Output", default="text"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.cli.listing import Column, show
-from cogcli.core.display import visible, visible_block
+from cogcli.core.display import LONGEST_SHOWN, beginning, visible, visible_block
 from cogcli.core.errors import UsageError
 from cogcli.report.glyphs import style_of
 from cogcli.report.unfinished import Standing
@@ -97,6 +97,39 @@ def answer(context: Context, view: str, shown: Shown) -> None:
         context.screen.say(line)
 
 
+def into_file(context: Context, view: str, shown: Shown, path: str) -> None:
+    """Write a view to a new file, whole, as a program would read it.
+
+    Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
+    """
+    from io import StringIO
+
+    from cogcli.cli.streams import Stream
+    from cogcli.core.errors import EnvironmentRefusal
+
+    screen, before, whole = context.screen, context.screen.out, StringIO()
+    try:
+        screen.out = Stream(whole, {}, "never")
+        _VIEWS[view](context, shown)
+    finally:
+        screen.out = before
+    try:
+        with open(path, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.write(whole.getvalue())
+    except FileExistsError as error:
+        raise exists(path) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no such name"
+        raise EnvironmentRefusal(
+            "env.disk", f"`{path}` cannot be written: {reason}", hint="free some space, or name another file"
+        ) from error
+
+
+def exists(path: str) -> UsageError:
+    """The error for a file that would be overwritten."""
+    return UsageError("output.exists", f"`{path}` exists", hint="remove it, or name another file")
+
+
 def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
     """The episode for the envelope, with what the view adds."""
     from cogcli.cli.standing import commands
@@ -161,12 +194,17 @@ def _io(context: Context, shown: Shown) -> list[Line]:
         for run in shown.fold.runs.values():
             for step in run.steps.values():
                 if not shown.only or inside(step.id, shown.only):
-                    lines += [[("", "")], [(visible(step.id), "bold")], *_exchanged(step)]
+                    lines += [[("", "")], [(visible(step.id), "bold")], *_exchanged(step, _room(context))]
     return lines
 
 
-def _exchanged(step: StepView) -> list[Line]:
-    lines = _block("input", step.input)
+def _room(context: Context) -> int | None:
+    """How many bytes of one value are shown; None for all, in a file."""
+    return None if context.arguments.given("-o") else LONGEST_SHOWN
+
+
+def _exchanged(step: StepView, most: int | None) -> list[Line]:
+    lines = _block("input", step.input, most)
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
         if several:
@@ -179,28 +217,31 @@ def _exchanged(step: StepView) -> list[Line]:
             lines.append(
                 [(f"  attempt {number}  ", "dim"), (visible("  ".join(str(w) for w in words if w)), "")]
             )
-        lines += _block("request", attempt.get("request")) + _block("reply", attempt.get("reply"))
-        lines += _said("printed", attempt.get("printed")) + _said("stderr", attempt.get("stderr"))
+        for name in ("request", "reply"):
+            lines += _block(name, attempt.get(name), most)
+        for name in ("printed", "stderr"):
+            lines += _said(name, attempt.get(name), most)
         noticed = attempt.get("notices")
-        lines += _said("noticed", "\n".join(map(str, noticed)) if isinstance(noticed, list) else None)
-    return lines + _block("output", step.output) + _block("error", step.error)
+        lines += _said("noticed", "\n".join(map(str, noticed)) if isinstance(noticed, list) else None, most)
+    return lines + _block("output", step.output, most) + _block("error", step.error, most)
 
 
-def _block(word: str, value: Any) -> list[Line]:
+def _block(word: str, value: Any, most: int | None) -> list[Line]:
     if value is None:
         return []
     from cogcli.cli.envelope import dumps
 
-    return _lines(word, dumps(value, indent=True))
+    return _lines(word, dumps(value, indent=True), most)
 
 
-def _said(word: str, text: Any) -> list[Line]:
+def _said(word: str, text: Any, most: int | None) -> list[Line]:
     """What was said beside a call, as it was said."""
-    return _lines(word, text.rstrip("\n")) if isinstance(text, str) and text else []
+    return _lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
 
 
-def _lines(word: str, block: str) -> list[Line]:
-    text = visible_block(block).split("\n")
+def _lines(word: str, block: str, most: int | None) -> list[Line]:
+    head, more = beginning(block, most)
+    text = [*visible_block(head).split("\n"), *([more] if more else [])]
     return [[(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)]
 
 
@@ -349,6 +390,7 @@ class Told:
         self._screen = context.screen
         self._jsonl = context.arguments.text("--format") == "jsonl"
         self._full = context.arguments.on("--full")
+        self._most = _room(context)
         self._lines = EventLines()
 
     def __call__(self, event: Event) -> None:
@@ -366,7 +408,7 @@ class Told:
         if self._full:
             from cogcli.report.table import sections
 
-            return "\n".join([*sections(event), ""])
+            return "\n".join([*sections(event, self._most), ""])
         line, width = self._lines.line(event), self._screen.out.width
         return line if width is None else cut(line, width)
 

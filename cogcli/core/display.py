@@ -84,6 +84,21 @@ def _head(text: str, width: int) -> str:
     return text
 
 
+LONGEST_SHOWN = 4096
+"""Bytes of one value on a screen."""
+
+
+def beginning(text: str, most: int | None) -> tuple[str, str]:
+    """The first `most` bytes of a text, and what says how many more there are; all of it and nothing for None."""
+    if most is None or len(text) * 4 <= most:
+        return text, ""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= most:
+        return text, ""
+    head = data[:most].decode("utf-8", "ignore")
+    return head, f"… {len(data) - len(head.encode()):,} bytes more"
+
+
 def padded(text: str, width: int) -> str:
     """The text filled with spaces up to `width` columns."""
     return text + " " * (width - cells(text))

@@ -138,7 +138,11 @@ class Folder:
             os.close(fd)
 
     def read(self, name: str, *, limit: int) -> bytes:
-        """All bytes of a regular file of at most `limit` bytes. Raises FileRefused."""
+        """All bytes of a regular file of at most `limit` bytes, whose size is asked first. Raises FileRefused."""
+        if (there := self.size(name)) > limit:
+            raise FileRefused(
+                str(self.path / name), "too-large", f"has {there:,} bytes, at most {limit:,} are read"
+            )
         parts, size = [], 0
         for chunk in self.chunks(name):
             size += len(chunk)

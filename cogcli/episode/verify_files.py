@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator
 
 from cogcli.core.files import FileRefused
+from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, FILES, MANIFEST, is_blob_name
@@ -51,7 +52,7 @@ class Inventory:
                 if not is_blob_name(name):
                     self._error("file.extra", shown, "not the name of a blob")
                 elif self._take(shown, found):
-                    self._check_content(kept, name, shown)
+                    self._check_content(kept, name, shown, found.st_size)
 
     def _take(self, name: str, found: os.stat_result) -> bool:
         if not stat.S_ISREG(found.st_mode):
@@ -65,7 +66,10 @@ class Inventory:
         self.files[name] = found.st_size
         return True
 
-    def _check_content(self, kept: Folder, name: str, shown: str) -> None:
+    def _check_content(self, kept: Folder, name: str, shown: str, size: int) -> None:
+        if size > MAX_BLOB:
+            self._error("blob.altered", shown, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}")
+            return
         try:
             content, _ = measured(kept, name)
         except FileRefused as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
-from cogcli.core.display import visible
+from cogcli.core.display import beginning, visible
 from cogcli.events.envelope import Event
 from cogcli.report.runs import Branch, RunFold
 
@@ -31,6 +32,10 @@ def _rows(branches: list[Branch]) -> Iterator[dict[str, Any]]:
             **({"notices": step.notices} if step.notices else {}),
         }
         yield from _rows(below)
+
+
+_VALUES = 4
+"""How many values of full length a member may show."""
 
 
 class EventLines:
@@ -100,15 +105,35 @@ def _quoted(value: Any) -> str:
     return f'"{text}"' if not text or " " in text or '"' in text else text
 
 
-def sections(event: Event) -> list[str]:
-    """An event in full: a head line and `a.b.c: value` lines, nothing empty."""
+def sections(event: Event, most: int | None = None) -> list[str]:
+    """An event in full: a head line and `a.b.c: value` lines, nothing empty.
+
+    Of each value at most so many bytes, of each member of the payload as many as of four values; what is left out is
+    counted.
+    """
     head = f"{event.seq if event.seq is not None else '-'} {event.event_type or event.phase}"
     lines = [visible(f"{head} {event.step_id or ''}".rstrip())]
     facts = {"timestamp": event.timestamp, "id": event.id, "run_id": event.run_id, "agent_id": event.agent_id,
              "caused_by": event.caused_by, "payload": event.payload, "metrics": event.metrics}  # fmt: skip
-    for name, value in _leaves(facts, ""):
-        lines.append(f"  {visible(name)}: {visible(value)}")
+    for member, leaves in groupby(_leaves(facts, ""), lambda leaf: ".".join(leaf[0].split(".", 2)[:2])):
+        lines += _member(member, leaves, most)
     return lines
+
+
+def _member(member: str, leaves: Iterable[tuple[str, str]], most: int | None) -> list[str]:
+    """The lines of one member, as far as there is room, and how many bytes follow."""
+    lines: list[str] = []
+    room, left = (most or 0) * _VALUES, 0
+    for name, value in leaves:
+        head, more = beginning(visible(value), most)
+        text = f"  {visible(name)}: {head}{more}"
+        size = len(text.encode()) if most is not None else 0
+        if left or size > room:
+            left += size
+        else:
+            lines.append(text)
+            room -= size
+    return [*lines, f"  {visible(member)}: … {left:,} bytes more"] if left else lines
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.app.inspect import OUTCOMES, before, began_nothing, listed, row_of
 from cogcli.cli.listing import Column, show
+from cogcli.core.display import visible
 from cogcli.core.errors import OK, UsageError
 from cogcli.episode.wanted import Wanted
 from cogcli.report.glyphs import style_of
@@ -36,7 +37,8 @@ def execute(context: Context) -> int:
         return OK
     show(context, _columns(context), rows)
     if not rows and context.screen.err.tty and not context.screen.quiet:
-        context.screen.tell(f"no episodes in {context.settings.shown(context.settings.runs_dir)}\n")
+        place = context.settings.shown(context.settings.runs_dir)
+        context.screen.tell(f"no episodes in {visible(place)}\n")
     return OK
 
 

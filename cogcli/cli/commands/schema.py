@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.app.schemas import NAMES, schema
 from cogcli.cli.envelope import dumps
+from cogcli.core.display import visible
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
@@ -50,5 +51,5 @@ def _write_all(context: Context, folder: str | None) -> int:
         raise EnvironmentRefusal("env.disk", f"`{folder}` cannot be written: {error.strerror}") from error
     context.own["created"] = written
     if not context.json:
-        context.screen.answer("".join(f"{path}\n" for path in written))
+        context.screen.answer("".join(f"{visible(path)}\n" for path in written))
     return OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.cli.skill_or_episode import is_skill
+from cogcli.core.display import visible
 from cogcli.core.errors import OK, UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from cogcli.events.envelope import Event
     from cogcli.report.runs import RunFold
 
-_OF_EPISODES = ("--why", "--follow", "--step")
+_OF_EPISODES = ("--why", "--follow", "--step", "-o")
 
 
 def execute(context: Context) -> int:
@@ -89,7 +90,7 @@ def _inspect(context: Context, directory: Path, note: str) -> int:
     from cogcli.report.runs import fold
     from cogcli.report.unfinished import settled
 
-    view = trace_views.view_of(context)
+    view, output = trace_views.view_of(context), _output(context)
     if context.arguments.on("--follow"):
         events = _followed(context, directory, view)
         told = view == "events" and not context.json
@@ -108,7 +109,12 @@ def _inspect(context: Context, directory: Path, note: str) -> int:
         unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),
     )  # fmt: skip
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
-    if context.json:
+    if output is not None:
+        trace_views.into_file(context, view, shown, output)
+        context.own["file"] = context.settings.shown(output)
+        if not context.json:
+            context.screen.answer(f"{visible(context.settings.shown(output))}\n")
+    elif context.json:
         context.own["trace"] = trace_views.as_object(context, view, shown)
     elif not told:
         trace_views.answer(context, view, shown)
@@ -119,6 +125,24 @@ def _step_of(event: Event) -> str:
     """The step that an event is about; another tool's says it in the payload alone."""
     told = event.payload.get("step_id") if isinstance(event.payload, dict) else None
     return event.step_id or (told if isinstance(told, str) else "")
+
+
+def _output(context: Context) -> str | None:
+    """The file that the view goes to; judged before anything is read. Raises UsageError."""
+    from os.path import lexists
+
+    from cogcli.cli.trace_views import exists
+
+    path = context.arguments.text("-o")
+    if path is None:
+        return None
+    if context.arguments.on("--follow"):
+        raise UsageError("usage.flag", "`--follow` tells events as they come", hint="leave -o for afterwards")
+    if not path:
+        raise UsageError("usage.value", "`-o`: an empty word names no file", hint="is a variable unset?")
+    if lexists(path):
+        raise exists(path)
+    return path
 
 
 def _is_unsealed(status: str, *, sealed: bool, chained: bool) -> bool:
