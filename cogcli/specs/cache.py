@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from cogcli import __version__
+from cogcli.specs.schema_engine import engine_marks
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,7 +40,8 @@ class CompiledCache:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._stamp = f"{__version__}/{_age_of_rules()}"
+        # The engine decides which patterns of a file may be run.
+        self._stamp = f"{__version__}/{_age_of_rules()}/{engine_marks()}"
         self._database: sqlite3.Connection | None = None
         self._usable = True
         self._kept: dict[str, bytes] = {}

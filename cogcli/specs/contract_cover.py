@@ -2,23 +2,29 @@
 
 1. YES is a proof. NO comes with a value that was tried: it fits the narrow schema and breaks the wide one.
 2. Without jsonschema-rs only what is plain is told: equal schemas, bare types, finite choices, disjoint types.
-3. A pattern that is not applied, a schema that cannot be, and whatever a library does not survive: UNKNOWN.
+3. A pattern that is not applied, a schema that cannot be, whatever a library does not survive, and whatever would
+   take it long: UNKNOWN.
 """
 
 from __future__ import annotations
 
-from itertools import chain
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from cogcli.specs.contract_examples import candidates, types_of
+from cogcli.specs.contract_examples import MAX_NODES, candidates, types_of
 from cogcli.specs.contract_prepared import Prepared, prepared
-from cogcli.specs.contracts import errors
+from cogcli.specs.contract_ways import parts_in, ways_in
+from cogcli.specs.contracts import errors, fits
 from cogcli.specs.schema_engine import RUST, engine
 
 _MAX_BYTES: Final = 64 * 1024
 """Schemas beyond this are not reasoned about."""
+_MAX_PARTS: Final = 400
+_MAX_WAYS: Final = 64
+_MAX_WORK: Final = 5_000_000
 
 
 class Cover(NamedTuple):
@@ -44,7 +50,9 @@ def covers(wide: Any, narrow: Any) -> Cover:
         return _disproved(wide, narrow)
     if engine() != RUST:
         return UNKNOWN
-    return YES if _proved(ready[0].rust, ready[1].rust) else _disproved(wide, narrow)
+    if _is_small(ready) and _proved(ready[0].rust, ready[1].rust):
+        return YES
+    return _disproved(wide, narrow)
 
 
 def disjoint(wide: Any, narrow: Any) -> bool:
@@ -53,11 +61,11 @@ def disjoint(wide: Any, narrow: Any) -> bool:
     if ready is None:
         return False
     choices = _choices(narrow)
-    if choices is not None:
-        return all(errors(narrow, value) or errors(wide, value) for value in choices)
+    if choices is not None and len(choices) * (_at_once(wide) + _at_once(narrow)) <= _MAX_WORK:
+        return not any(fits(narrow, value) and fits(wide, value) for value in choices)
     if types_of(wide).isdisjoint(types_of(narrow)):
         return True
-    if engine() != RUST:
+    if engine() != RUST or not _is_small(ready):
         return False
     return _nothing_in_common(ready[0].rust, ready[1].rust)
 
@@ -66,11 +74,16 @@ def _ready(wide: Any, narrow: Any) -> tuple[Prepared, Prepared] | None:
     """Both schemas made ready, None where they cannot be reasoned about."""
     if max(len(orjson.dumps(wide)), len(orjson.dumps(narrow))) > _MAX_BYTES:
         return None
-    one, other = prepared(wide), prepared(narrow)
+    one, other = _prepared(orjson.dumps(wide)), _prepared(orjson.dumps(narrow))
     if one is None or other is None or one.dropped or other.dropped:
         return None
     # What no value fits by being no schema is no proof of anything.
     return None if _unusable(wide) or _unusable(narrow) else (one, other)
+
+
+def _is_small(ready: tuple[Prepared, Prepared]) -> bool:
+    """Whether a proof about both takes no longer than a moment: it multiplies out what is combined."""
+    return all(parts_in(each.rust) <= _MAX_PARTS and ways_in(each.rust) <= _MAX_WAYS for each in ready)
 
 
 def _unusable(schema: Any) -> bool:
@@ -84,8 +97,10 @@ def _plainly(one: Any, other: Any, wide: Any, narrow: Any) -> Cover | None:
     if one is True or one == {} or orjson.dumps(one) == orjson.dumps(other):
         return YES
     choices = _choices(narrow)
+    if choices is not None and len(choices) * (_at_once(wide) + _at_once(narrow)) > _MAX_WORK:
+        return UNKNOWN
     if choices is not None:
-        broken = [value for value in choices if not errors(narrow, value) and errors(wide, value)]
+        broken = [value for value in choices if fits(narrow, value) and not fits(wide, value)]
         return Cover("no", broken[0]) if broken else YES
     return YES if one.keys() <= {"type"} and types_of(narrow) <= types_of(wide) else None
 
@@ -99,10 +114,21 @@ def _choices(schema: Any) -> list[Any] | None:
 
 def _disproved(wide: Any, narrow: Any) -> Cover:
     # At the bounds of the wide schema the examples say most.
-    for value in chain(candidates(wide), candidates(narrow)):
-        if not errors(narrow, value) and errors(wide, value):
+    most = max(10, _MAX_WORK // (MAX_NODES * (_at_once(wide) + _at_once(narrow))))
+    for value in islice(chain(candidates(wide), candidates(narrow)), most):
+        if fits(narrow, value) and not fits(wide, value):
             return Cover("no", value)
     return UNKNOWN
+
+
+def _at_once(schema: Any) -> int:
+    ready = _prepared(orjson.dumps(schema))
+    return ready.at_once if ready is not None else 1
+
+
+@lru_cache(maxsize=64)
+def _prepared(schema: bytes) -> Prepared | None:
+    return prepared(orjson.loads(schema))
 
 
 def _proved(wide: Any, narrow: Any) -> bool:

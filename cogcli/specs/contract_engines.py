@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cogcli.specs.contract_texts import Breach
 
-Judge = Callable[[Any, bool], Iterator[Breach]]
-"""Gives the breaches of a value; the first alone where only that is wanted."""
+
+class Judge(NamedTuple):
+    """A schema in an engine: whether a value fits, and its breaches; the first alone where only that is wanted."""
+
+    fits: Callable[[Any], bool]
+    breaches: Callable[[Any, bool], Iterator[Breach]]
 
 
 class Unusable(Exception):
@@ -35,11 +39,11 @@ def python_judge(schema: Any) -> Judge:
 
 
 def _python_judge(engine: Any) -> Judge:
-    def judge(value: Any, first: bool) -> Iterator[Breach]:
+    def breaches(value: Any, first: bool) -> Iterator[Breach]:
         for error in islice(engine.iter_errors(value), 1 if first else None):
             yield from _python_breaches(error)
 
-    return judge
+    return Judge(engine.is_valid, breaches)
 
 
 def _python_class() -> Any:
@@ -124,7 +128,7 @@ def rust_judge(schema: Any) -> Judge:
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         raise Unusable from error
 
-    def judge(value: Any, first: bool) -> Iterator[Breach]:
+    def breaches(value: Any, first: bool) -> Iterator[Breach]:
         if engine.is_valid(value):
             return
         # All are made at once, and each takes far longer than a check.
@@ -132,7 +136,7 @@ def rust_judge(schema: Any) -> Judge:
         for breach in found or _true_breaches(engine.iter_errors(value)):
             yield breach._replace(place=_place_in(value, breach.place))
 
-    return judge
+    return Judge(engine.is_valid, breaches)
 
 
 def _place_in(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:

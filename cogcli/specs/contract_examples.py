@@ -9,6 +9,10 @@ from typing import Any, Final
 from cogcli.specs.documents import found_at, pointed
 
 MAX_VALUES: Final = 200
+MAX_NODES: Final = 200
+"""Of one value."""
+_MAX_STEPS: Final = 5_000
+"""Subschemas looked at; a schema can lead to many more."""
 _DEPTH: Final = 6
 _LONG: Final = 300
 _OF_TYPE: Final[dict[str, tuple[Any, ...]]] = {
@@ -34,8 +38,18 @@ def types_of(schema: Any) -> frozenset[str]:
 class _Search:
     def __init__(self, root: Any) -> None:
         self._root = root
+        self._left = _MAX_STEPS
+        self._types: dict[tuple[int, int], frozenset[str]] = {}
 
     def types(self, schema: Any, depth: int) -> frozenset[str]:
+        """Those of one subschema, each looked at once."""
+        key = (id(schema), depth)
+        if key not in self._types:
+            # What stands in `$defs` and is looked at lives as long as the root.
+            self._types[key] = self._types_in(schema, depth)
+        return self._types[key]
+
+    def _types_in(self, schema: Any, depth: int) -> frozenset[str]:
         found = frozenset(TYPES)
         if schema is False or schema == {"not": {}}:
             return frozenset()
@@ -57,6 +71,13 @@ class _Search:
         return found
 
     def values(self, schema: Any, depth: int) -> Iterator[Any]:
+        """Values of at most so many nodes that may fit a subschema."""
+        return (value for value in self._values(schema, depth) if _is_small(value))
+
+    def _values(self, schema: Any, depth: int) -> Iterator[Any]:
+        self._left -= 1
+        if self._left < 0:
+            return
         if not isinstance(schema, dict):
             schema = {}
         if "const" in schema:
@@ -145,6 +166,15 @@ class _Search:
             if isinstance(part, dict):
                 found += self._required(part, depth - 1)
         return found
+
+
+def _is_small(value: Any) -> bool:
+    count, waiting = 0, [value]
+    while waiting and count <= MAX_NODES:
+        part = waiting.pop()
+        count += 1
+        waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+    return count <= MAX_NODES
 
 
 def _types_of_value(value: Any) -> tuple[str, ...]:

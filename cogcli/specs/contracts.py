@@ -38,9 +38,17 @@ def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
     return _told(_judge(orjson.dumps(schema), engine()), value)
 
 
+def fits(schema: Any, value: Any) -> bool:
+    """Whether a value breaks nothing of a schema, told without the ways in which it does."""
+    ready = _judge(orjson.dumps(schema), engine())
+    if ready is None or _too_much(ready, value):
+        return False
+    return ready.judge.fits(value)
+
+
 def invalid(schema: Any) -> list[tuple[list[str | int], str]]:
     """Where and how a schema is itself no JSON Schema of 2020-12; at most 20, empty if it is one."""
-    found = _meta_judge(engine())(schema, False)
+    found = _meta_judge(engine()).breaches(schema, False)
     told = {(tuple(b.place), text_of(b, _at(schema, b.place))) for b in islice(found, _ENOUGH)}
     return [(list(place), text) for place, text in sorted(told, key=_order)[:MAX_ERRORS]]
 
@@ -79,12 +87,11 @@ def _meta_judge(engine: str) -> Judge:
 def _told(ready: _Ready | None, value: Any) -> list[tuple[str, str]]:
     if ready is None:
         return [("", UNUSABLE)]
-    nodes, characters = _size(value)
-    held = nodes * ready.prepared.at_once
-    if held + characters * ready.prepared.steps > ready.most:
+    if _too_much(ready, value):
         return [("", TOO_MUCH)]
+    few = _size(value, _MANY)[0] * ready.prepared.at_once <= _MANY
     told = set()
-    for breach in islice(ready.judge(value, held > _MANY), _ENOUGH):
+    for breach in islice(ready.judge.breaches(value, not few), _ENOUGH):
         if breach.keyword == "pattern":
             breach = breach._replace(limit=ready.prepared.written.get(breach.limit, breach.limit))
         told.add((breach.place, text_of(breach, _at(value, breach.place))))
@@ -92,11 +99,16 @@ def _told(ready: _Ready | None, value: Any) -> list[tuple[str, str]]:
     return [("/".join(map(str, place)), text) for place, text in found]
 
 
-def _size(value: Any) -> tuple[int, int]:
-    """How many nodes a value has, and how many characters."""
+def _too_much(ready: _Ready, value: Any) -> bool:
+    nodes, characters = _size(value, ready.most)
+    return nodes * ready.prepared.at_once + characters * ready.prepared.steps > ready.most
+
+
+def _size(value: Any, most: int) -> tuple[int, int]:
+    """How many nodes a value has, and how many characters; not counted on once there are more nodes than `most`."""
     nodes = characters = 0
     waiting = [value]
-    while waiting:
+    while waiting and nodes <= most:
         part = waiting.pop()
         nodes += 1
         if isinstance(part, str):

@@ -56,6 +56,8 @@ class _Closure:
         self._old = old
         self._unasked = unasked
         self._names: dict[Pointer, str] = {}
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
         self._waiting: list[Pointer] = []
 
     def definitions(self) -> dict[str, Any]:
@@ -96,18 +98,18 @@ class _Closure:
         return result
 
     def _named(self, place: Pointer) -> str:
-        name = self._names.get(place)
-        if name is None:
+        if place not in self._names:
             plain = (
                 "".join(char if char.isalnum() or char in "_-." else "_" for char in place[-1])[:64] or "_"
             )
-            taken = set(self._names.values())
-            name = next(
-                n for i in range(len(taken) + 1) if (n := f"{plain}_{i}" if i else plain) not in taken
-            )
+            count = self._counts.get(plain, 0)
+            while (name := f"{plain}_{count}" if count else plain) in self._taken:
+                count += 1
+            self._counts[plain] = count + 1
+            self._taken.add(name)
             self._names[place] = name
             self._waiting.append(place)
-        return name
+        return self._names[place]
 
     def _relax(self, schema: dict[str, Any], result: dict[str, Any]) -> None:
         """Take what does not go in this direction out of `required`."""

@@ -43,6 +43,13 @@ def _engine(forced: str) -> str:
     raise EnvironmentRefusal("config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint)
 
 
+def engine_marks() -> str:
+    """What the choice of an engine depends on, told without loading or judging anything."""
+    from importlib.util import find_spec
+
+    return f"{os.environ.get(_VARIABLE, '')}:{find_spec('jsonschema_rs') is not None:d}"
+
+
 def has_rust() -> bool:
     """Whether jsonschema-rs is there, in the version whose interface is known."""
     from importlib.metadata import PackageNotFoundError, version

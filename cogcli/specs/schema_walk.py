@@ -18,6 +18,7 @@ _MAP: Final = frozenset(("properties", "patternProperties", "dependentSchemas", 
 _CHOICES: Final = ("anyOf", "oneOf")
 _UNPLAIN: Final = frozenset(("anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas"))
 _DEPTH: Final = 20
+_MOST_LOOKS: Final = 500
 
 
 def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
@@ -136,23 +137,33 @@ class Found(NamedTuple):
 
 def at(schema: Any, path: Iterable[str], depth: int = _DEPTH) -> Found | None:
     """What stands at a path of keys and indices, None where nothing can."""
-    found = Found(schema)
+    found, looks = Found(schema), _Looks()
     for segment in path:
-        inner = _step(found.schema, segment, depth)
+        inner = _step(found.schema, segment, depth, looks)
         if inner is None:
             return None
         found = Found(inner.schema, found.maybe or inner.maybe, found.undeclared or inner.undeclared)
     return found
 
 
-def _step(schema: Any, segment: str, depth: int) -> Found | None:
+class _Looks:
+    """How much may still be looked at: alternatives of alternatives multiply at each step."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = _MOST_LOOKS
+
+
+def _step(schema: Any, segment: str, depth: int, looks: _Looks) -> Found | None:
     """One key or index further: what the parts that speak about it say together."""
-    if not depth:
+    looks.left -= 1
+    if not depth or looks.left < 0:
         return Found(True)
     parts = [*_together(schema)]
     steps = [_own_step(schema, part, segment) for part in parts]
     choices = [part[key] for part in parts for key in _CHOICES if isinstance(part.get(key), list)]
-    steps += [_chosen(schema, each, segment, depth) for each in choices]
+    steps += [_chosen(schema, each, segment, depth, looks) for each in choices]
     if None in steps:
         return None
     said = [each for each in steps if each is not None and each is not _SILENT]
@@ -168,17 +179,34 @@ _SILENT: Final = Found(True, maybe=True)
 """Says nothing about what is looked for; told apart by identity."""
 
 
-def _chosen(root: Any, choices: list[Any], segment: str, depth: int) -> Found | None:
+def _chosen(root: Any, choices: list[Any], segment: str, depth: int, looks: _Looks) -> Found | None:
     """One step into alternatives: those that lead somewhere, together."""
-    steps = [_step(with_definitions(root, each), segment, depth - 1) for each in choices]
+    if len(choices) > looks.left:
+        return Found(True, maybe=True)
+    steps = [_step(with_definitions(root, each), segment, depth - 1, looks) for each in choices]
     if all(each == Found(True) for each in steps):
         return _SILENT
     found = [each for each in steps if each is not None]
     if not found:
         return None
-    schema = any_of([each.schema for each in found])
+    schemas = _each_once(each.schema for each in found)
+    if sum(map(_definitions, schemas)) > _MOST_LOOKS:
+        return Found(True, maybe=True)
+    schema = any_of(schemas)
     maybe = len(found) < len(steps) or any(each.maybe or each.undeclared for each in found)
     return Found(schema, maybe, all(each.undeclared for each in found))
+
+
+def _definitions(schema: Any) -> int:
+    return len(schema.get("$defs", ())) if isinstance(schema, dict) else 0
+
+
+def _each_once(schemas: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for schema in schemas:
+        if not any(schema == other for other in found):
+            found.append(schema)
+    return found
 
 
 def _own_step(root: Any, part: dict[str, Any], segment: str) -> Found | None:

@@ -12,13 +12,35 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import copied
-from cogcli.specs.contracts import errors
+from cogcli.specs.contracts import fits
 from cogcli.verification.matching_text import text_like
 
 _DEEPEST: Final = 40
 _LONGEST: Final = 100_000
+_MOST_LOOKS: Final = 10_000
+_MOST_NODES: Final = 20_000
 _SPARE: Final[tuple[Any, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
 """Tried where the keywords alone lead nowhere."""
+
+
+class _Going:
+    """How deep the search is, and how much of it is left: a short schema can lead to endlessly many values."""
+
+    __slots__ = ("depth", "left")
+
+    def __init__(self, depth: int, left: list[int]) -> None:
+        self.depth = depth
+        self.left = left
+
+    def deeper(self) -> _Going:
+        """One level further."""
+        return _Going(self.depth + 1, self.left)
+
+    def ended(self, schema: Any) -> bool:
+        """Whether to give up; a schema that comes with many definitions costs more to look at."""
+        definitions = schema.get("$defs") if isinstance(schema, dict) else None
+        self.left[0] -= 1 + (len(definitions) // 10 if isinstance(definitions, dict) else 0)
+        return self.depth > _DEEPEST or self.left[0] < 0
 
 
 class NoSample(Exception):
@@ -27,27 +49,27 @@ class NoSample(Exception):
 
 def sample(schema: Any) -> Any:
     """A value that fits a schema of 2020-12 whose references stay inside it. Raises NoSample."""
-    for value in _candidates(schema, schema, 0):
-        if not errors(schema, value):
+    for value in _candidates(schema, schema, _Going(0, [_MOST_LOOKS])):
+        if fits(schema, value):
             return copied(value)
     raise NoSample("no value was found that fits the schema")
 
 
-def _candidates(schema: Any, root: Any, depth: int) -> Iterator[Any]:
+def _candidates(schema: Any, root: Any, going: _Going) -> Iterator[Any]:
     """Values to try, the likeliest first."""
     if not isinstance(schema, dict):
         yield from () if schema is False else (None,)
         return
-    if depth > _DEEPEST:
+    if going.ended(schema):
         return
     yield from _written(schema)
-    schema = _resolved(schema, root, depth)
+    schema = _resolved(schema, root)
     yield from _written(schema)
     for keyword in ("oneOf", "anyOf"):
         for option in schema.get(keyword) or ():
             merged = _merged({k: v for k, v in schema.items() if k != keyword}, option)
-            yield from _candidates(merged, root, depth + 1)
-    yield from _made(schema, root, depth)
+            yield from _candidates(merged, root, going.deeper())
+    yield from _made(schema, root, going)
     yield from _SPARE
 
 
@@ -64,7 +86,7 @@ def _written(schema: dict[str, Any]) -> Iterator[Any]:
         yield from schema["enum"]
 
 
-def _resolved(schema: dict[str, Any], root: Any, depth: int) -> dict[str, Any]:
+def _resolved(schema: dict[str, Any], root: Any) -> dict[str, Any]:
     """The schema with its reference and `allOf` folded in."""
     for _ in range(_DEEPEST):
         if isinstance(schema.get("$ref"), str):
@@ -109,14 +131,14 @@ def _merged(first: dict[str, Any], second: Any) -> dict[str, Any]:
     return merged
 
 
-def _made(schema: dict[str, Any], root: Any, depth: int) -> Iterator[Any]:
+def _made(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
     declared = schema.get("type")
     kinds = declared if isinstance(declared, list) else [declared] if declared else _implied(schema)
     for kind in sorted(kinds, key=lambda kind: kind == "null"):
         if kind == "object":
-            yield from _object(schema, root, depth)
+            yield from _object(schema, root, going)
         elif kind == "array":
-            yield from _array(schema, root, depth)
+            yield from _array(schema, root, going)
         elif kind == "string":
             yield from _text(schema)
         elif kind in ("integer", "number"):
@@ -143,54 +165,71 @@ _SPEAKING: Final = {
 }
 
 
-def _object(schema: dict[str, Any], root: Any, depth: int) -> Iterator[Any]:
+def _object(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     additional = schema.get("additionalProperties", True)
     names = list(dict.fromkeys([*required]))
     wanted = schema.get("minProperties") or 0
     names += [name for name in properties if name not in names][: max(0, wanted - len(names))]
+    if wanted > _MOST_NODES:
+        return
     names += [f"key{n}" for n in range(wanted - len(names))]
     made = {}
     for name in names:
-        found = _first({**_with_defs(properties.get(name, additional), root)}, depth)
+        found = _first(_with_defs(properties.get(name, additional), root), going)
         if found is _NOTHING:
             return
         made[name] = found
-    yield made
+    if _is_small(made):
+        yield made
 
 
-def _array(schema: dict[str, Any], root: Any, depth: int) -> Iterator[Any]:
+def _array(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
     fixed, items = schema.get("prefixItems") or [], schema.get("items", True)
     least = max(schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0)
     made: list[Any] = []
     for number in range(min(least, 1000)):
         part = fixed[number] if number < len(fixed) else schema.get("contains", items)
-        found = _distinct(_with_defs(part, root), depth, made) if schema.get("uniqueItems") else None
+        found = _distinct(_with_defs(part, root), going, made) if schema.get("uniqueItems") else None
         if found is None:
-            found = _first(_with_defs(part, root), depth)
+            found = _first(_with_defs(part, root), going)
         if found is _NOTHING:
             return
         made.append(found)
-    yield made
+    if _is_small(made):
+        yield made
+
+
+def _is_small(value: Any) -> bool:
+    count, waiting = 0, [value]
+    while waiting and count <= _MOST_NODES:
+        part = waiting.pop()
+        count += 1
+        waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+    return count <= _MOST_NODES
 
 
 _NOTHING: Final = object()
 
 
-def _first(schema: dict[str, Any], depth: int) -> Any:
+def _first(schema: dict[str, Any], going: _Going) -> Any:
     """The first value that fits, `_NOTHING` where none does."""
-    for value in _candidates(schema, schema, depth + 1):
-        if not errors(schema, value):
+    for value in _candidates(schema, schema, going.deeper()):
+        if fits(schema, value):
             return value
     return _NOTHING
 
 
-def _distinct(schema: dict[str, Any], depth: int, taken: list[Any]) -> Any:
+def _distinct(schema: dict[str, Any], going: _Going, taken: list[Any]) -> Any:
     """A value that fits and is not there yet, None where none is near."""
     numbers = schema.get("minimum", 0)
     more = [numbers + n for n in range(len(taken) + 2)] if isinstance(numbers, int) else []
-    for value in (*_candidates(schema, schema, depth + 1), *more, *(f"a{n}" for n in range(len(taken) + 2))):
-        if value not in taken and not errors(schema, value):
+    for value in (
+        *_candidates(schema, schema, going.deeper()),
+        *more,
+        *(f"a{n}" for n in range(len(taken) + 2)),
+    ):
+        if value not in taken and not going.ended(schema) and fits(schema, value):
             return value
     return None
 

@@ -104,9 +104,8 @@ class _Wire:
         cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
         if cache is None or any(name not in catalog.raw for name in names):
             return judge()
-        engine = os.environ.get("COGCLI_SCHEMA_ENGINE", "")
         raw = [catalog.raw[name] for name in names]
-        key = digest_of([raw, matter.digest, engine, _age_of_rules()])
+        key = digest_of([raw, matter.digest, _age_of_rules()])
         kept = cache.get(_KIND, key)
         if kept is None:
             found = list(judge())
