@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli.core.calls import HARMLESS
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import CHOICES, DoubtResolution, answer_of
-from cogcli.engine.probe import probed
+from cogcli.engine.probe import is_promise, probed
 from cogcli.events import build
 from cogcli.specs.fields import fit
 
@@ -56,21 +56,28 @@ class Doubts:
         self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
     ) -> Steps:
         """Decide about this attempt, if it is in doubt. What is decided, and a repeat, is on disk then."""
+        record.idempotency_key = self._recording.keys.get(
+            (run.state.run_id, record.path), record.idempotency_key
+        )
         intent = self._in_doubt(run.state.run_id, record.path, number)
         if intent is None:
             return
+        resolution = None
         if not _harmless(intent, capability.effect):
             resolution = self._decided(intent)
             if resolution is None:
                 said = self._said.get(intent.step_id) or self._said.get(None)
                 resolution = self._put_down(
-                    intent, (yield from self._probed(run, intent, capability)) or said
+                    intent, (yield from self._probed(run, record, intent, capability)) or said
                 )
             if resolution is None or resolution.choice != "rerun":
                 return
-        self._tell_repeat(intent)
+        closed = resolution is not None and is_promise(resolution)
+        if closed:
+            record.idempotency_key += "+"  # the service takes nothing under the key that it has closed
+        self._tell_repeat(intent, key=record.idempotency_key if closed else None)
 
-    def _probed(self, run: Run, intent: Event, capability: Capability) -> Steps:
+    def _probed(self, run: Run, record: StepRecord, intent: Event, capability: Capability) -> Steps:
         """What the capability's probe says about the call of an intent; None where there is none, or no answer."""
         if not capability.probe:
             return None
@@ -78,7 +85,7 @@ class Doubts:
         path = intent.step_id or ""
         return (
             yield from probed(
-                run, path, capability, told["input"], told["idempotency_key"],
+                run, path, capability, told["input"], record.idempotency_key,
                 self._recording.probes[intent.run_id, path],
             )
         )  # fmt: skip
@@ -124,7 +131,7 @@ class Doubts:
         self._recording.decisions[intent.run_id, intent.step_id] = event
         return resolution
 
-    def _tell_repeat(self, intent: Event) -> None:
+    def _tell_repeat(self, intent: Event, *, key: str | None) -> None:
         run_id, step_id = intent.run_id or "", intent.step_id or ""
         repeats = self._recording.repeats.get((run_id, step_id), ())
         payload = {
@@ -133,6 +140,7 @@ class Doubts:
             "service": intent.payload.get("service"),
             "reason": "resumed",
             "wait_ms": 0,
+            **({"idempotency_key": key} if key else {}),
         }
         speaker = intent.agent_id or "system"
         draft = build.call_retried(run_id, step_id, payload=payload, speaker=speaker)

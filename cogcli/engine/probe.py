@@ -2,13 +2,14 @@
 
 1. A probe is a governed call like any other, with events of its own under `step@probe0`, `step@probe1`, ...
 2. `happened: true` stands for the call, with `output` as its answer, if the contract takes it. `happened: false` is a
-   promise: the service has closed this key, the first call can no longer take effect; so it may be made again.
+   promise: the service has closed this key, the first call can no longer take effect; so it may be made again, under
+   another key.
 3. Anything else is no answer: null, an error, a timeout, a veto, an answer that breaks the contract. A person is asked.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.calls import PROBE
 from cogcli.core.errors import InputMappingError, RuntimeErrorBase
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from cogcli.engine.context import Run
     from cogcli.engine.tasks import Steps
     from cogcli.specs.capability import Capability
+
+
+_SPEAKER: Final = "policy:"
 
 
 def probed(
@@ -51,6 +55,11 @@ def probed(
     return _resolution(capability, probe.id, reply)
 
 
+def is_promise(resolution: DoubtResolution) -> bool:
+    """Whether a service says that the call takes no effect any more, under a key that it has closed."""
+    return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
+
+
 def _question(probe: Capability, given: dict[str, Any]) -> dict[str, Any]:
     kept, violations = fit(probe.inputs, given)
     if violations:
@@ -59,7 +68,7 @@ def _question(probe: Capability, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolution(capability: Capability, probe_id: str, reply: dict[str, Any]) -> DoubtResolution | None:
-    by = f"policy:{probe_id}"
+    by = f"{_SPEAKER}{probe_id}"
     if reply.get("happened") is False:
         return DoubtResolution("rerun", by, "the service has closed this key: the first call takes no effect")
     if reply.get("happened") is not True:

@@ -57,6 +57,8 @@ class Recording:
         self.requests: dict[str, Event] = {}
         """Requests for approval by their id."""
         self._answered: list[Event] = []
+        self.keys: dict[Key, str] = {}
+        """The idempotency key that a call was sent with last, where a service had closed the one before."""
         self.probes: Counter[Key] = Counter()
         """By step: how often it was asked whether its call had happened, with an end to it."""
         self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
@@ -71,6 +73,8 @@ class Recording:
         self.ended.take(event)
         if (kind == "step.answered" or kind in FINISHES) and not is_of_probe(event):
             self.answered_at.setdefault(key, event.seq or 0)
+        if kind == "call.retried" and "idempotency_key" in event.payload:
+            self.keys[key] = event.payload["idempotency_key"]
         if kind == "run.started" and self.started is None:
             self.started = event
         elif kind == "step.started":

@@ -184,6 +184,8 @@ class CallRetried(Payload):
     reason: str
     wait_ms: Count
     error: Json | None = None
+    idempotency_key: str | None = None
+    """Where the service has closed the key that the call had before."""
 
 
 class Decided(Payload):

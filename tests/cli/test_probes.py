@@ -93,10 +93,13 @@ def test_what_happened_is_not_made_again_and_nobody_is_asked(paying: Any) -> Non
     clean(paying)
 
 
-def test_what_the_service_has_closed_is_made_again_under_the_same_key(paying: Any) -> None:
+def test_what_the_service_has_closed_is_made_again_under_another_key(paying: Any) -> None:
     paying.write("knows", '{"happened": false}')
     paying.run("resume", "@last").assert_ok()
     assert ledger(paying) == ["a", "a"]  # this service promises what it does not keep: it was believed
+    [started] = [e for e in events(paying, "step.started") if e["step_id"] == "pay"]
+    [again] = events(paying, "call.retried")
+    assert again["payload"]["idempotency_key"] == started["payload"]["idempotency_key"] + "+"
     clean(paying)
 
 

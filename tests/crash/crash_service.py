@@ -9,6 +9,8 @@ import threading
 import urllib.request
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,18 @@ class Service:
     def registry(self, source: Path, copy: Path) -> Path:
         """A copy of a registry whose service is this one."""
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        file = copy / "services/local/ledger.yaml"
-        file.write_text(file.read_text().replace("http://127.0.0.1:9", self.url))
+        for file in (*copy.glob("services/local/*.yaml"), *copy.glob("*.py")):
+            file.write_text(file.read_text().replace("http://127.0.0.1:9", self.url))
         return copy
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within this, what is asked for has begun and does not happen; after it, it does."""
+        self._server.go_on.clear()
+        try:
+            yield
+        finally:
+            self._server.go_on.set()
 
     def token(self, ledger: Path) -> str:
         """What a caller identifies itself with whose effects are for this ledger."""
@@ -47,6 +58,10 @@ class Service:
         """Wait until everything that was sent so far has happened, or never will: its sender is gone."""
         with urllib.request.urlopen(f"{self.url}/settled", timeout=60) as reply:
             reply.read()
+
+    def has_begun(self, ledger: Path) -> bool:
+        """Whether something for this ledger has begun that has not happened yet."""
+        return self._server.effects.has_begun(ledger)
 
     def close(self) -> None:
         """Listen no more."""
@@ -61,6 +76,9 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, ledgers: dict[str, Path]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.ledgers = ledgers
+        self.effects = _Effects()
+        self.go_on = threading.Event()
+        self.go_on.set()
         self._changed = threading.Condition()
         self._accepted = 0
         self._open: Counter[int] = Counter()
@@ -82,12 +100,55 @@ class _Server(ThreadingHTTPServer):
             self._open.pop(id(request), None)
             self._changed.notify_all()
 
-    def wait_for_those_before(self, request: Any) -> None:
-        """Until every connection that came earlier is over."""
+    def wait_for_those_before(self, request: Any, until: Callable[[], bool] = lambda: False) -> None:
+        """Until every connection that came earlier is over, or something else is so."""
         with self._changed:
             own = self._open.pop(id(request))
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not any(n < own for n in self._open.values()), timeout=30)
+            self._changed.wait_for(
+                lambda: until() or not any(n < own for n in self._open.values()), timeout=30
+            )
+
+
+class _Effects:
+    """What was asked for under which key: an effect begins once at most, and never under a key that was closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[tuple[Path, str], Any] = {}
+        self._begun: set[tuple[Path, str]] = set()
+        self._closed: set[str] = set()
+
+    def make(self, ledger: Path, key: str, value: Any, once: str, go_on: threading.Event) -> bool:
+        """Happen: one line in the ledger. False where the caller's idempotency key was closed before."""
+        place = (ledger, key)
+        with self._lock:
+            if once in self._closed:
+                return False
+            self._begun.add(place)
+        go_on.wait(30)
+        with self._lock:
+            _append(ledger, key)
+            self._made[place] = value
+            self._begun.discard(place)
+        return True
+
+    def has_begun(self, ledger: Path) -> bool:
+        """Whether something was begun and has not happened yet."""
+        with self._lock:
+            return any(each == ledger for each, _ in self._begun)
+
+    def happened(self, ledger: Path, key: str, once: str) -> dict[str, Any]:
+        """Whether it did; null while it may yet. An idempotency key that nothing began under is closed with the answer;
+        of a caller that sends none, like a function, every request that it had begun is over by now."""
+        place = (ledger, key)
+        with self._lock:
+            if place in self._made:
+                return {"happened": True, "output": {"value": self._made[place]}}
+            if place in self._begun:
+                return {"happened": None}
+            self._closed.add(once)
+            return {"happened": False}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -108,8 +169,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(401 if ledger is None else 400)
             return
         sent = json.loads(body)
-        _append(ledger, sent["key"])
-        self._answer({"value": sent.get("value"), "api_key": SECRET})
+        if self.path == "/happened":
+            self.server.wait_for_those_before(
+                self.request, until=lambda: self.server.effects.has_begun(ledger)
+            )
+            self._answer(self.server.effects.happened(ledger, sent["key"], sent["idempotency_key"]))
+            return
+        rpc = self.path == "/rpc"
+        asked = sent["params"] if rpc else sent
+        once = self.headers["Idempotency-Key"] or ""
+        if not self.server.effects.make(ledger, asked["key"], asked.get("value"), once, self.server.go_on):
+            self.send_error(409)
+            return
+        answer = {"value": asked.get("value"), "api_key": SECRET}
+        self._answer({"jsonrpc": "2.0", "id": sent["id"], "result": answer} if rpc else answer)
 
     def _answer(self, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()
