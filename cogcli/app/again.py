@@ -14,9 +14,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import UsageError
+from cogcli.episode.effects import DONE
 from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
+    from cogcli.engine.doubt import DoubtResolution
     from cogcli.episode.effects import Effect
 
 WORDS: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
@@ -60,6 +62,8 @@ class Again(NamedTuple):
     """Those of class effect below steps that would be called."""
     said: Mapping[str, str]
     """By step path: a word of WORDS."""
+    by_probe: Mapping[str, DoubtResolution] = {}
+    """By step path: what a service says."""
 
     @property
     def questions(self) -> list[Question]:
@@ -71,6 +75,17 @@ class Again(NamedTuple):
         for step, word in said.items():
             self._require_possible(step, word)
         return self._replace(said={**self.said, **said})
+
+    def known_from(self, effect: Effect, found: DoubtResolution) -> Again:
+        """The same with what a service says about an effect in doubt."""
+        word = next(word for word, choice in WORDS.items() if choice == found.choice)
+        now = effect._replace(state=DONE, output=found.output) if word == "reuse" else effect
+        return self._replace(
+            known={**self.known, effect.step: now},
+            called=tuple(now if each.step == effect.step else each for each in self.called),
+            said={**self.said, effect.step: word},
+            by_probe={**self.by_probe, effect.step: found},
+        )
 
     def _require_possible(self, step: str, word: str) -> None:
         below = [effect for effect in self.called if step in parts_above(effect.step)]
@@ -101,7 +116,8 @@ class Again(NamedTuple):
             word = word_for(effect, self.said)
             entry = effect.as_dict()
             if word:
-                entry["resolution"] = {"choice": WORDS[word], "by": f"human:{by}"}
+                found = self.by_probe.get(step)
+                entry["resolution"] = {"choice": WORDS[word], "by": found.by if found else f"human:{by}"}
             told[step] = entry
         return told
 

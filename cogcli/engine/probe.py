@@ -52,7 +52,7 @@ def probed(
         inner.cut_off()
         raise
     inner.finish("done", output=reply)
-    return _resolution(capability, probe.id, reply)
+    return resolution_of(capability, probe.id, reply)
 
 
 def is_promise(resolution: DoubtResolution) -> bool:
@@ -67,7 +67,8 @@ def _question(probe: Capability, given: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _resolution(capability: Capability, probe_id: str, reply: dict[str, Any]) -> DoubtResolution | None:
+def resolution_of(capability: Capability, probe_id: str, reply: dict[str, Any]) -> DoubtResolution | None:
+    """What a probe's answer says about the call of a capability; None where it says nothing."""
     by = f"{_SPEAKER}{probe_id}"
     if reply.get("happened") is False:
         return DoubtResolution("rerun", by, "the service has closed this key: the first call takes no effect")

@@ -39,6 +39,8 @@ class Effect(NamedTuple):
     """The episode and the event of its intent."""
     output: dict[str, Any] | None = None
     """What it answered, where that is known and it was of class effect."""
+    input: dict[str, Any] | None = None
+    """What it was given, where it is in doubt: a service may be asked about it."""
 
     def as_dict(self) -> dict[str, Any]:
         """The effect as it stands in the first event of a run that knows of it."""
@@ -78,6 +80,7 @@ def _effect(recording: Recording, intent: Event) -> Effect | None:
         told.get("idempotency_key") or "",
         {"episode": intent.episode_id, "event": intent.id},
         output if told["side_effects"] == "effect" else None,
+        told.get("input") if state == IN_DOUBT and told["side_effects"] == "effect" else None,
     )
 
 

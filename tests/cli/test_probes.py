@@ -143,3 +143,36 @@ def test_a_probe_that_cannot_be_one_is_found_before_anything_runs(paying: Any) -
         == "probe.contract"
     )
     assert len(list((paying.root / ".cogcli/episodes").iterdir())) == before
+
+
+def test_a_rerun_asks_the_service_about_what_nobody_knows_the_end_of(paying: Any) -> None:
+    paying.write("knows", '{"happened": true, "output": {"receipt": "r-known"}}')
+    source = paying.episode.name
+    assert paying.run("rerun", source).assert_ok().json == {"receipt": "r-known"}
+    assert ledger(paying) == ["a"]
+    [started] = events(paying, "run.started")
+    assert started["payload"]["effects"]["pay"]["resolution"] == {"choice": "done", "by": "policy:demo.paid"}
+    clean(paying)
+
+
+def test_a_rerun_calls_again_what_the_service_has_closed(paying: Any) -> None:
+    paying.write("knows", '{"happened": false}')
+    paying.run("rerun", "@last").assert_ok()
+    assert ledger(paying) == ["a", "a"]
+    clean(paying)
+
+
+@pytest.mark.parametrize("knows", ['{"happened": null}', "not JSON"])
+def test_a_rerun_begins_nothing_where_the_service_does_not_know(paying: Any, knows: str) -> None:
+    paying.write("knows", knows)
+    before = paying.episodes
+    error = paying.run("rerun", "@last", "--json").assert_exit(2).json["error"]
+    assert error["code"] == "rerun.effects"
+    assert paying.episodes == before
+    assert len((paying.root / "asked").read_text().splitlines()) == 1
+
+
+def test_the_plan_of_a_rerun_asks_nobody(paying: Any) -> None:
+    paying.write("knows", '{"happened": false}')
+    paying.run("rerun", "@last", "--plan").assert_ok()
+    assert not (paying.root / "asked").exists()

@@ -30,6 +30,7 @@ _SETTINGS: Final = {
 def execute(context: Context) -> int:
     """Run the skill of an earlier episode again, from the step asked for."""
     from cogcli.app import run_skill as app
+    from cogcli.app.probing import probed_first
     from cogcli.app.rerun import reusing
 
     settings, given = context.settings, context.arguments
@@ -41,7 +42,7 @@ def execute(context: Context) -> int:
     reuse = reuse._replace(again=reuse.again.answered(said))
     if given.on("--plan"):
         return show_plan(context, reuse)
-    reuse = settled(context, reuse)
+    reuse = settled(context, probed_first(settings, loaded, request, reuse))
     _tell_why(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
     control, heard = app.Control(), Heard(display)
