@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from support.waiting import PATIENCE
@@ -31,7 +32,10 @@ def children() -> set[int]:
     """The processes that this one started and that are still there, those to be reaped among them."""
     found = set()
     for thread in os.listdir("/proc/self/task"):
-        found |= {int(pid) for pid in Path(f"/proc/self/task/{thread}/children").read_text().split()}
+        with suppress(
+            FileNotFoundError, ProcessLookupError
+        ):  # it ended meanwhile, and its children are another's
+            found |= {int(pid) for pid in Path(f"/proc/self/task/{thread}/children").read_text().split()}
     return found
 
 
