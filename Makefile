@@ -1,15 +1,19 @@
 # Two commands do everything on a fresh machine with Python 3.11 or newer and git: `make demo`, `make test`.
+# `make quick` is the part of `make test` for while one edits.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test clean
+.PHONY: demo test quick clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python tooling/demo.py
 
 test: $(VENV)/.dev
 	@$(BIN)/python tooling/check.py
+
+quick: $(VENV)/.dev
+	@$(BIN)/python tooling/check.py --quick
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

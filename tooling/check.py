@@ -1,17 +1,24 @@
 """The one command that runs every check: format, lint, strict types, tests, our own validation of the registry.
 
-`python tooling/check.py` runs them all and stops at nothing; it exits 1 if any failed. `--long` adds the crash, fuzz
-and peer runs that take minutes; without it they are named as skipped.
+`python tooling/check.py` runs them all and stops at nothing; it exits 1 if any failed. The tests run beside the other
+checks, in an order that is shuffled anew each time and that the printed seed repeats.
+
+`--quick` is for while one edits: the same checks, of the tests those that need neither processes nor seconds.
+`--long` adds the crash, fuzz and peer runs that take minutes, and runs the command as it is installed wherever a test
+runs one; without it they are named as skipped. `--seed N` repeats an order.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -22,33 +29,59 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("types", (str(BIN / "mypy"),)),
     ("generated files", (sys.executable, "tooling/generate.py", "--check")),
     ("registry", (str(BIN / "cogcli"), "validate", "--strict", "-C", str(ROOT))),
-    ("tests", (sys.executable, "-m", "pytest", "-n", "auto")),
 )
+TESTS = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal")
+QUICK = ("-m", "not slow", "tests/unit", "tests/architecture")
+
+
+class Done(NamedTuple):
+    """A check that has ended; its output is empty where it was shown while it ran."""
+
+    name: str
+    code: int
+    seconds: float
+    output: bytes
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--long", action="store_true", help="also run what takes minutes")
-    long = arguments.parse_args().long
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    if long:
-        environment["COGCLI_LONG_TESTS"] = "1"
-    failed = [name for name, command in CHECKS if not _passes(name, command, environment)]
-    if not long:
+    which = arguments.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="leave out what takes long")
+    which.add_argument("--long", action="store_true", help="also run what takes minutes")
+    arguments.add_argument("--seed", type=int, default=random.getrandbits(32), help="the order of the tests")
+    asked = arguments.parse_args()
+    environment = dict(os.environ)
+    if asked.long:
+        environment |= {"COGCLI_LONG_TESTS": "1", "COGCLI_TEST_INSTALLED": "1"}
+    tests = (*TESTS, f"--randomly-seed={asked.seed}", *(QUICK if asked.quick else ()))
+    with ThreadPoolExecutor(1) as beside:
+        waiting = [beside.submit(_done, *check, environment, shown=False) for check in CHECKS]
+        print(f"== tests, in the order of --seed {asked.seed}", flush=True)
+        ran = [_done("tests", tests, environment, shown=True)]
+        ran += [check.result() for check in waiting]
+    for done in ran:
+        _tell(done)
+    if not asked.long:
         print("skipped: long runs, servers and the YAML suite from npm (python tooling/check.py --long)")
+    failed = [done.name for done in ran if done.code]
     print(f"{'failed: ' + ', '.join(failed) if failed else 'all checks passed'}", flush=True)
     return 1 if failed else 0
 
 
-def _passes(name: str, command: tuple[str, ...], environment: dict[str, str]) -> bool:
-    print(f"== {name}", flush=True)
+def _done(name: str, command: tuple[str, ...], environment: dict[str, str], *, shown: bool) -> Done:
     started = time.monotonic()
-    code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    print(
-        f"   {name}: {'ok' if code == 0 else f'exit {code}'} in {time.monotonic() - started:.1f} s",
-        flush=True,
-    )
-    return code == 0
+    to = {} if shown else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False, **to)  # type: ignore[call-overload]
+    return Done(name, done.returncode, time.monotonic() - started, done.stdout or b"")
+
+
+def _tell(done: Done) -> None:
+    if done.code:
+        print(f"== {done.name}", flush=True)
+        sys.stdout.buffer.write(done.output)
+        sys.stdout.flush()
+    how = "ok" if done.code == 0 else f"exit {done.code}"
+    print(f"   {done.name}: {how} in {done.seconds:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

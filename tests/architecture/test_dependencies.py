@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from test_layers import imports, modules
+from support.sources import modules, said
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,13 +20,17 @@ def named() -> set[str]:
     return {re.split(r"[\[<>=~!; ]", line)[0].lower() for line in lines}
 
 
+def installed_by(library: str) -> set[str]:
+    """The top-level modules of a library; none where it is not installed here."""
+    try:
+        files = distribution(library).files or []
+    except PackageNotFoundError:
+        return set()
+    return {file.parts[0].partition(".")[0] for file in files}
+
+
 def test_every_imported_library_is_named() -> None:
-    distributions = packages_distributions()
-    unnamed = {
-        top
-        for module in modules()
-        for name in imports(module)
-        if (top := name.partition(".")[0]) not in {*sys.stdlib_module_names, "cogcli", ""}
-        and not {each.lower().replace("_", "-") for each in distributions.get(top, [top])} & named()
-    }
-    assert unnamed == set()
+    known = {*sys.stdlib_module_names, "cogcli", "", *named()}
+    known |= {top for library in named() for top in installed_by(library)}
+    imported = {name.partition(".")[0] for module in modules() for name in said(module).modules}
+    assert imported - known == set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from test_layers import PACKAGE, imports, modules
+from support.sources import PACKAGE, modules, said
 
 LIBRARIES = {"httpx", "httpx2", "httpcore", "httpcore2", "h11", "requests", "aiohttp", "urllib3"}
 
@@ -11,7 +11,7 @@ def test_one_module_imports_the_http_library() -> None:
     users = {
         path.relative_to(PACKAGE)
         for path in modules()
-        for name in imports(path)
+        for name in said(path).modules
         if name.split(".")[0] in LIBRARIES
     }
     assert {str(path) for path in users} == {"core/http.py"}
@@ -19,5 +19,7 @@ def test_one_module_imports_the_http_library() -> None:
 
 def test_nothing_opens_urls_behind_its_back() -> None:
     names = {"http.client", "urllib.request", "ftplib", "smtplib", "telnetlib", "xmlrpc.client"}
-    users = {str(path.relative_to(PACKAGE)) for path in modules() for name in imports(path) if name in names}
+    users = {
+        str(path.relative_to(PACKAGE)) for path in modules() for name in said(path).modules if name in names
+    }
     assert users <= {"core/http.py"}

@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
+from support.sources import PACKAGE, modules, said
+
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "cogcli"
-
-
-def _calls(path: Path) -> set[str]:
-    """The names of methods and functions that a module calls."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {
-        function.attr if isinstance(function, ast.Attribute) else function.id
-        for function in functions
-        if isinstance(function, ast.Attribute | ast.Name)
-    }
-
-
-def _imports(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {
-        f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
 
 
 def test_every_test_named_in_the_architecture_exists() -> None:
@@ -44,15 +23,15 @@ def test_every_test_named_in_the_architecture_exists() -> None:
 
 
 def test_one_function_reaches_the_runner() -> None:
-    callers = {path.name for path in (PACKAGE / "engine").glob("*.py") if "attempt" in _calls(path)}
+    callers = {path.name for path in (PACKAGE / "engine").glob("*.py") if "attempt" in said(path).calls}
     assert callers == {"call.py"}
 
 
 def test_only_the_coordinators_side_reduces_or_appends() -> None:
     reducing = {
         path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        if {"cogcli.mapping.apply.apply", "cogcli.mapping.apply.write_value"} & _imports(path)
+        for path in modules()
+        if {"cogcli.mapping.apply.apply", "cogcli.mapping.apply.write_value"} & said(path).names
     }
     assert reducing == {
         "engine/context.py",
@@ -62,4 +41,4 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
         "mapping/outputs.py",
     }
     for path in [*(PACKAGE / "bindings").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:
-        assert not any(name.startswith(("cogcli.state", "cogcli.events")) for name in _imports(path)), path
+        assert not any(name.startswith(("cogcli.state", "cogcli.events")) for name in said(path).names), path

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.sources import PACKAGE, modules, said
 
-PACKAGE = Path(__file__).resolve().parents[2] / "cogcli"
 FLOORS = {
     "core": 1,
     "specs": 2,
@@ -39,36 +38,9 @@ WORDS_MAY = {"time"}
 """`report/words.py` formats times; it never asks for the current one (tested below)."""
 
 
-def modules() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if "registry" not in path.parts)
-
-
 def room(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else ""
-
-
-def imports(path: Path, *, typing_too: bool = True) -> Iterator[str]:
-    """Every module a file imports, inside functions too."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    hidden = set() if typing_too else {id(node) for node in _typing_only(tree)}
-    for node in ast.walk(tree):
-        if id(node) in hidden:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield node.module or ""
-            if node.module == "cogcli":
-                yield from (f"cogcli.{name.name}" for name in node.names)
-
-
-def _typing_only(tree: ast.Module) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            for inner in node.body:
-                yield from ast.walk(inner)
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -76,7 +48,7 @@ def test_imports_point_down(path: Path) -> None:
     own = room(path)
     if own in ("", "official"):
         return
-    for name in imports(path):
+    for name in said(path).modules:
         parts = name.split(".")
         if parts[0] != "cogcli" or len(parts) < 2 or parts[1] not in FLOORS:
             continue
@@ -90,14 +62,14 @@ def test_every_room_has_a_floor() -> None:
 
 
 def test_errors_import_nothing() -> None:
-    assert set(imports(PACKAGE / "core" / "errors.py")) <= {"__future__"}
+    assert set(said(PACKAGE / "core" / "errors.py").modules) <= {"__future__"}
 
 
 def test_shipped_functions_import_nothing_of_ours() -> None:
     for path in (PACKAGE / "official").rglob("*.py"):
         ours = {
             name
-            for name in imports(path)
+            for name in said(path).modules
             if name.startswith("cogcli") and not name.startswith("cogcli.official")
         }
         assert not ours, path
@@ -106,7 +78,7 @@ def test_shipped_functions_import_nothing_of_ours() -> None:
 @pytest.mark.parametrize("name", PURE)
 def test_pure_rooms_touch_nothing_outside(name: str) -> None:
     for path in (PACKAGE / name).rglob("*.py"):
-        found = {module.partition(".")[0] for module in imports(path, typing_too=False)}
+        found = {module.partition(".")[0] for module in said(path).at_run_time}
         assert not found & IMPURE, f"{path}: {found & IMPURE}"
         if path.name != "words.py":
             assert not found & WORDS_MAY, f"{path}: {found & WORDS_MAY}"

@@ -48,7 +48,7 @@ def test_a_signal_in_the_middle_of_an_import_ends_the_process_in_order(
 ) -> None:
     """An exception that leaves the import of an extension module can end in a segmentation fault."""
     (demo.home / "sitecustomize.py").write_text(INTERRUPT.format(name=module, signal=name))
-    outcome = attack(demo, *GREET, env={"PYTHONPATH": str(demo.home)})
+    outcome = attack(demo, *GREET, env={"PYTHONPATH": str(demo.home)}, installed=True)
     assert (outcome.code, outcome.out) == (code, b"")
     assert not demo.episodes
 

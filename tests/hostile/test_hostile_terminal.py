@@ -114,4 +114,5 @@ def test_X09_a_cell_that_a_spreadsheet_would_compute_is_text(demo: Any, begin: s
 def test_narrow_and_plain_terminals_break_nothing(demo: Any, env: dict[str, str], columns: str) -> None:
     demo.run("run", "demo.review", "-p", "text=h\u00e9 \u4e2d\u6587")
     for command in (*SCREENS, ("doctor",), ("skills", "ls"), ("validate",), ("verify",)):
-        attack(demo, *command, env={**env, "COGCLI_FORCE_TTY": columns})
+        # An interpreter reads its encoding when it starts.
+        attack(demo, *command, env={**env, "COGCLI_FORCE_TTY": columns}, installed="PYTHONIOENCODING" in env)

@@ -51,16 +51,16 @@ def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 @pytest.mark.usefixtures("_either_parser")
 @pytest.mark.parametrize("case", YAML, ids=name)
 def test_the_yaml_reader_refuses_with_the_right_code(case: Case) -> None:
-    start = time.monotonic()
+    start = time.thread_time()
     assert yaml_codes(case.data) == case.codes
-    assert time.monotonic() - start < 2
+    assert time.thread_time() - start < 2
 
 
 @pytest.mark.parametrize("case", JSON, ids=name)
 def test_the_json_reader_refuses_with_the_right_code(case: Case) -> None:
-    start = time.monotonic()
+    start = time.thread_time()
     assert json_codes(case.data) == case.codes
-    assert time.monotonic() - start < 2
+    assert time.thread_time() - start < 2
 
 
 def test_a_version_without_quotes_is_a_number_so_that_its_type_is_refused() -> None:

@@ -7,7 +7,9 @@ import importlib.util
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,7 +20,6 @@ from cogcli.core.errors import FAILURE_OF, FAILURES, CogcliError, Failure, Usage
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "cogcli"
 SOURCES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "core" / "errors.py"]
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 CODE = re.compile(r"[a-z]+(?:-[a-z]+)*\.[a-z]+(?:-[a-z]+)*|internal")
 CLASSES = {
     name: value
@@ -38,14 +39,30 @@ COMING: dict[str, str] = {}
 """Codes whose meaning is fixed before anything gives them."""
 
 
-def calls() -> Iterator[tuple[Path, str, ast.expr]]:
-    """Every call with arguments: file, name of what is called, first argument."""
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
+class Written(NamedTuple):
+    """What the sources hold: calls with arguments (file, name of what is called, first argument), texts that are put
+    together, and all texts."""
+
+    calls: tuple[tuple[Path, str, ast.expr], ...]
+    joined: tuple[ast.JoinedStr, ...]
+    texts: frozenset[str]
+
+
+@cache
+def written() -> Written:
+    """All of it, read once."""
+    calls, joined, texts = [], [], set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and node.args:
                 called = node.func
                 name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
-                yield path, name, node.args[0]
+                calls.append((path, name, node.args[0]))
+            elif isinstance(node, ast.JoinedStr):
+                joined.append(node)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+    return Written(tuple(calls), tuple(joined), frozenset(texts))
 
 
 def literals(node: ast.AST) -> Iterator[str]:
@@ -56,7 +73,7 @@ def literals(node: ast.AST) -> Iterator[str]:
 
 def raised() -> Iterator[tuple[Path, str, str]]:
     """Every code written at a place where an error is made: file, class, code."""
-    for path, name, argument in calls():
+    for path, name, argument in written().calls:
         if name in CLASSES:
             yield from ((path, name, text) for text in literals(argument) if CODE.fullmatch(text))
 
@@ -64,13 +81,11 @@ def raised() -> Iterator[tuple[Path, str, str]]:
 def patterns() -> list[re.Pattern[str]]:
     """Codes that are put together: `f"input.{kind}"`."""
     found = []
-    for tree in TREES.values():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                parts = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
-                text = "".join("[a-z-]+" if part is None else re.escape(str(part)) for part in parts)
-                if re.fullmatch(r"[a-z-]+\\\.\[a-z-\]\+|\[a-z-\]\+\\\.[a-z-]+", text):
-                    found.append(re.compile(text))
+    for node in written().joined:
+        parts = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
+        text = "".join("[a-z-]+" if part is None else re.escape(str(part)) for part in parts)
+        if re.fullmatch(r"[a-z-]+\\\.\[a-z-\]\+|\[a-z-\]\+\\\.[a-z-]+", text):
+            found.append(re.compile(text))
     return found
 
 
@@ -83,14 +98,14 @@ def test_every_raised_code_stands_in_the_table_in_the_row_of_its_class() -> None
 
 
 def test_every_error_is_raised_with_a_code() -> None:
-    for path, name, argument in calls():
+    for path, name, argument in written().calls:
         if name in CLASSES and isinstance(argument, ast.Constant):
             assert CODE.fullmatch(str(argument.value)), f"{path}: {name}({argument.value!r})"
 
 
 def test_every_code_of_a_check_or_finding_has_a_page() -> None:
     known = set(pages())
-    for path, name, argument in calls():
+    for path, name, argument in written().calls:
         if name in REPORTERS and path.parts[-2] != "cli":
             codes = {text for text in literals(argument) if CODE.fullmatch(text)}
             assert codes <= known | {"header.name"}, f"{path}: {codes - known}"
@@ -103,12 +118,11 @@ def test_every_code_of_the_table_has_a_page_and_stands_in_one_row() -> None:
 
 
 def test_no_code_and_no_page_is_idle() -> None:
-    written = {text for tree in TREES.values() for text in literals(tree)}
-    made = patterns()
+    texts, made = written().texts, patterns()
     idle = {
         code
         for code in {*FAILURE_OF, *pages()}
-        if code not in written and not any(pattern.fullmatch(code) for pattern in made)
+        if code not in texts and not any(pattern.fullmatch(code) for pattern in made)
     }
     assert idle == set(COMING)
 

@@ -285,6 +285,7 @@ def nobody_left(found: list[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
 def test_nothing_of_a_server_outlives_us_however_we_end(tmp_path: Path) -> None:
     """The server, its child, one in its own session, and a daemon that lost its parent; none of them ends gently."""

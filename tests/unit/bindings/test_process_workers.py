@@ -258,6 +258,7 @@ def test_whoever_finds_no_free_worker_in_time_is_told_that_nothing_left(root: Pa
 # -- how it ends ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_at_the_deadline_it_is_killed_with_its_group(call: Caller, tmp_path: Path) -> None:
     errors = []
     thread = threading.Thread(
@@ -337,6 +338,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 def test_it_does_not_outlive_us(root: Path, tmp_path: Path, number: int) -> None:
     file = str(tmp_path / "pids")

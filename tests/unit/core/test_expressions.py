@@ -232,6 +232,7 @@ expressions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(expressions)
 @example("inputs.zero or .5")
@@ -258,6 +259,7 @@ ALLOWED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(
     st.one_of(

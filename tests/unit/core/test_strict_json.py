@@ -325,6 +325,7 @@ def reference(data: bytes) -> Any:
     return _Parser(_decoded(data), 100, 50_000).document()
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(values, shapes, st.booleans())
 def test_written_json_is_read_back(value: Any, shape: Any, ascii_only: bool) -> None:
@@ -332,6 +333,7 @@ def test_written_json_is_read_back(value: Any, shape: Any, ascii_only: bool) -> 
     assert repr(loads(data)) == repr(reference(data)) == repr(json.loads(data))
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(st.lists(bits, max_size=14).map("".join))
 def test_both_ways_through_the_parser_agree(text: str) -> None:

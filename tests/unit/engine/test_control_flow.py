@@ -584,6 +584,7 @@ def comparable(result: Ran) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(skills(), st.integers(0, 2**16), st.integers(2, 8))
 def test_neither_timing_nor_workers_change_the_result(main: Skill, seed: int, workers: int) -> None:

@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 import orjson
+import pytest
 from fakes.runner import ScriptedRunner
 from fakes.runs import Ran, replayed, run
 from fakes.specs import capability, skill, step
@@ -106,6 +107,7 @@ def comparable(result: Ran) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @QUICK
 @given(graphs(), st.randoms(use_true_random=False), st.integers(2, 8))
 def test_any_order_of_completion_gives_the_same_result(
@@ -117,6 +119,7 @@ def test_any_order_of_completion_gives_the_same_result(
     assert comparable(ran(made, order, max_workers=workers)) == alone
 
 
+@pytest.mark.slow
 @QUICK
 @given(graphs(), st.randoms(use_true_random=False))
 def test_the_recorded_events_fold_to_the_live_state(
@@ -134,6 +137,7 @@ def test_the_recorded_events_fold_to_the_live_state(
     )
 
 
+@pytest.mark.slow
 @QUICK
 @given(graphs(), st.randoms(use_true_random=False))
 def test_steps_start_only_after_what_they_depend_on_and_close_once(

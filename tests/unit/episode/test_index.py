@@ -240,6 +240,7 @@ def test_a_database_that_is_none_is_done_without_or_made_anew(runs: Path, patien
         assert (runs.parent / "target").read_bytes() == b"precious"
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 200))
 def test_overwritten_bytes_never_show_what_is_not_so(

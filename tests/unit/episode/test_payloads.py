@@ -87,6 +87,7 @@ def test_free_keys_are_free() -> None:
     assert problem_of("step.answered", {"step_id": "a", "output": {}, "x-own": 1}) is None
 
 
+@pytest.mark.slow
 def test_the_generated_schemas_are_up_to_date() -> None:
     done = subprocess.run([sys.executable, TOOLING / "generate_schemas.py", "--check"], check=False)
     assert done.returncode == 0

@@ -46,6 +46,7 @@ def test_foreign_logs_are_read_with_the_seeds_fields_alone() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_log_torn_at_any_byte_reads_as_its_whole_lines(tmp_path: Path) -> None:
     directory = sample.sealed_episode(tmp_path)
     data = (directory / "events.jsonl").read_bytes()
@@ -113,6 +114,7 @@ _TYPES = [None, "run.started", "plan.created", "step.started", "step.completed",
           "run.terminated", "run.state_projection", "gate.decided"]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,12 @@ def test_each_level_says_what_it_proves(tmp_path: Path) -> None:
     assert (level(unsigned), codes(unsigned)) == ("consistent", {"signature.none"})
 
 
+@pytest.mark.slow
 def test_every_bit_of_a_signed_manifest_is_held(tmp_path: Path) -> None:
     directory = signed(tmp_path, key_file(tmp_path))
     file = directory / "manifest.json"
     data = file.read_bytes()
-    for place in range(len(data)):
+    for place in range(0, len(data), 1 if "COGCLI_LONG_TESTS" in os.environ else 5):
         file.write_bytes(data[:place] + bytes([data[place] ^ (1 << place % 8)]) + data[place + 1 :])
         assert not is_clean(verify(directory)), place
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import sample_episode as sample
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.core.redact import Redactor
-from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode.layout import is_episode_id, is_link
 from cogcli.episode.overview import overview
 from cogcli.episode.seal import persist_pending, seal
@@ -179,20 +178,43 @@ def test_an_overview_survives_any_summary(runs: Path) -> None:
         assert overview(directory).status == "ok"
 
 
-def _one_run(runs: str) -> str:
-    ids = SystemIds()
-    journal = Store(Path(runs)).create(
-        f"ep_{ids.ulid()}", trace_id=ids.trace_id(), clock=SystemClock(), ids=ids, redactor=Redactor()
-    )
-    sample.write_run(journal)
-    seal(journal)
-    journal.close()
-    return journal.directory.name
+RUNS = """
+import os, sys
+from pathlib import Path
+
+import sample_episode as sample
+from cogcli.core.redact import Redactor
+from cogcli.core.system import SystemClock, SystemIds
+from cogcli.episode.seal import seal
+from cogcli.episode.store import Store
+
+begin, go = os.pipe()
+for _ in range(20):
+    if os.fork() == 0:
+        os.close(go)
+        os.read(begin, 1)
+        ids = SystemIds()
+        journal = Store(Path(sys.argv[1])).create(
+            f"ep_{ids.ulid()}", trace_id=ids.trace_id(), clock=SystemClock(), ids=ids, redactor=Redactor()
+        )
+        sample.write_run(journal)
+        seal(journal)
+        journal.close()
+        os.write(1, f"{journal.directory.name}\\n".encode())
+        os._exit(0)
+os.close(go)
+for _ in range(20):
+    assert os.wait()[1] == 0
+"""
+"""Twenty processes that wait for each other, then write a run each; their ids on standard output."""
 
 
 def test_twenty_processes_at_once_each_get_their_own_episode(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(20) as pool:
-        names = pool.map(_one_run, [str(tmp_path / "runs")] * 20, chunksize=1)
+    done = subprocess.run(
+        [sys.executable, "-c", RUNS, str(tmp_path / "runs")],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    names = done.stdout.split()
     assert len(set(names)) == 20
     assert sorted(Store(tmp_path / "runs").ids()) == sorted(names)
     for name in names:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from fakes.states import whole
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,7 @@ STATES = st.builds(_state, OBJECTS, OBJECTS, OBJECTS, OBJECTS, LISTS, JSON)
 STRATEGIES = st.sampled_from(["overwrite", "append", "deep_merge", "replace"])
 
 
+@pytest.mark.slow
 @given(STATES, st.lists(st.tuples(TARGETS, JSON), max_size=5), STRATEGIES)
 def test_what_writes_of_allows_can_be_applied_and_what_it_refuses_changes_nothing(
     run: ExecutionState, pairs: list[tuple[str, Any]], strategy: str
@@ -70,6 +72,7 @@ def test_what_writes_of_allows_can_be_applied_and_what_it_refuses_changes_nothin
     assert run.inputs == before["inputs"]
 
 
+@pytest.mark.slow
 @given(STATES, st.lists(JSON, max_size=3), st.lists(JSON, max_size=3))
 def test_append_never_changes_the_callers_value(
     run: ExecutionState, first: list[Any], second: list[Any]
@@ -98,6 +101,7 @@ def mutate(value: Any) -> None:
         value.append("mutated")
 
 
+@pytest.mark.slow
 @given(STATES, st.recursive(TARGETS | JSON, lambda inner: st.lists(inner, max_size=3), max_leaves=5))
 def test_a_callee_that_changes_its_input_changes_nothing_else(run: ExecutionState, mapping: Any) -> None:
     give = compiled_input({"a": "inputs.a", "b": mapping, "c": "output.result", "d": "working.artifacts"})

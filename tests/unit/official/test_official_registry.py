@@ -67,6 +67,7 @@ def produced(binding: Any, capability: Any, inputs: dict[str, Any]) -> dict[str,
     return {name: answer[path[9:]] for name, path in binding["response"].items() if path[9:] in answer}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("binding", "capability", "example", "exact"), list(examples()))
 def test_the_examples_of_a_capability_hold(binding: Any, capability: Any, example: Any, exact: bool) -> None:
     answer = produced(binding, capability, example["inputs"])
@@ -80,6 +81,7 @@ def test_the_examples_of_a_capability_hold(binding: Any, capability: Any, exampl
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 @pytest.mark.parametrize("long", LONG, ids=lambda long: repr(long[:4]))
 def test_a_long_text_without_structure_is_read_to_the_end(read: Callable[[str], Any], long: str) -> None:

@@ -47,6 +47,7 @@ def test_text_that_is_hardly_html_is_read_without_complaint(html: str) -> None:
     assert isinstance(extract_content(html)["text"], str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["<div>", "<p>x", "<a ", "<!--", "<a href='x'>", "&#", "<", "<table><tr><td>"]
 )

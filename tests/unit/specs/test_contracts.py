@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sources import PACKAGE, modules, said
 
-import cogcli
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.contract_cover import Cover, covers, disjoint
 from cogcli.specs.contract_examples import candidates
@@ -144,14 +142,12 @@ def test_the_fast_engine_is_taken_where_it_is_installed(monkeypatch: pytest.Monk
 
 
 def test_only_the_contracts_import_a_schema_library() -> None:
-    package = Path(cogcli.__file__).parent
-    found = set()
-    for file in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            if {name.partition(".")[0] for name in names} & {"jsonschema", "jsonschema_rs", "referencing"}:
-                found.add(file.relative_to(package).as_posix())
+    libraries = {"jsonschema", "jsonschema_rs", "referencing"}
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in modules()
+        if {name.partition(".")[0] for name in said(path).modules} & libraries
+    }
     assert {name for name in found if not name.startswith("official/")} == {
         "specs/contract_cover.py",
         "specs/contract_engines.py",
@@ -366,6 +362,7 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(st.booleans() | keywords(st.booleans()), keywords, max_leaves=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(schema=SCHEMAS, value=VALUES)
 def test_engines_agree_on_any_schema_and_value(schema: Any, value: Any) -> None:
@@ -378,6 +375,7 @@ def verdict(name: str, wide: Any, narrow: Any) -> tuple[Cover, bool]:
         return covers(wide, narrow), disjoint(wide, narrow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 @settings(max_examples=120)
 @given(wide=SCHEMAS, narrow=SCHEMAS, values=st.lists(VALUES, max_size=8))

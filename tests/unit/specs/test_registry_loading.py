@@ -227,6 +227,7 @@ def test_bytes_hashed_are_the_bytes_parsed(root: Write) -> None:
     assert all(digest.startswith("sha256:") for digest in pins.values())
 
 
+@pytest.mark.slow
 def test_a_warm_reach_imports_no_heavy_library(root: Write, tmp_path: Path) -> None:
     script = (
         "import sys\n"
@@ -246,6 +247,7 @@ def test_a_warm_reach_imports_no_heavy_library(root: Write, tmp_path: Path) -> N
         assert done.stdout.strip() == expected
 
 
+@pytest.mark.slow
 def test_a_known_warning_is_placed_without_parsing_again(root: Write, tmp_path: Path) -> None:
     unused = SKILL.replace("{text: outputs.out}", "{text: outputs.out, inputs.text: vars.unused}")
     script = (
@@ -277,6 +279,7 @@ def test_a_file_edited_after_loading_is_not_remembered(root: Write, tmp_path: Pa
     assert [p.line for p in check(Registry([layer], cache=cache, base=path).reach("t.s"))] == [12]
 
 
+@pytest.mark.slow
 def test_thousands_of_steps_are_checked(root: Write) -> None:
     lines = [
         f"  - {{id: s{n}, uses: text.echo, input: {{text: vars.v{n - 1}}}, output: {{text: vars.v{n}}}}}\n"
