@@ -555,6 +555,7 @@ class _Pool:
     def __init__(self, inbox: SimpleQueue[tuple[object, Any, BaseException | None]]) -> None:
         self._inbox = inbox
         self._idle: deque[SimpleQueue[Any]] = deque()
+        self._closed = False
 
     def submit(self, token: object, work: Callable[[], Any]) -> None:
         try:
@@ -571,8 +572,11 @@ class _Pool:
             self._idle.append(jobs)
             self._inbox.put((token, result, error))
             del job, work, result, error
+            if self._closed:
+                return
 
     def close(self) -> None:
-        """End the idle threads; busy ones are daemons and end with the process."""
+        """End the idle threads; a busy one ends when its call returns, or with the process: it is a daemon."""
+        self._closed = True
         while self._idle:
             self._idle.pop().put(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from fakes.runner import Gate, ScriptedRunner, gives, member
 from fakes.runs import Running, run
 from fakes.specs import capability, skill, step
+from support.waiting import wait_until
 
 from cogcli.core.calls import Answer, Attempt
 
@@ -45,6 +47,16 @@ def test_an_attempt_is_bounded_whether_it_runs_alone_or_beside_others(never: Gat
     assert result.outcome.error.message == "step `s`: no answer within 0.2 s"
     assert result.steps["s"] == "failed"
     assert 200 <= (result.state.step_results["s"].latency_ms or 0) < 200 + SLACK * 1000
+
+
+@pytest.mark.parametrize("beside", [0, 3])
+def test_the_thread_of_a_call_that_was_given_up_ends_when_the_call_returns(never: Gate, beside: int) -> None:
+    before = set(threading.enumerate())
+    steps = [step("s", "c.stuck", depends_on=[])]
+    steps += [step(f"a{n}", "c.a", depends_on=[]) for n in range(beside)]
+    run(skill(*steps), stuck(never, timeout=0.2), STUCK, A, fail_fast=False, fast=False)
+    never.open.set()
+    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 @pytest.mark.parametrize("beside", [0, 3])
