@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -160,3 +161,13 @@ def test_the_frame_comes_from_a_file_and_a_goal(echo: Any) -> None:
     assert (frame["goal"], frame["priority"]) == ("from the flag", "high")
     echo.write("frame.yaml", "gaol: x\n")
     assert "frame.field" in echo.run("run", "demo.echo", "--frame-file", "frame.yaml").assert_exit(2).err
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
+def test_bytes_that_are_no_utf8_are_refused_in_every_locale(project: Any, locale: str) -> None:
+    word, env = os.fsdecode(b"text=a\xffb"), {"LC_ALL": locale}
+    for flags in (["-p", word], ["--goal", word], ["--tag", word], ["-p", "text=x", "--runs-dir", word]):
+        answer = project.installed("run", "text.language", "--json", *flags, env=env).assert_exit(2).json
+        assert answer["error"]["code"] == "input.encoding", flags
+    assert not list(project.root.iterdir())
+    project.installed("run", "text.language", "-p", "text=Gr\u00fc\u00dfe", "-q", env=env).assert_ok()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,3 +81,23 @@ def test_a_service_that_gets_none_has_not_been_called() -> None:
 
     result = run(skill(step("a", "c.a")), ScriptedRunner({"c.a": starts}), capability("c.a", effect="effect"))
     assert (result.outcome.status, result.code) == ("error", "call.transport")
+
+
+def test_the_command_says_what_is_lacking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cogcli.cli import main
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "COGCLI_RUNS_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    with no_more():
+        code = main.run(["run", "text.language", "-p", "text=x", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert (code, answer["exit_code"], answer["status"], answer["error"]["code"]) == (
+        3,
+        3,
+        "error",
+        "env.threads",
+    )
