@@ -52,13 +52,14 @@ class Trust:
         self,
         state: str,
         changes: list[tuple[str, str]] | None = None,
-        roots: tuple[str, ...] = (),
+        *,
+        layers: Callable[[], list[Layer]] = list,
         count: int = 0,
     ) -> None:
         self.state = state
         self.changes = changes or []
         self.count = count
-        self._roots = roots
+        self._layers = layers
 
     def __bool__(self) -> bool:
         return self.state in ("accepted", "folder", "environment")
@@ -66,9 +67,11 @@ class Trust:
     def covers(self, root: str) -> bool:
         """Whether a registry root shares the trust: it was looked at when the project was accepted, or lies in the
         folder that is trusted."""
-        place = os.path.realpath(root)
-        inside = any(place.startswith(one.rstrip(os.sep) + os.sep) for one in self._roots)
-        return bool(self) and (place in self._roots or (inside and self.state != "accepted"))
+        if not self:
+            return False
+        place, roots = os.path.realpath(root), [os.path.realpath(layer.root) for layer in self._layers()]
+        inside = any(place.startswith(one.rstrip(os.sep) + os.sep) for one in roots)
+        return place in roots or (inside and self.state != "accepted")
 
     @property
     def distrust(self) -> str:
@@ -110,19 +113,15 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
 def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None = None) -> Trust:
     """What a project is trusted with now. `file` is its own configuration, where that was read already."""
     if environ.get(VARIABLE) == "1":
-        return _whole("environment", project, file)
+        return Trust("environment", layers=lambda: layers_of(project, file))
     entry = _read(environ).get(_key(project))
     if entry is None:
         return Trust("untrusted")
     if isinstance(entry, str):
         return Trust("outdated")
     if entry.get("folder") is True:
-        return _whole("folder", project, file)
+        return Trust("folder", layers=lambda: layers_of(project, file))
     return _compared(project, entry, layers_of(project, file), environ)
-
-
-def _whole(state: str, project: str, file: ConfigFile | None) -> Trust:
-    return Trust(state, roots=tuple(os.path.realpath(layer.root) for layer in layers_of(project, file)))
 
 
 def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ: Mapping[str, str]) -> Trust:
@@ -152,9 +151,9 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
     changes = [("removed", name) for name in accepted.keys() - now.keys()]
     changes += [("added", name) for name in now.keys() - accepted.keys()]
     changes += [("changed", name) for name in accepted.keys() & now.keys() if accepted[name] != now[name]]
-    roots = tuple(os.path.realpath(layer.root) for layer in layers)
     state = "changed" if changes else "accepted"
-    return Trust(state, sorted(changes, key=lambda change: (change[1], change[0])), roots, len(accepted))
+    in_order = sorted(changes, key=lambda change: (change[1], change[0]))
+    return Trust(state, in_order, layers=lambda: layers, count=len(accepted))
 
 
 # -- what need not be read again --------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +249,16 @@ def test_a_service_without_a_document_says_how_to_get_one(demo: Any) -> None:
     demo.write("services/local/bare.yaml", "id: bare\nkind: openrpc\nurl: https://a.example/rpc\n")
     error = demo.run("services", "refresh", "bare", "--json").assert_exit(2).json["error"]
     assert "spec_ref" in error["hint"]
+
+
+@pytest.mark.skipif(not os.environ.get("COGCLI_LONG_TESTS"), reason="COGCLI_LONG_TESTS is not set")
+def test_services_that_are_accepted_at_once_are_all_locked(served: Served) -> None:
+    """A sample stays in the unit tests of trust, which write the lock itself from eight processes."""
+    file = served.project.root / "services/local/tools.yaml"
+    ids = [f"tools{n}" for n in range(8)]
+    for id in ids:
+        served.project.write(f"services/local/{id}.yaml", file.read_text().replace("id: tools", f"id: {id}"))
+    with ThreadPoolExecutor(len(ids)) as pool:
+        for done in pool.map(lambda id: served.project.installed("services", "refresh", id, "--accept"), ids):
+            done.assert_ok()
+    assert sorted(json.loads(served.lock.read_text())["services"]) == ids

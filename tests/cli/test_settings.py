@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -116,6 +118,18 @@ def test_a_change_is_refused_with_its_files_and_the_command_that_accepts_them(de
     assert "changed demo_services.py" in demo.run("doctor").err + demo.run("doctor").out
     demo.run("config", "trust").assert_ok()
     assert '"hi"' in demo.run(*run).assert_ok().out
+
+
+def test_projects_that_are_trusted_at_once_are_all_trusted(project: Any) -> None:
+    del project.env["COGCLI_TRUST_PROJECT"]
+    names = [f"p{n}" for n in range(12)]
+    for name in names:
+        project.write(f"{name}/cogcli.toml", "")
+    with ThreadPoolExecutor(len(names)) as pool:
+        for done in pool.map(lambda name: project.installed("config", "trust", name), names):
+            done.assert_ok()
+    known = json.loads((project.home / ".config/cogcli/trust.json").read_text())["projects"]
+    assert sorted(known) == sorted(str(project.root / name) for name in names)
 
 
 def test_which_trust_is_in_force_is_shown_with_what_says_so(demo: Any) -> None:

@@ -7,11 +7,13 @@ that it must not get leaves a trace: a file for code and programs, a connection 
 from __future__ import annotations
 
 import os
+import pkgutil
 import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 from support.project import Project
 from support.raw_server import Conversation, RawServer, serving
 
+import cogcli
 from cogcli.app.config import KEYS
 from cogcli.cli.table import COMMANDS
 
@@ -263,8 +266,9 @@ def _answered(conversation: Conversation) -> None:
 
 @pytest.fixture(scope="module")
 def trap(tmp_path_factory: Any) -> Iterator[Trap]:
-    import mcp  # noqa: F401  # once, and not in every copy of this process
-
+    for found in pkgutil.walk_packages(cogcli.__path__, "cogcli."):
+        if not found.name.endswith(("__main__", "_launcher", ".worker", "_stand_in")):
+            import_module(found.name)  # once, and not in every copy of this process
     with trapped(tmp_path_factory.mktemp("trap")) as made:
         yield made
 
@@ -300,7 +304,7 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
             for protocol in ("openapi", "mcp")
             for more in (("--live",), ("--live", "--scenarios-dir", f"tooling/{protocol}_scenarios"))
         ],
-        "openapi verify-invoker": [("openapi", "verify-invoker", "--protocol", "pythoncall")],
+        "openapi verify-invoker": [("openapi", "verify-invoker")],
         "openapi verify-errors": [("openapi", "verify-errors", "--help")],
         "skills ls": [("skills", "ls", "--all")],
         "skills show": [("skills", "show", SKILL)],
@@ -322,9 +326,9 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "services refresh": [
             ("services", "refresh", service, *more)
             for service in services
-            if service.startswith(("own", "host")) or LONG
+            if service.startswith("own") or LONG
             for more in ((), ("--accept",))
-            if not service.endswith(("thread", "process")) and (service.startswith("own") or not more)
+            if not service.endswith(("thread", "process")) and (service.endswith("_command") or not more)
         ],
         "skills export": [("skills", "export", SKILL, "--to", "exported")],
         "skills import": [("skills", "import", "exported", "--capability", CAPABILITY)],
