@@ -52,6 +52,7 @@ def _python_class() -> Any:
     own = {
         "multipleOf": _multiple_of,
         "propertyNames": _property_names,
+        "uniqueItems": _unique_items,
         "additionalProperties": _additional_properties(
             Draft202012Validator.VALIDATORS["additionalProperties"]
         ),
@@ -68,6 +69,23 @@ def _multiple_of(validator: Any, divisor: Any, value: Any, schema: Any) -> Itera
         and (Fraction(repr(value)) / Fraction(repr(divisor))).denominator != 1
     ):
         yield ValidationError("")
+
+
+def _unique_items(validator: Any, unique: Any, value: Any, schema: Any) -> Iterator[Any]:
+    """By what stands for each item; theirs compares each with each."""
+    from jsonschema import ValidationError
+
+    if unique and validator.is_type(value, "array") and len(set(map(_standing_for, value))) < len(value):
+        yield ValidationError("")
+
+
+def _standing_for(value: Any) -> Any:
+    """The same for equal values of JSON alone: 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(value, dict):
+        return dict, frozenset((key, _standing_for(each)) for key, each in value.items())
+    if isinstance(value, list):
+        return list, tuple(map(_standing_for, value))
+    return isinstance(value, bool), value
 
 
 def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[Any]:

@@ -47,15 +47,20 @@ def engine_marks() -> str:
     """What the choice of an engine depends on, told without loading or judging anything."""
     from importlib.util import find_spec
 
-    return f"{os.environ.get(_VARIABLE, '')}:{find_spec('jsonschema_rs') is not None:d}"
+    try:
+        found = find_spec("jsonschema_rs") is not None
+    except ValueError:  # one that is shut out
+        found = False
+    return f"{os.environ.get(_VARIABLE, '')}:{found:d}"
 
 
 def has_rust() -> bool:
-    """Whether jsonschema-rs is there, in the version whose interface is known."""
+    """Whether jsonschema-rs is there, loads, and has the version whose interface is known."""
     from importlib.metadata import PackageNotFoundError, version
-    from importlib.util import find_spec
 
     try:
-        return version("jsonschema-rs").startswith("0.60.") and find_spec("jsonschema_rs") is not None
-    except PackageNotFoundError:
+        import jsonschema_rs  # noqa: F401
+
+        return version("jsonschema-rs").startswith("0.60.")
+    except (ImportError, PackageNotFoundError):
         return False

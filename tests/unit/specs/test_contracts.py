@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from support.sources import PACKAGE, modules, said
 
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.specs import schema_engine
 from cogcli.specs.contract_cover import Cover, covers, disjoint
 from cogcli.specs.contract_examples import candidates
 from cogcli.specs.contract_patterns import pattern_of, refusal
@@ -141,6 +143,19 @@ def test_the_fast_engine_is_taken_where_it_is_installed(monkeypatch: pytest.Monk
     assert engine() == RUST
 
 
+def test_without_a_wheel_the_other_engine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COGCLI_SCHEMA_ENGINE", raising=False)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    schema_engine._engine.cache_clear()
+    try:
+        assert engine() == PYTHON
+        assert schema_engine.engine_marks() == ":0"
+        assert refusal("^(a|a)*$")
+        assert errors({"pattern": "^a+$"}, "b")
+    finally:
+        schema_engine._engine.cache_clear()
+
+
 def test_only_the_contracts_import_a_schema_library() -> None:
     libraries = {"jsonschema", "jsonschema_rs", "referencing"}
     found = {
@@ -152,6 +167,7 @@ def test_only_the_contracts_import_a_schema_library() -> None:
         "specs/contract_cover.py",
         "specs/contract_engines.py",
         "specs/contract_patterns.py",
+        "specs/schema_engine.py",
     }
 
 
@@ -307,6 +323,21 @@ def test_a_check_ends_however_large_schema_and_value_are(schema: Any, value: Any
     found = on(RUST, schema, value)
     assert time.process_time() - begun < 10
     assert bool(found) is ("uniqueItems" not in schema)
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ([{"a": n, "b": [n]} for n in range(20_000)], True), ([[n, {}] for n in range(20_000)], True),
+        ([1, True, "1", [1], [True], {"a": 1}, {"a": True}, None, [], {}], True),
+        ([{"a": 1, "b": [2.0]}, {"b": [2], "a": 1.0}], False), ([[], []], False), ([0, False, 0.0], False),
+    ],
+    ids=range(6),
+)  # fmt: skip
+def test_items_are_told_apart_soon(either: str, items: list[Any], unique: bool) -> None:
+    begun = time.process_time()
+    assert (errors({"uniqueItems": True}, items) == []) is unique
+    assert time.process_time() - begun < 5
 
 
 def test_of_a_large_value_the_first_breach_is_told(either: str) -> None:
