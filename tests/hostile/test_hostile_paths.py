@@ -228,7 +228,7 @@ def test_P18_a_folder_swapped_for_a_link_takes_no_blob_outside(tmp_path: Path) -
     try:
         with Folder.open(episode) as folder:
             for number in range(2000):
-                kept = BlobFolder(folder, sync=False)
+                kept = BlobFolder(folder)
                 try:
                     kept.put(b"%d" % number)
                 except EnvironmentRefusal:
