@@ -96,9 +96,7 @@ def _usage(child: Run) -> dict[str, int]:
 def _cut_off(record: StepRecord, child: Run, cut: Exception) -> Exception:
     """End a child that was cancelled or whose step ran out of time; an effect in doubt inside outweighs that."""
     status, error = ("error", cut) if isinstance(cut, RuntimeErrorBase) else ("aborted", None)
-    engine = child.engine
-    # One with an effect in doubt has not ended: a person answers for it, inside of it.
-    if not (engine.left_open or (engine.waits_in_doubt and child.in_doubt is not None)):
+    if not child.engine.left_open:
         _terminate(child, Outcome(status, error, dict(child.state.outputs)))
     record.add_usage(_usage(child))
     return cut if child.in_doubt is None else _told_once(child, child.in_doubt)
