@@ -46,11 +46,12 @@ def shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
 
 
 def read_through(
-    log: EventLog, directory: Path, warn: Warn | None = None, *, begun: bool = False
+    log: EventLog, directory: Path, warn: Warn | None = None, *, whole: bool = False
 ) -> Iterator[Event]:
     """The events of a log that is judged strictly: one that holds none is refused, one that breaks off is told.
 
-    So is one that does not begin with the start of a run; where it has to be `begun`, it is refused.
+    So is one that does not begin with the start of a run. Where answers are taken from it, it has to be `whole`:
+    either is refused then, for nobody knows what happened after the damage.
     """
     from cogcli.episode.layout import EVENTS, is_renamed
     from cogcli.episode.reading import renamed, unreadable, without_beginning
@@ -63,7 +64,7 @@ def read_through(
                 raise unreadable(directory, "no event of a run: it has no phase", file=EVENTS, line=1)
             if event.phase != "start":
                 headless = without_beginning(directory, event)
-                if begun:
+                if whole:
                     raise headless
                 if warn:
                     warn(headless)
@@ -72,7 +73,7 @@ def read_through(
         yield event
     if log.stopped is not None:
         broken = unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)
-        if first is None:
+        if first is None or whole:
             raise broken
         if warn:
             broken.message += "; only what stands before it is read"
@@ -88,7 +89,7 @@ def recorded_of(directory: Path, warn: Warn | None = None) -> tuple[list[Event],
     from cogcli.episode.recording import Recording
     from cogcli.events.payloads import problem_of
 
-    events = list(read_through(EventLog(directory), directory, warn, begun=True))
+    events = list(read_through(EventLog(directory), directory, warn, whole=True))
     if events[0].seq is None:
         raise another_tools(directory, events[0])
     if problem := problem_of("run.started", events[0].payload):

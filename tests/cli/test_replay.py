@@ -16,6 +16,8 @@ from support.raw_server import Conversation, serving
 from support.remote_project import remote
 from support.waiting import wait_until
 
+from cogcli.events.checksum import with_sum
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SAMPLES = Path(__file__).resolve().parents[2] / "docs/samples"
 RUNS: dict[str, list[str]] = {
@@ -169,12 +171,27 @@ def test_another_answer_in_the_log_is_the_first_difference(demo: Any) -> None:
     lines = log.read_text().splitlines()
     index = next(n for n, line in enumerate(lines) if '"step.completed"' in line)
     event = json.loads(lines[index])
+    del event["sum"]
     event["payload"]["writes"][0]["value"] = "forged"
-    lines[index] = json.dumps(event, separators=(",", ":"))
+    lines[index] = with_sum(json.dumps(event, separators=(",", ":")).encode()).decode().rstrip()
     log.write_text("\n".join(lines) + "\n")
     difference = demo.run("replay", "@last", "--json").assert_exit(1).json["replay"]["difference"]
     assert difference["seq"] == index
     assert "writes" in difference["what"]
+
+
+@pytest.mark.parametrize("command", ["replay", "rerun"])
+def test_no_answers_are_taken_from_a_log_that_was_damaged(demo: Any, command: str) -> None:
+    """What stands behind the damage may be an effect: who runs the skill again from there would make it again."""
+    episode = demo.run("run", "demo.greet", "-p", "text=hi", "--json", "-q").assert_ok().json["dir"]
+    log = demo.root / episode / "events.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b'"HI"', b'"HO"')
+    log.write_bytes(b"".join(lines))
+    error = demo.run(command, "@last", "--json").assert_exit(3).json["error"]
+    assert (error["code"], error["line"]) == ("episode.unreadable", 4)
+    assert error["next"][0].startswith("cogcli verify ")
+    assert len(demo.episodes) == 1
 
 
 def test_a_moment_is_the_projection_of_the_events_up_to_it(demo: Any) -> None:
