@@ -273,8 +273,11 @@ def _interpreter(argv: list[str]) -> Iterator[None]:
         yield
     finally:
         sys.argv, sys.dont_write_bytecode = arguments, writes_no_code
-        sys.path[:], sys.meta_path[:] = path, finders
+        sys.path[:] = path
         _forget_foreign_modules(modules)
+        # What an installed library added stays as long as the library does: `six` finds its modules through it.
+        added = [finder for finder in sys.meta_path if finder not in finders]
+        sys.meta_path[:] = finders + [each for each in added if type(each).__module__ in sys.modules]
         for number, handler in handlers.items():
             if handler is not None and signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
