@@ -35,6 +35,11 @@ def check_path(path: str) -> dict[str, object]:
 def _objection(path: str) -> str:
     if not path or "\0" in path:
         return "the path is empty or holds a NUL character"
+    return _off_limits(path)
+
+
+def _off_limits(path: str) -> str:
+    """Why nothing is read from a place, whoever asks; empty if it may be."""
     real = os.path.realpath(path)
     *folders, name = real.lower().split(os.sep)
     if any(real == place or real.startswith(place + os.sep) for place in _SYSTEM_PLACES):
@@ -99,7 +104,13 @@ def _name(path: str) -> str:
 
 
 def _content(path: str, limit: int) -> bytes:
-    """The bytes of a regular file; never waits for a pipe or a device."""
+    """The bytes of a regular file; never waits for a pipe or a device.
+
+    Raises ValueError for what the gate refuses. The gate belongs to a capability, and a project can write another one
+    that calls these functions without it: `/proc` holds the environment of this process.
+    """
+    if path and "\0" not in path and (reason := _off_limits(path)):
+        raise ValueError(f"{_name(path)}: {reason}")
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{_name(path)}: not a regular file")

@@ -362,6 +362,36 @@ def test_an_untrusted_project_gets_nothing_from_any_command(trap: Trap) -> None:
     assert trap.leaks() == []
 
 
+@pytest.mark.parametrize("service", ["official_document", "own_document"])
+@pytest.mark.parametrize("place", ["/proc/self/environ", "{home}/.ssh/id_rsa"])
+def test_an_untrusted_project_reads_no_secret_with_what_cogcli_brings(
+    tmp_path: Path, service: str, place: str
+) -> None:
+    """Its own capability calls the shipped reader, without the gate of the shipped capability."""
+    project = Project(tmp_path)
+    del project.env["COGCLI_TRUST_PROJECT"]
+    project.env["A_CANARY"] = SECRET
+    (project.home / ".ssh").mkdir()
+    (project.home / ".ssh/id_rsa").write_text(FILE_SECRET)
+    project.write(
+        "services/own_document.yaml",
+        "id: own_document\nkind: pythoncall\nmodule: cogcli.official.document\nisolation: process\n",
+    )
+    project.capability("canary.read", "read_text", request="{path: input.text}")
+    binding = project.root / "bindings/local/canary.read/canary_read.yaml"
+    binding.write_text(binding.read_text().replace("service: demo", f"service: {service}"))
+    path = place.format(home=project.home)
+    project.skill(
+        "canary.reader",
+        f"- {{id: ask, uses: canary.read, input: {{text: \"'{path}'\"}}, output: {{text: outputs.text}}}}",
+        outputs=UPPER["outputs"],
+    )
+    result = project.installed("run", "canary.reader").assert_exit(1)
+    assert not any(secret.decode() in result.out + result.err for secret in SECRETS)
+    written = [path for path in project.root.rglob("*") if path.is_file()]
+    assert not any(secret in path.read_bytes() for path in written for secret in SECRETS)
+
+
 def _episodes(trap: Trap) -> tuple[str, str]:
     """Two episodes that lie in the project as if they had come with it: a sealed one, one that waits for a person."""
     trap.project.write(

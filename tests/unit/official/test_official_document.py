@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,21 @@ def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="not a regular file"):
         read_text(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("read", [read_text, read_pdf])
+@pytest.mark.parametrize("name", [".ssh/config", ".env", "id_rsa", "server.key", "link.txt"])
+def test_what_the_gate_refuses_is_not_read_without_the_gate_either(
+    tmp_path: Path, read: Callable[[str], dict[str, object]], name: str
+) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    if name.startswith("link"):
+        file.symlink_to("/proc/self/environ")
+    else:
+        file.write_text("secret")
+    with pytest.raises(ValueError, match=r"credentials|system folders"):
+        read(str(file))
 
 
 @pytest.mark.parametrize("name", ["", "missing.txt", "."])
