@@ -403,7 +403,6 @@ COMMANDS: tuple[Command, ...] = (
         examples=(
             ("cogcli resume @last", "go on"),
             ("cogcli resume @last --approve release.publish", "allow what it asks for, and go on"),
-            ("cogcli resume @last --in-doubt skip", "leave out an effect that may have happened"),
             ("cogcli resume @last --in-doubt done --output @answer.json", "it did happen, and this was its answer"),
         ),
         exits=(0, 1, 2, 3, 4, 5, 6),
@@ -425,7 +424,6 @@ COMMANDS: tuple[Command, ...] = (
             ("cogcli rerun @last", "all of it"),
             ("cogcli rerun @failed --plan", "what would be reused, called and asked"),
             ("cogcli rerun @failed --from summarize", "keep what stands before, try again from there"),
-            ("cogcli rerun @last --bind text.content.summarize=lead", "with another binding"),
         ),
         exits=(0, 1, 2, 3, 4, 5, 6),
     ),
@@ -694,7 +692,6 @@ COMMANDS: tuple[Command, ...] = (
         examples=(
             ("cogcli config trust", "the project around you, as it is now"),
             ("cogcli config trust --folder", "a project of your own"),
-            ("cogcli config trust ../risk-bot", "another one"),
             ("cogcli config trust --revoke", "no longer"),
         ),
         exits=(0, 2, 3),
