@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.again import Again, again_of, parts_above
+from cogcli.app.going_on import require_whole
 from cogcli.core.errors import SkillNotFoundError, UsageError
 from cogcli.episode.effects import effects_of
 from cogcli.specs.problems import suggestion
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from cogcli.app.logs import Warn
     from cogcli.app.run_skill import RunRequest
     from cogcli.app.settings import Settings
+    from cogcli.core.calls import Answer, Attempt, Chain
     from cogcli.engine.plan import Plan
+    from cogcli.engine.ports import CapabilityRunner
     from cogcli.episode.recording import Recording
     from cogcli.mapping.apply import TakenOver
 
@@ -39,6 +42,24 @@ class Reuse(NamedTuple):
             what = "asked" if asked else "reused" if why == "reused" or self.again.reuses(step) else "called"
             steps.append({"id": step, "what": what, "why": why, "effects": asked})
         return {"from": self.episode_id, "steps": steps, "effects": dict(self.again.said)}
+
+
+class WholeInputs:
+    """Live calls, none of which is handed a value that only a log's mask stands for."""
+
+    def __init__(self, live: CapabilityRunner) -> None:
+        self._live = live
+
+    def chain(self, capability_id: str) -> Chain:
+        return self._live.chain(capability_id)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        """The service's answer. Raises EnvironmentRefusal `resume.masked`."""
+        require_whole(attempt)
+        return self._live.attempt(attempt)
+
+    def close(self, grace: float) -> None:
+        self._live.close(grace)
 
 
 def asked_again(

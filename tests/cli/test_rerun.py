@@ -75,3 +75,27 @@ def test_an_unknown_step_is_told_with_the_steps_there_are(ran: Any) -> None:
     error = ran.run("rerun", "@last", "--from", "bb", "--json").assert_exit(2).json["error"]
     assert error["code"] == "step.unknown"
     assert _calls(ran) == []
+
+
+def test_no_call_is_handed_what_the_log_holds_masked_only(demo: Any) -> None:
+    demo.services(
+        """
+        def note(text: str, api_key: str) -> dict[str, object]:
+            with open("given", "a") as file:
+                file.write(api_key + "\\n")
+            return {"text": text}
+        """
+    )
+    inputs = "{text: {type: string, required: true}, api_key: {type: string, required: true}}"
+    demo.capability(
+        "demo.text.note", "note", inputs=inputs, request="{text: input.text, api_key: input.api_key}"
+    )
+    demo.skill(
+        "demo.secret",
+        "- {id: note, uses: demo.text.note, input: {text: inputs.text, api_key: inputs.api_key}}",
+        inputs=inputs,
+    )
+    demo.run("run", "demo.secret", "-p", "text=x", "-p", "api_key=k-123456789", "-q").assert_ok()
+    error = demo.run("rerun", "@last", "--json").assert_exit(3).json["error"]
+    assert error["code"] == "resume.masked"
+    assert (demo.root / "given").read_text() == "k-123456789\n"

@@ -31,7 +31,7 @@ def execute(context: Context) -> int:
     """Run the skill of an earlier episode again, from the step asked for."""
     from cogcli.app import run_skill as app
     from cogcli.app.probing import probed_first
-    from cogcli.app.rerun import reusing
+    from cogcli.app.rerun import WholeInputs, reusing
 
     settings, given = context.settings, context.arguments
     directory = inspect.find(settings, given.words[0])
@@ -52,7 +52,7 @@ def execute(context: Context) -> int:
         with Signals(context, control, display):
             result = app.run(
                 settings, loaded, request, listener=heard, control=control, taken_over=reuse.steps,
-                effects=reuse.again.told(user_of(context)),
+                effects=reuse.again.told(user_of(context)), around=WholeInputs,
             )  # fmt: skip
     except CogcliError as error:
         heard.place(error)
