@@ -125,10 +125,13 @@ def reusing(
 ) -> Any:
     """The request, the loaded skill and the reuse of a rerun; every check of a run passed."""
     from cogcli.app.away import away
+    from cogcli.app.granted import require_own_level
     from cogcli.app.run_skill import load
     from cogcli.engine.plan import planned
 
     request, recording = asked_again(directory, overrides, warn)
+    if recording.started and "trust_level" not in overrides:
+        require_own_level(settings, directory, recording.started.payload["options"])
     try:
         loaded = load(settings, request)
     except SkillNotFoundError as error:

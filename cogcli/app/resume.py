@@ -49,9 +49,10 @@ def resume(
     """Go on with an interrupted or paused run in its own log, with its own ids and options.
 
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
-    `episode.unreadable`, `resume.changed-specs`, `resume.masked`.
+    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
     """
     from cogcli.app.away import away
+    from cogcli.app.granted import require_own_consent
     from cogcli.app.run_skill import stopped_in_doubt
     from cogcli.app.signing import signer_of
     from cogcli.app.wire import live_runner, options_from
@@ -74,6 +75,8 @@ def resume(
         end = recording.ended.runs.get(_beginning(recording).run_id)
         if end is not None:
             return _only_sealed(journal, reopened.events, end, recording.signal)
+        if not request.abort:
+            require_own_consent(settings, directory, recording)
         try:
             catalog, selection, selected = _specs(settings, recording, request, directory)
         except SkillNotFoundError as error:

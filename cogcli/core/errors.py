@@ -342,7 +342,7 @@ FAILURES: tuple[Failure, ...] = (
         EnvironmentRefusal,
         "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none config.key specs.invalid"
-        " service.leftover trust.size",
+        " service.leftover trust.size resume.untrusted",
         ENVIRONMENT,
     ),
 )
