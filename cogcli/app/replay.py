@@ -65,6 +65,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         taken_over=recording.reused,
         order=turns,
         effects=started.payload.get("effects"),
+        behind=recording.behind if started.payload.get("effects") else None,
     )
     cut.loop = engine.loop
     engine.waits_in_doubt = recording.stops

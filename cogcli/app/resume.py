@@ -170,6 +170,7 @@ def _gone_on(
         doubts=None if request.abort else doubts,
         asked=recording.asked if request.allow_changed_specs else None,
         effects=started.payload.get("effects"),
+        behind=recording.behind if started.payload.get("effects") else None,
     )
     engine.waits_in_doubt = not request.abort
     engine.passes_null = rules_of(started.payload) == FIRST

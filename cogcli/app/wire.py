@@ -74,10 +74,11 @@ def engine_of(
     doubts: Doubts | None = None,
     asked: Mapping[str, Asked] | None = None,
     effects: Mapping[str, Any] | None = None,
+    behind: Mapping[str, str] | None = None,
 ) -> Engine:
     """The machinery of one run tree over a catalog; capabilities are found by id and by alias.
 
-    `effects`: what the run did that this one runs again, as its first event tells it.
+    `effects`: what the run did that this one runs again, as its first event tells it; `behind` as of EarlierCalls.
     """
     by_name = {
         alias: catalog.capabilities[id] for alias, id in catalog.aliases.items() if id in catalog.capabilities
@@ -96,7 +97,7 @@ def engine_of(
         order=order,
         doubts=doubts,
         asked=asked,
-        earlier=EarlierCalls(effects) if effects else None,
+        earlier=EarlierCalls(effects, behind) if effects else None,
     )
 
 

@@ -63,23 +63,34 @@ class Earlier(NamedTuple):
 class EarlierCalls:
     """The calls that the first event of a rerun tells of, by step path.
 
-    An item or a round that moved is known by its input: it must not happen twice because another one came before it.
+    1. An item or a round that moved is known by its input: it must not happen twice because another one came before it.
+    2. One call stands for one item or round. Where several have the same input each needs a call of its own.
     """
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
+    def __init__(self, told: Mapping[str, Any], behind: Mapping[str, str] | None = None) -> None:
+        """`behind`: by step path what the log that is told again has there: the event of the call whose answer was
+        taken, or the idempotency key of a call that was made. So that each part is given the same call as then."""
         self._calls = {step: _earlier(entry) for step, entry in told.items()}
-        self._moved: dict[tuple[str, str, str], Earlier] = {}
+        self._behind = behind or {}
+        self._alike: dict[tuple[str, str, str], list[str]] = {}
+        self._owners: dict[str, str] = {}
+        """By the step path of an earlier call: the one that it stands for now."""
+        self._named = {each.origin["event"]: step for step, each in self._calls.items()}
+        self._named |= {each.idempotency_key: step for step, each in self._calls.items()}
+        for step, name in self._behind.items():
+            if name in self._named:
+                self._owners[self._named[name]] = step
         for step, call in self._calls.items():
             if "#" in step:
-                self._moved.setdefault((_loop(step), call.capability, call.input_hash), call)
+                self._alike.setdefault((_loop(step), call.capability, call.input_hash), []).append(step)
 
     def of(self, step: str, capability_id: str, values: dict[str, Any]) -> Earlier | None:
         """What is known of the call that is about to be made; None where it was not made before."""
         if step not in self._calls and "#" not in step:
             return None
         here, hash_now = self._calls.get(step), digest_of(values)
-        if here is None or here.input_hash != hash_now:
-            here = self._moved.get((_loop(step), capability_id, hash_now), here)
+        if "#" in step:
+            here = self._of_part(step, capability_id, hash_now)
         if (
             here is None
             or here.capability != capability_id
@@ -87,6 +98,19 @@ class EarlierCalls:
         ):
             return None
         return here
+
+    def _of_part(self, step: str, capability_id: str, hash_now: str) -> Earlier | None:
+        """The call with the same input that stands for no other part, the one at the same place before others.
+        Else, where the input of this place changed, the call that was made there."""
+        if name := self._named.get(self._behind.get(step, "")):
+            return self._calls[name]
+        if step not in self._behind:
+            alike = self._alike.get((_loop(step), capability_id, hash_now), [])
+            for name in sorted(alike, key=lambda name: name != step):
+                if self._owners.setdefault(name, step) == step:
+                    return self._calls[name]
+        here = self._calls.get(step)
+        return here if here is not None and here.input_hash != hash_now else None
 
 
 def _earlier(told: Mapping[str, Any]) -> Earlier:

@@ -156,6 +156,18 @@ class Recording:
         }
 
     @property
+    def behind(self) -> dict[str, str]:
+        """By step path what stands behind it: the event of the call whose answer it took from an earlier run, or the
+        idempotency key of the call that it made itself."""
+        made = {step: event.payload.get("idempotency_key") for (_, step), event in self.intents.items()}
+        taken = {
+            step: (event.payload.get("reused_from") or {}).get("event")
+            for (_, step), event in self.closings.items()
+        }
+        every = [*made.items(), *taken.items()]
+        return {step: name for step, name in every if step is not None and name}
+
+    @property
     def reused(self) -> dict[str, TakenOver]:
         """The results that this log itself took over from an earlier one, or was going to."""
         root = self.started.run_id if self.started else None

@@ -253,6 +253,54 @@ def test_an_idempotent_effect_keeps_its_key_while_its_input_is_the_same(paying: 
     assert key() != first
 
 
+def _looping(paying: Any, config: str, value: str = "item") -> None:
+    paying.skill(
+        "demo.loop",
+        f"- {{id: each, uses: demo.pay, input: {{text: {value}}}, output: {{receipt: outputs.all}},"
+        f" config: {config}}}",
+        inputs="{items: {type: array}}",
+        outputs="{all: {type: any}}",
+    )
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+@pytest.mark.parametrize("word", ["reuse", "repeat"])
+def test_an_item_that_was_never_called_takes_no_answer_of_another(
+    paying: Any, word: str, parallel: int
+) -> None:
+    """Items of equal input are as many calls. What only one of them answered stands for one."""
+    _looping(paying, f"{{foreach: {{items: inputs.items, max_parallel: {parallel}}}}}")
+    paying.run("run", "demo.loop", "-p", 'items:=["x"]', "-q").assert_ok()
+    skill = paying.root / "skills/local/demo/loop/skill.yaml"
+    skill.write_text(skill.read_text().replace("items: inputs.items", "items: [x, x, y]"))
+    paying.run("rerun", "@last", "--effects", f"each={word}", "-q").assert_ok()
+    assert sorted(_ledger(paying)) == (["x"] * 2 if word == "reuse" else ["x"] * 3) + ["y"]
+    _clean(paying)
+    paying.run("rerun", "@last", "--effects", "each=reuse", "-q").assert_ok()
+    assert len(_ledger(paying)) == (3 if word == "reuse" else 4)
+    _clean(paying)
+
+
+def test_a_round_that_was_never_begun_takes_no_answer_of_another(paying: Any) -> None:
+    _looping(paying, "{while: {condition: true, max_iterations: 1}}", "{$literal: x}")
+    paying.run("run", "demo.loop", "-p", 'items:=["x"]', "-q").assert_ok()
+    skill = paying.root / "skills/local/demo/loop/skill.yaml"
+    skill.write_text(skill.read_text().replace("max_iterations: 1", "max_iterations: 3"))
+    paying.run("rerun", "@last", "--effects", "each=reuse", "-q").assert_ok()
+    assert _ledger(paying) == ["x"] * 3
+    _clean(paying)
+
+
+def test_items_that_changed_places_are_each_known(paying: Any) -> None:
+    _looping(paying, "{foreach: {items: inputs.items}}")
+    paying.run("run", "demo.loop", "-p", 'items:=["x", "y", "x"]', "-q").assert_ok()
+    skill = paying.root / "skills/local/demo/loop/skill.yaml"
+    skill.write_text(skill.read_text().replace("items: inputs.items", "items: [y, x, x, x]"))
+    paying.run("rerun", "@last", "--effects", "each=reuse", "-q").assert_ok()
+    assert _ledger(paying) == ["x", "y", "x", "x"]
+    _clean(paying)
+
+
 def test_the_plan_shows_what_would_be_reused_called_and_asked(paying: Any) -> None:
     paying.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
     before = _episodes(paying)
