@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.calls import HARMLESS
-from cogcli.core.errors import UsageError
+from cogcli.core.errors import EffectInDoubtError, UsageError
 from cogcli.engine.doubt import CHOICES, DoubtResolution, answer_of
 from cogcli.engine.probe import is_promise, probed
 from cogcli.events import build
@@ -96,6 +96,25 @@ class Doubts:
         if intent is None or _harmless(intent, attempt.effect):
             return None
         return answer_of(self._decided(intent), attempt.capability_id)
+
+    def open(self, run_id: str, step: str) -> bool:
+        """Whether a call of this step is in doubt, and nobody has decided about it."""
+        recording, key = self._recording, (run_id, step)
+        if key in recording.decisions or not recording.attempt_in_doubt(run_id, step):
+            return False
+        intent = recording.intents[key].payload
+        return bool(intent.get("capability")) and intent.get("side_effects") not in HARMLESS
+
+    def first_open(self) -> EffectInDoubtError | None:
+        """The first call in doubt that nobody has decided about, as what the run waits for."""
+        for intent in self._recording.open_doubts[:1]:
+            name = intent.payload["capability"]
+            error = EffectInDoubtError(
+                "effect.in-doubt", f"`{name}` may have happened before the run stopped", left=True
+            )
+            error.step_id, error.capability_id = intent.step_id, name
+            return error
+        return None
 
     def _in_doubt(self, run_id: str, step_id: str, number: int) -> Event | None:
         """The intent of a call whose attempt of this number nobody knows the answer to."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from cogcli.core.calls import Answer, Attempt, Cancellation, Chain, Member
+from cogcli.core.calls import PROBE, Answer, Attempt, Cancellation, Chain, Member
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -53,18 +53,26 @@ _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 
 def governed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
     """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
-    safety = capability.safety
-    output = _as_before(run, record, capability, values)
-    if output is None:
-        yield from _allowed(run, record, capability, values)
-        output = yield from _called(run, record, capability, values)
-    if safety is not None and safety.mandatory_post_gates:
-        # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
-        if record.reused_from is None:
-            record.tell_answer(output)
-        given = {"input": values, "output": output}
-        yield from _gates(run, record, capability, "post", safety.mandatory_post_gates, given)
-    return output
+    try:
+        safety = capability.safety
+        output = _as_before(run, record, capability, values)
+        if output is None:
+            yield from _allowed(run, record, capability, values)
+            output = yield from _called(run, record, capability, values)
+        if safety is not None and safety.mandatory_post_gates:
+            # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
+            if record.reused_from is None:
+                record.tell_answer(output)
+            given = {"input": values, "output": output}
+            yield from _gates(run, record, capability, "post", safety.mandatory_post_gates, given)
+        return output
+    except (Cancelled, CallTimeoutError):
+        doubts = run.engine.doubts
+        if doubts is None or not doubts.open(run.state.run_id, record.path):
+            raise
+        # Cut off before anybody knew: an end of the step would hide that the call may have happened.
+        record.note_effect()
+        raise _in_doubt(capability, "the question for it was cut off") from None
 
 
 def _allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
@@ -213,12 +221,15 @@ def _sent(
 ) -> Steps:
     """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
     if run.engine.doubts is not None:
+        run.engine.loop.shield(True)  # what wins beside it does not answer what happened here
         yield from run.engine.doubts.settle(run, record, capability, values, number)
-        yield from _slot(run)  # a probe gives back the one it used
+        run.engine.loop.shield(False)
+        if not run.engine.doubts.open(run.state.run_id, record.path):
+            yield from _slot(run)  # a probe gives back the one it used
     shield = run.engine.loop.shield
     cancel = Cancellation()
     call = _call_of(run, record, capability, member, number, values, cancel)
-    shield(capability.effect == "effect")
+    shield(capability.effect == "effect" or PROBE in record.path)
     if (
         capability.effect == "effect" and "@" not in record.path
     ):  # a gate that is in doubt blocks, whatever it did

@@ -114,6 +114,8 @@ class Engine:
 
     def cut_short(self) -> None:
         """The run is ended from outside, now: with an effect in doubt it will wait, and nothing of it has ended."""
+        if self.doubts is not None:
+            self.in_doubt = self.in_doubt or self.doubts.first_open()
         out = self.in_doubt is not None or any(call.may_leave for call in self.effects_out)
         self.left_open = self.waits_in_doubt and out
 

@@ -47,6 +47,14 @@ class Doubts(Protocol):
         """Decide about this attempt, if it is in doubt, and put that on disk. What it calls is governed, too."""
         ...
 
+    def open(self, run_id: str, step: str) -> bool:
+        """Whether the log has a call of this step that may have happened, and nobody has decided about it."""
+        ...
+
+    def first_open(self) -> EffectInDoubtError | None:
+        """The first such call of all."""
+        ...
+
 
 class Earlier(NamedTuple):
     """A call of the run that is run again: what it did, and what was said about it."""

@@ -11,19 +11,31 @@ SOURCE = """
 import json
 import os
 import pathlib
+import time
 
 def pay(text: str) -> dict[str, object]:
     with open("ledger", "a") as ledger:
         ledger.write(text + "\\n")
     if os.path.exists("die"):
+        while os.path.exists("slowly") and not any(
+            '"step.completed"' in log.read_text() for log in pathlib.Path(".").rglob("events.jsonl")
+        ):
+            time.sleep(0.01)
         os._exit(9)
     return {"receipt": "r-" + text}
+
+def quick(text: str) -> dict[str, object]:
+    return {"receipt": "quick"}
 
 def paid(idempotency_key: str, input: dict[str, object]) -> dict[str, object]:
     with open("asked", "a") as asked:
         asked.write(json.dumps([idempotency_key, input]) + "\\n")
     if os.path.exists("die-probing"):
         os._exit(9)
+    if os.path.exists("signal"):
+        for number in pathlib.Path("signal").read_text().split():
+            os.kill(os.getpid(), int(number))
+            time.sleep(0.1)
     return json.loads(pathlib.Path("knows").read_text())
 """
 CAPABILITY = """
@@ -176,3 +188,47 @@ def test_the_plan_of_a_rerun_asks_nobody(paying: Any) -> None:
     paying.write("knows", '{"happened": false}')
     paying.run("rerun", "@last", "--plan").assert_ok()
     assert not (paying.root / "asked").exists()
+
+
+@pytest.mark.parametrize("signals", ["2", "15", "2 2"])
+def test_a_signal_while_a_service_is_asked_leaves_the_call_in_doubt(paying: Any, signals: str) -> None:
+    """Nobody knows yet: an end of the run would have its rerun make the effect again unasked."""
+    paying.write("knows", '{"happened": null}')
+    signal = paying.write("signal", signals)
+    paying.installed("resume", "@last", "-q").assert_exit(5)
+    signal.unlink()
+    clean(paying)
+    error = paying.run("rerun", "@last", "--json").assert_exit(2).json["error"]
+    assert error["code"] == "rerun.effects"
+    paying.write("knows", '{"happened": true, "output": {"receipt": "r-known"}}')
+    paying.run("resume", "@last").assert_ok()
+    assert ledger(paying) == ["a"]
+    clean(paying)
+
+
+def test_what_won_beside_it_does_not_hide_a_call_in_doubt(paying: Any) -> None:
+    """Of a scatter with one winner: the log of a killed run holds the answer of one, the intent of another."""
+    paying.capability("demo.quick", "quick", response="{receipt: response.receipt}")
+    capability = CAPABILITY.replace("demo.pay", "demo.quick").replace("true, idem", "false, idem")
+    paying.write("capabilities/demo.quick.yaml", capability.replace("probe: {capability: demo.paid}", ""))
+    paying.skill(
+        "demo.either",
+        "- {id: pay, input: {text: inputs.text}, output: {receipt: outputs.receipt}, config: {scatter:"
+        " {capabilities: [{name: p, uses: demo.pay}, {name: q, uses: demo.quick}], merge: first_success}}}",
+        inputs="{text: {type: string, required: true}}", outputs="{receipt: {type: string}}",
+    )  # fmt: skip
+    die = paying.write("die", "")
+    paying.write("slowly", "")
+    paying.installed("run", "demo.either", "-p", "text=b", "-q").assert_exit(9)
+    die.unlink()
+    closed = [e["step_id"] for e in events(paying, "step.completed")]
+    assert closed == ["pay#q"]
+    paying.write("knows", '{"happened": true, "output": {"receipt": "r-known"}}')
+    assert paying.run("resume", "@last").assert_ok().json == {"receipt": "quick"}
+    [decided] = events(paying, "policy.decided")
+    assert (decided["step_id"], decided["payload"]["verdict"]) == ("pay#p", "done")
+    assert (
+        "pay (demo.pay, done)"
+        in paying.run("rerun", "@last", "--json").assert_exit(2).json["error"]["message"]
+    )
+    clean(paying)
