@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
-from cogcli.specs.credentials import has_no_placeholder, is_written_out
+from cogcli.specs.credentials import in_header
 from cogcli.specs.header_names import sendable, settable
 from cogcli.specs.names import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
 from cogcli.specs.shape import Data, MapOf, Number, Text
@@ -53,7 +52,7 @@ def check_headers(headers: Any, path: Path, report: Report, subject: str) -> Non
                 "value.range", (*path, name), f"{subject}: header `{name}`: expected visible ASCII characters"
             )
         check_placeholders(value, (*path, name), report, f"{subject}: header `{name}`")
-        if names_secret(name) and is_written_out(value, has_no_placeholder):
+        if in_header(name, value):
             message = f"{subject}: header `{name}` holds a secret as written text"
             hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
             report.error("secret.literal", (*path, name), message, hint=hint)

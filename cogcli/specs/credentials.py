@@ -27,6 +27,9 @@ _KEYS: Final = ("key", "sig", "signature")
 """What a credential is called in a query alone."""
 _QUERY: Final = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
 _USER: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"\s*(?:Bearer|Basic)\s+(?!\$)\S{8,}\s*", re.IGNORECASE)
+_LONG_WORD: Final = re.compile(r"(?<![{\w])(?=[^\s\"',;=]*[0-9])[A-Za-z0-9+/._~-]{20,}")
+"""A word that is no scheme and no name: long, with digits in it, and not within `${NAME}`."""
 
 IsLiteral = Callable[[str], bool]
 """Whether a text is taken as it is written."""
@@ -42,6 +45,14 @@ def is_written_out(value: Any, literal: IsLiteral) -> bool:
 def has_no_placeholder(text: str) -> bool:
     """Whether no variable stands in a header or an environment value."""
     return "${" not in text
+
+
+def in_header(name: str, value: str) -> bool:
+    """Whether a header holds a credential: by its name, by the scheme before a text, or beside a variable."""
+    alone = has_no_placeholder(value)
+    if names_secret(name):
+        return is_written_out(value, has_no_placeholder) or (not alone and bool(_LONG_WORD.search(value)))
+    return alone and bool(_SCHEME.fullmatch(value))
 
 
 def written_out(value: Any, literal: IsLiteral, path: Path = (), *, named: bool = False) -> Iterator[Path]:

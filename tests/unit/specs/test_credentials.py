@@ -32,6 +32,8 @@ def told(kind: str, text: str) -> list[Problem]:
                        "X-Session-Token", "X-Client-Secret", "X-Auth-Password")
         for value in ("", "Bearer ", "Basic ")
     ] + [
+        ("service", SERVICE + "metadata: {headers: {X-Api-Key: '${A}-sentinel-0123456789-abc'}}\n"),
+        ("binding", BINDING + "operation: a\nrequest: {}\nmetadata: {headers: {X-Forward: 'Bearer sentinel-1'}}\n"),
         ("service", SERVICE + f"spec_ref: https://a.example/api.json?token={SECRET}\n"),
         ("service", SERVICE + f"spec_ref: https://me:{SECRET}@a.example/api.json\n"),
         ("service", SERVICE.replace(".example", f".example/x?api_key={SECRET}")),
@@ -60,6 +62,15 @@ def test_in_a_service_or_binding_it_is_an_error_with_a_way_out(kind: str, text: 
     ("kind", "text"),
     [
         ("service", SERVICE + "metadata: {headers: {Authorization: 'Token ${TOKEN}', X-Monkey: banana}}\n"),
+        (
+            "service",
+            SERVICE + "metadata: {headers: {X-Api-Key: 'app-client-of-harbour=${A_LONG_NAME_0123456789}'}}\n",
+        ),
+        (
+            "service",
+            SERVICE
+            + "metadata: {headers: {X-Forward: 'Bearer ${TOKEN}', X-Trace-Context: '00-0af7651916cd43dd8448eb'}}\n",
+        ),
         ("service", SERVICE + "auth_ref: TOKEN\n"),
         ("service", SERVICE.replace(".example", ".example/x?tokens_used=1&monkey=2")),
         ("service", SERVER + "env: {API_KEY: '${API_KEY}', TOKEN_FILE: /run/secrets/t, USE_TOKEN: 'true'}\n"),
