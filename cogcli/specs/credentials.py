@@ -100,7 +100,7 @@ def in_address(url: str) -> bool:
     """Whether a URL, or the path of an operation, holds a credential."""
     if _USER.match(url):
         return True
-    return any(_names_key(name) and "{" not in value for name, value in _QUERY.findall(url))
+    return any(_names_key(name) and not value.startswith("{") for name, value in _QUERY.findall(url))
 
 
 def _names_key(name: str) -> bool:

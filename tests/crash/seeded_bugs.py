@@ -115,12 +115,12 @@ BUGS = (
     Bug(
         "blob after the event that names it",
         "episode/blobs.py",
-        "            self._made().replace(name, data, sync=self._sync)\n",
+        "            self._made().replace(name, data, sync=False)\n",
         "            import threading\n"
-        "            write = lambda: self._made().replace(name, data, sync=self._sync)\n"
+        "            write = lambda: self._made().replace(name, data, sync=False)\n"
         "            threading.Timer(0.05, write).start()\n",
         flow="blobs",
-        kills=(38, 39),
+        kills=(30, 31),
     ),
     Bug(
         "no lock",
