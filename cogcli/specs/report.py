@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.display import shortened
 from cogcli.specs.file_places import FilePlaces
 from cogcli.specs.problems import Problem, Severity
 
@@ -16,6 +17,8 @@ Path = tuple[Any, ...]
 """Keys and list indices from the root of a document."""
 Within = tuple[str, int] | None
 """A text and an offset in it, for a problem in the middle of a value."""
+_LONGEST: Final = 1000
+"""Columns of a message: many tell a text of the file, which has no limit of its own."""
 
 
 class Report:
@@ -54,13 +57,15 @@ class Report:
         path = (*self._at, *path)
         line, column = self._position(path, key=key, within=within)
         pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
-        self.problems.append(Problem(code, severity, self.file, line, column, pointer, message, hint))
+        self.problems.append(
+            Problem(code, severity, self.file, line, column, pointer, _bounded(message), hint)
+        )
 
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
     ) -> None:
         """A problem at a line and column that are known; 0 for the whole file."""
-        self.problems.append(Problem(code, severity, self.file, *place, "", message, hint))
+        self.problems.append(Problem(code, severity, self.file, *place, "", _bounded(message), hint))
 
     def first(self, *paths: Path) -> Path:
         """The first of several paths to a mapping's key that exists in the file, else the last."""
@@ -89,3 +94,7 @@ class Report:
 def has_errors(problems: Iterable[Problem]) -> bool:
     """Whether any problem is an error in every command."""
     return any(p.severity == "E" for p in problems)
+
+
+def _bounded(message: str) -> str:
+    return message if len(message) <= _LONGEST // 2 else shortened(message, _LONGEST)
