@@ -56,6 +56,11 @@ def by_reference(value: Any, put: Put, *, limit: int = SMALL) -> Any:
     return short
 
 
+def in_full(value: Any, put: Put) -> Any:
+    """The value as it stands where people read it: in full up to 1 MiB; above that in the same blobs as elsewhere."""
+    return by_reference(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
+
+
 def _inside(value: Any, limit: int, put: Put) -> Any:
     if type(value) is dict:
         return {key: by_reference(member, put, limit=limit) for key, member in value.items()}

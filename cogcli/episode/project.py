@@ -26,7 +26,7 @@ from cogcli.episode.document import milliseconds_between, whole_milliseconds
 from cogcli.episode.findings import Told, unheard
 from cogcli.episode.foreign_words import in_seed_words
 from cogcli.episode.knowledge import Knowledge
-from cogcli.episode.large_values import IN_FULL, by_reference, digest_of
+from cogcli.episode.large_values import by_reference, digest_of, in_full
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
 from cogcli.episode.plan_projection import GIVEN, PlanProjection
 from cogcli.episode.rules import FIRST, rules_of
@@ -275,9 +275,7 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 def _shorten(document: dict[str, Any], put: Put) -> None:
     """Put references in the place of large values: outputs stand in full where they can, for whoever reads them."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
-    outcomes["outputs"] = {
-        name: by_reference(value, put, limit=IN_FULL) for name, value in outcomes["outputs"].items()
-    }
+    outcomes["outputs"] = {name: in_full(value, put) for name, value in outcomes["outputs"].items()}
     for slot in _SLOTS:
         cognitive[slot] = {name: by_reference(value, put) for name, value in cognitive[slot].items()}
     plan["steps"] = [

@@ -164,6 +164,17 @@ def test_outputs_stand_in_full_up_to_a_mebibyte(tmp_path: Path) -> None:
     assert is_reference(state["outcomes"]["outputs"]["text"])
 
 
+def test_a_long_list_of_outputs_is_not_stored_as_a_whole_beside_its_values(tmp_path: Path) -> None:
+    values = [f"{n:05}" * 1000 for n in range(400)]
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal, inputs={"values": values})
+    sample.terminated(journal, outputs={"values": values})
+    seal(journal)
+    journal.close()
+    assert size_of(journal.directory) <= 1.5 * sum(map(len, values))
+    assert is_clean(verify(journal.directory))
+
+
 def test_a_plan_says_what_its_steps_were_given_and_what_they_produced(tmp_path: Path) -> None:
     [step] = json.loads((finished(tmp_path / "a", "short") / "state.json").read_bytes())["plan"]["steps"]
     assert (step["inputs"], step["outputs"]) == ({"text": "short"}, {"text": "short"})
