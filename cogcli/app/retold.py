@@ -145,6 +145,9 @@ class Retold:
         self._redactor = redactor
         started = recording.started
         self._first_rules = started is None or rules_of(started.payload) == FIRST
+        untold = recording.untold if recording.signal is not None and not recording.stops else []
+        self._to_tell = sum(event.event_type not in _BY_TIMING for event in untold)
+        """Of a run that a signal ended: how much is still to be told, its end among it."""
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded event that this one is told again as. Raises Diverged or EndOfLog."""
@@ -169,6 +172,10 @@ class Retold:
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
         self._turns.told(recorded)
+        if draft.event_type not in _BY_TIMING:
+            self._to_tell -= 1
+        if self._to_tell == 1:
+            self._cut_off.begin_nothing()  # all that ran ended within the grace: only the end itself is left
         return recorded
 
     def _never_began(self, draft: Draft) -> bool:

@@ -200,3 +200,23 @@ def test_a_moment_is_the_projection_of_the_events_up_to_it(demo: Any) -> None:
     assert early["outcomes"]["status"] == "pending"
     assert all(step["status"] == "pending" for step in early["plan"]["steps"])
     demo.run("replay", "@last", "--at", "999").assert_exit(2)
+
+
+@pytest.mark.parametrize("config", ["", ", config: {foreach: {items: [a, b], max_parallel: 2}}"])
+def test_a_run_whose_last_call_ended_within_the_grace_is_told_again(project: Any, config: str) -> None:
+    """Nothing was kept from beginning: the signal shows in the end alone."""
+    project.services(
+        "import os, time\ndef stop(text: str) -> dict[str, object]:\n"
+        "    if text == 'a':\n        os.kill(os.getpid(), 2)\n        time.sleep(0.2)\n"
+        "    return {'text': text}\n"
+    )
+    project.capability("demo.stop", "stop", response="{text: response.text}")
+    value = "item" if config else "{$literal: a}"
+    project.skill(
+        "demo.last",
+        f"- {{id: a, uses: demo.stop, input: {{text: {value}}}, output: {{text: outputs.text}}{config}}}",
+        inputs="{}",
+        outputs="{text: {type: any}}",
+    )
+    project.installed("run", "demo.last", "-q").assert_exit(130)
+    project.run("replay", "@last").assert_ok()
