@@ -174,7 +174,11 @@ class StreamableHttp:
             reply = HttpReply(response.status_code, tuple(response.headers.multi_items()), body)
             return self._address.refusals.fault(self.url, reply, in_session=in_session)
         slow = len(body) > LARGE
-        return await asyncio.to_thread(_unfit, response, body) if slow else _unfit(response, body)
+        fault = await asyncio.to_thread(_unfit, response, body) if slow else _unfit(response, body)
+        if fault is not None:
+            # The SDK reads less strictly: it might take this for an answer to something else, and wait on.
+            response._content = b"{}"
+        return fault
 
     def _note(self, exchange: Exchange | None, fault: Fault | None) -> None:
         if exchange is not None:

@@ -50,7 +50,16 @@ def test_a_call_counts_unless_it_surely_did_not_leave(tmp_path: Path, end: str) 
 
 
 def effect(step: str, values: dict[str, Any], output: dict[str, Any] | None = None) -> Effect:
-    return Effect(step, "c.pay", "effect", "done", digest_of(values), "k", {"episode": "ep"}, output)
+    return Effect(
+        step,
+        "c.pay",
+        "effect",
+        "done",
+        digest_of(values),
+        "k",
+        {"episode": "ep", "event": f"ev_{step}"},
+        output,
+    )
 
 
 def test_an_item_that_moved_is_known_by_its_input() -> None:
