@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from pathlib import Path
@@ -12,7 +13,10 @@ from hypothesis import settings
 from support.project import Project
 
 # How long an example takes depends on who else uses the machine, and says nothing of the code.
-settings.register_profile("cogcli", deadline=None)
+# A long run tries as many examples as the library wants to.
+settings.register_profile(
+    "cogcli", deadline=None, max_examples=100 if "COGCLI_LONG_TESTS" in os.environ else 40
+)
 settings.load_profile("cogcli")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

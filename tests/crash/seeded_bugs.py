@@ -186,7 +186,7 @@ BUGS = (
         "        if then is None:\n            return others\n",
         "        if True:\n            return others\n",
         flow="waiting",
-        kills=(0,),
+        kills=(18,),
     ),
     Bug(
         "the verdict of a gate lost",
