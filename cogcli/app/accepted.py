@@ -126,11 +126,13 @@ def found(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[
         place = os.path.join(project, root, cwd)
         path = _program(command, place, own, environ)
         programs[f"program {command} of service {service} in {root}"] = os.path.realpath(path) if path else ""
-        for each in (path, *(os.path.join(place, part) for arg in args for part in _parts(arg))):
+        given = [os.path.join(place, part) for arg in args for part in _parts(arg)]
+        for each in (path, *given):
             if each and _is_file_of(each, project, os.path.join(project, root)):
                 files[_name(project, each)] = each
-        if "-m" in args[:-1]:
-            named = os.path.join(place, args[args.index("-m") + 1].partition(".")[0])
+        # Python runs a folder that holds this file as it runs a module.
+        run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
+        for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):
             files |= {_name(project, path): path for path in (f"{named}.py", *_importable(named, whole=True))
                       if os.path.isfile(path)}  # fmt: skip
     return Found(files, programs)
@@ -185,6 +187,15 @@ def _program(command: str, place: str, own_path: str, environ: Mapping[str, str]
     search = PLACEHOLDER.sub(lambda match: environ.get(match[1], ""), own_path)
     named = os.path.join(place, command) if os.path.dirname(command) else command
     return shutil.which(named, path=search or environ.get("PATH", os.defpath)) or ""
+
+
+def _modules_run(args: Sequence[str]) -> Iterator[str]:
+    """The packages that `-m NAME` and `-mNAME` name, where the program is one that takes these as Python does."""
+    for number, argument in enumerate(args):
+        if argument == "-m":
+            yield from (name.partition(".")[0] for name in args[number + 1 : number + 2])
+        elif argument.startswith("-m"):
+            yield argument[2:].partition(".")[0]
 
 
 def _parts(argument: str) -> tuple[str, ...]:

@@ -194,6 +194,17 @@ def test_a_program_counts_by_where_it_is_found(place: Place, tmp_path: Path) -> 
     assert place.now.changes == [("changed", "bin/tool")]
 
 
+@pytest.mark.parametrize("args", [["-mtools.serve"], ["-u", "-m", "tools"], ["tools"], ["--app=tools"]])
+def test_the_python_that_a_program_is_told_to_run_counts(place: Place, args: list[str]) -> None:
+    place.write("services/one.yaml", service("one", command="tool", args=args))
+    place.program("../programs/tool")
+    for path in ("tools/__main__.py", "tools/part.py"):
+        place.write(path)
+    place.accept()
+    place.write("tools/part.py", "changed")
+    assert place.now.changes == [("changed", "tools/part.py")]
+
+
 def test_a_link_that_leads_elsewhere_is_a_change(place: Place) -> None:
     place.write("services/one.yaml", service("one", command="./tool"))
     for name in ("one", "two"):
