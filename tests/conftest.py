@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -71,6 +73,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of compiled specs for all projects of this test process."""
     return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def ordinary_path() -> Iterator[Path]:
+    """A directory that shipped functions read documents in; those of tests may be in a system folder, in memory."""
+    with TemporaryDirectory() as place:
+        yield Path(place).resolve()
 
 
 @pytest.fixture

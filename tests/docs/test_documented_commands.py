@@ -84,6 +84,12 @@ class Shell:
 
 
 @pytest.fixture
+def tmp_path(ordinary_path: Path) -> Path:
+    """Where the commands of the pages run: among other things they read documents."""
+    return ordinary_path
+
+
+@pytest.fixture
 def shell(project: Any) -> Shell:
     """An empty directory."""
     return Shell(project)

@@ -12,6 +12,13 @@ import pytest
 
 from cogcli.official.document import check_path, read_pdf, read_text
 
+
+@pytest.fixture
+def tmp_path(ordinary_path: Path) -> Path:
+    """Where these tests write."""
+    return ordinary_path
+
+
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 
 
