@@ -26,7 +26,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -387,11 +387,14 @@ def _watched(cwd: Path) -> Iterator[Callable[[], None]]:
 
 
 def _children() -> set[int]:
-    own = Path(f"/proc/self/task/{threading.main_thread().native_id}/children")
-    try:
-        return {int(pid) for pid in own.read_text().split()}
-    except OSError:
-        return set()
+    """Those of every thread. The main thread's are read last: a thread that ends leaves its children to it."""
+    main = str(threading.main_thread().native_id)
+    threads = sorted(Path("/proc/self/task").glob("*"), key=lambda thread: thread.name == main)
+    found: set[int] = set()
+    for thread in threads:
+        with suppress(OSError):
+            found.update(int(pid) for pid in (thread / "children").read_text().split())
+    return found
 
 
 def _is_ours(pid: int) -> bool:
