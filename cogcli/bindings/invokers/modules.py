@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -90,7 +91,7 @@ class _SourceOnly(SourceFileLoader):
         return code
 
 
-_Roots = tuple[tuple[str, tuple[str, ...]], ...]
+_Roots = dict[str, tuple[str, ...]]
 
 
 class _Below:
@@ -98,7 +99,7 @@ class _Below:
     installed, which are no part of it. Other threads import meanwhile: `roots` is replaced, never changed."""
 
     def __init__(self) -> None:
-        self.roots: _Roots = ()
+        self.roots: _Roots = {}
         self.lock = threading.Lock()
 
 
@@ -109,32 +110,42 @@ def _read_source_below(root: str) -> None:
     """From now on everything that is imported from below a root comes from its source files and extension modules:
     no bytecode, no archive."""
     with _BELOW.lock:
-        known = dict(_BELOW.roots)
-        if not root or os.path.abspath(root) in known:
+        if not root or os.path.abspath(root) in _BELOW.roots:
             return
         places = [place for entry in tuple(sys.path) if entry for place in _both(entry)]
-        for one in _both(root):
-            known[one] = tuple(place for place in places if place != one and _is_below(place, one))
-        _BELOW.roots = tuple(known.items())
+        added = {
+            one: tuple(place for place in places if place != one and _is_below(place, one))
+            for one in _both(root)
+        }
+        _BELOW.roots = _BELOW.roots | added
         if _finder not in sys.path_hooks:
             sys.path_hooks.insert(0, _finder)
         for path in tuple(sys.path_importer_cache):
-            if path and _is_ours(path):
+            if path and _is_source_only(path, added):
                 sys.path_importer_cache.pop(path, None)
 
 
 def _finder(path: str) -> FileFinder:
-    if not _is_ours(path):
+    if not _is_source_only(path, _BELOW.roots):
         raise ImportError
     return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES))
 
 
-def _is_ours(path: str) -> bool:
+def _is_source_only(path: str, roots: _Roots) -> bool:
     return any(
-        _is_below(one, root) and not any(_is_below(one, place) for place in installed)
+        not any(_is_below(one, place) for place in roots[folder])
         for one in _both(path)
-        for root, installed in _BELOW.roots
+        for folder in _and_its_parents(one)
+        if folder in roots
     )
+
+
+def _and_its_parents(path: str) -> Iterator[str]:
+    parent = os.path.dirname(path)
+    while parent != path:
+        yield path
+        path, parent = parent, os.path.dirname(parent)
+    yield path
 
 
 def _both(path: str) -> tuple[str, str]:
