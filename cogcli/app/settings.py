@@ -39,6 +39,8 @@ class Settings:
         self.environ = environ
         self.base = base or working_directory()
         self.project = find_project(self.base)
+        self.named: list[Any] = []
+        """What the command line itself gives as inputs of a run: files that it names are named by the person."""
         self._files: list[ConfigFile] | None = None
         self._trust: Trust | None = None
         self._clock: Clock | None = None

@@ -12,6 +12,7 @@ from cogcli.specs.selection import SelectionOptions, select
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.bindings.execute import LiveRunner
+    from cogcli.bindings.invokers.reads import Reads
     from cogcli.core.calls import Chain
     from cogcli.core.ports import Clock, IdSource
     from cogcli.core.redact import Redactor
@@ -49,6 +50,7 @@ def live_runner(
         environ=settings.environ,
         max_workers=max_workers,
         use_env_proxy=settings.value("use_env_proxy"),
+        reads=_reads(settings),
     )
     return LiveRunner(
         catalog,
@@ -57,6 +59,14 @@ def live_runner(
         of_this_process(),
         selected,
     )
+
+
+def _reads(settings: Settings) -> Reads | None:
+    if settings.project is None or settings.trust:
+        return None
+    from cogcli.bindings.invokers.reads import reads_of
+
+    return reads_of(settings.project, settings.named)
 
 
 def engine_of(

@@ -50,6 +50,7 @@ class _Assembly:
     def __init__(self, context: Context, fields: dict[str, FieldSpec]) -> None:
         self._arguments = context.arguments
         self._screen = context.screen
+        self._typed = context.settings.named
         self._fields = fields
         self._result = Assembled()
         self._stdin_taken = False
@@ -93,7 +94,9 @@ class _Assembly:
             return _object(_json(self._stdin(), "stdin"), "stdin", flag="--input")
         if text.startswith("@"):
             return _object(*_file_value(text[1:]), flag="--input")
-        return _object(_json(text, "--input"), "", flag="--input")
+        inputs = _object(_json(text, "--input"), "", flag="--input")
+        self._typed.append(inputs)
+        return inputs
 
     def _take_pair(self, pair: str) -> None:
         name, equals, text = pair.partition("=")
@@ -113,13 +116,17 @@ class _Assembly:
     def _pair_value(self, name: str, text: str, as_json: bool) -> Any:
         where = f"-p {name}"
         if as_json:
-            return _json(text, where)
+            value = _json(text, where)
+            self._typed.append(value)
+            return value
         if text.startswith("@@"):
             text = text[1:]
         elif text == "@-":
             text = _text(self._stdin(), "stdin")
         elif text.startswith("@"):
             text, where = _text(_bytes(text[1:]), text[1:]), f"-p {name}, file {text[1:]}"
+        else:
+            self._typed.append(text)
         spec = self._fields.get(name)
         return text if spec is None else _converted(text, spec.type, name, where)
 

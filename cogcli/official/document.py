@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pypdf import PdfReader
 
@@ -21,6 +22,12 @@ _SECRET_FILES = frozenset(
 )
 _SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore")
 _SECRET_STARTS = ("id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env.")
+
+OPENED_AS: ContextVar[Callable[[str], str] | None] = ContextVar("OPENED_AS", default=None)
+"""Asked for each path before anything is opened: what to open, where only some files may be read. It raises for others.
+
+Whoever calls these functions sets it; a project that calls them cannot.
+"""
 
 
 def check_path(path: str) -> dict[str, object]:
@@ -109,6 +116,8 @@ def _content(path: str, limit: int) -> bytes:
     Raises ValueError for what the gate refuses. The gate belongs to a capability, and a project can write another one
     that calls these functions without it: `/proc` holds the environment of this process.
     """
+    if (opened_as := OPENED_AS.get()) is not None:
+        path = opened_as(path)
     if path and "\0" not in path and (reason := _off_limits(path)):
         raise ValueError(f"{_name(path)}: {reason}")
     with open(path, "rb", opener=_without_waiting) as file:

@@ -383,11 +383,13 @@ def test_an_untrusted_project_reads_no_secret_with_what_cogcli_brings(
     path = place.format(home=project.home)
     project.skill(
         "canary.reader",
-        f"- {{id: ask, uses: canary.read, input: {{text: \"'{path}'\"}}, output: {{text: outputs.text}}}}",
+        f'- {{id: ask, uses: canary.read, input: {{text: "{path}"}}, output: {{text: outputs.text}}}}',
         outputs=UPPER["outputs"],
     )
-    result = project.installed("run", "canary.reader").assert_exit(1)
-    assert not any(secret.decode() in result.out + result.err for secret in SECRETS)
+    # An untrusted project reads its own files only; nobody reads those where credentials lie.
+    for env, code in (({}, 3), ({"COGCLI_TRUST_PROJECT": "1"}, 1)):
+        result = project.installed("run", "canary.reader", env=env).assert_exit(code)
+        assert not any(secret.decode() in result.out + result.err for secret in SECRETS)
     written = [path for path in project.root.rglob("*") if path.is_file()]
     assert not any(secret in path.read_bytes() for path in written for secret in SECRETS)
 

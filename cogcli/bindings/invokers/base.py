@@ -11,6 +11,7 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
+    from cogcli.bindings.invokers.reads import Reads
     from cogcli.bindings.secrets import Secrets
     from cogcli.core.ports import Clock
 
@@ -29,6 +30,8 @@ class Surroundings(NamedTuple):
     """The environment as the command was started with."""
     max_workers: int = 8
     use_env_proxy: bool = False
+    reads: Reads | None = None
+    """Which files the shipped functions may read, where the project is not trusted."""
 
 
 class InvocationRequest(NamedTuple):

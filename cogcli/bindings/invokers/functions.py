@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from cogcli.bindings.invokers import modules
 from cogcli.bindings.invokers.modules import Code
+from cogcli.bindings.invokers.reads import ReadRefused, Reads, confine
 from cogcli.core.errors import (
     CallTimeoutError,
     RequestMappingError,
@@ -74,13 +75,22 @@ def require_arguments(operation: Operation, payload: dict[str, Any]) -> None:
     raise RequestMappingError("request.value", f"`{operation.name}` {', '.join(parts)}", left=False)
 
 
-def entered(operation: Operation, payload: dict[str, Any], deadline: float) -> dict[str, Any]:
-    """What the function returned, as an object of plain JSON that shares nothing with it.
+def entered(
+    operation: Operation, payload: dict[str, Any], deadline: float, reads: Reads | None = None
+) -> dict[str, Any]:
+    """What the function returned, as an object of plain JSON that shares nothing with it. With `reads` a shipped one
+    reads these files only.
 
-    Raises ServerFaultError for whatever comes out of it, ResponseMappingError `response.not-json`, and
-    CallTimeoutError for a coroutine that is not done at `deadline`.
+    Raises ReadRefused for another file, ServerFaultError for whatever comes out of it, ResponseMappingError
+    `response.not-json`, and CallTimeoutError for a coroutine that is not done at `deadline`.
     """
-    return _object(_result(operation, payload, deadline), operation)
+    confined = confine(operation, reads) if reads and operation.name.startswith(modules.SHIPPED) else None
+    try:
+        return _object(_result(operation, payload, deadline), operation)
+    finally:
+        if confined is not None:
+            asked, before = confined
+            asked.reset(before)
 
 
 def size_problem(name: str, what: str, size: int, cap: int) -> str:
@@ -138,6 +148,8 @@ def _result(operation: Operation, payload: dict[str, Any], deadline: float) -> A
         if operation.is_async:
             return _awaited(operation.function, payload, deadline)
         return operation.function(**payload)
+    except ReadRefused:
+        raise
     except TimeoutError as error:
         if operation.is_async and time.monotonic() >= deadline:
             raise CallTimeoutError("call.timeout", "no answer in time", left=True) from error

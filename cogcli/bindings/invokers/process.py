@@ -25,6 +25,7 @@ from cogcli.bindings.invokers.environment import passed_on
 from cogcli.bindings.invokers.frames import framed
 from cogcli.bindings.invokers.modules import Code
 from cogcli.bindings.invokers.process_channel import Channel
+from cogcli.bindings.invokers.reads import Reads
 from cogcli.core.errors import (
     CallTimeoutError,
     RequestMappingError,
@@ -39,6 +40,7 @@ from cogcli.core.strict_json import JsonRefused, loads
 _TOLD: Final[dict[str, type[RuntimeErrorBase]]] = {
     "service.module": ServiceResolutionError,
     "env.extra": ServiceResolutionError,
+    "service.untrusted": ServiceResolutionError,
     "request.value": RequestMappingError,
     "response.not-json": ResponseMappingError,
     "response.size": ResponseMappingError,
@@ -52,12 +54,14 @@ ENDING_SECONDS: Final = 2.0
 
 
 class Order(NamedTuple):
-    """One call: where the function is, its payload as JSON, and how large the reply may be."""
+    """One call: where the function is, its payload as JSON, how large the reply may be, and which files it may read
+    where that is bounded."""
 
     code: Code
     operation: str
     payload: bytes
     cap: int
+    reads: Reads | None = None
 
 
 class Worker:
@@ -173,7 +177,7 @@ class _Call:
         raise _error_of(told.get("error"), self._left)
 
     def _head(self) -> dict[str, Any]:
-        code = self._order.code
+        code, reads = self._order.code, self._order.reads
         return {
             "n": self._number,
             "service": code.service_id,
@@ -182,6 +186,7 @@ class _Call:
             "operation": self._order.operation,
             "seconds": max(0.0, self._deadline - time.monotonic()),
             "cap": self._order.cap,
+            "reads": [reads.folder, sorted(reads.named)] if reads else None,
         }
 
     def _told(self) -> dict[str, Any]:

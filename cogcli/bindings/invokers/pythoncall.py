@@ -81,7 +81,9 @@ class PythonCall:
                 operation = self._operation(code, request.operation)
                 functions.require_arguments(operation, request.payload)
                 _require_size(operation.name, request, orjson.dumps(request.payload))
-                body = functions.entered(operation, request.payload, context.deadline)
+                body = functions.entered(
+                    operation, request.payload, context.deadline, self._surroundings.reads
+                )
             finally:
                 printed.text = tail.text
         cap = _cap(request, "max_response_bytes")
@@ -98,7 +100,8 @@ class PythonCall:
 
         payload = orjson.dumps(request.payload)
         _require_size(f"{code.module}.{request.operation}", request, payload)
-        order = Order(code, request.operation, payload, _cap(request, "max_response_bytes"))
+        cap = _cap(request, "max_response_bytes")
+        order = Order(code, request.operation, payload, cap, self._surroundings.reads)
         with self._pool().lent(code, context) as worker:
             try:
                 return worker.call(order, context)

@@ -117,6 +117,7 @@ def _called(
 
     from cogcli.bindings.invokers import functions
     from cogcli.bindings.invokers.modules import Code
+    from cogcli.bindings.invokers.reads import Reads
     from cogcli.core.errors import ResponseMappingError
 
     deadline = time.monotonic() + order["seconds"]
@@ -127,7 +128,8 @@ def _called(
         operation = operations[key] = functions.resolved(code, order["operation"])
     functions.require_arguments(operation, payload)
     _send(channel, json.dumps({"n": order["n"], "entered": True}).encode())
-    body = functions.entered(operation, payload, deadline)
+    reads = Reads(order["reads"][0], frozenset(order["reads"][1])) if order["reads"] else None
+    body = functions.entered(operation, payload, deadline, reads)
     data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     problem = functions.size_problem(operation.name, "reply", len(data), order["cap"])
     if problem:
