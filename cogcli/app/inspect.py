@@ -95,11 +95,10 @@ def projected(directory: Path, warn: Warn | None = None) -> bytes:
     """What the events of an episode project, as the bytes of `state.json`."""
     from cogcli.app.logs import each_event
     from cogcli.core.collecting import uncollected
-    from cogcli.episode.document import to_bytes
-    from cogcli.episode.project import project
+    from cogcli.episode.project import projected_bytes
 
     with uncollected():
-        return to_bytes(project(each_event(directory, warn)))
+        return projected_bytes(each_event(directory, warn))
 
 
 def document(directory: Path, warn: Warn | None = None) -> Document:

@@ -11,7 +11,9 @@
 8. `x-cognitive` is the run's own state, brought there by the reducer of the live run.
 9. An event that the reducer cannot take changes nothing. Each repair is told to whoever asks: `verify` does.
 10. What rules the log follows (`episode.rules`) is said by its first event; without a word they are the first ones.
-11. Memory grows with `state.json`, not with the log.
+11. Under rules 2 an output above 4 KiB stands on one line of `state.json`: indented, a list of numbers would take
+    several times the room of its JSON.
+12. Memory grows with `state.json`, not with the log.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+import orjson
+
 from cogcli.core.errors import CogcliError
 from cogcli.episode.actions import action_of
 from cogcli.episode.blobs import Put
-from cogcli.episode.document import milliseconds_between, whole_milliseconds
+from cogcli.episode.document import milliseconds_between, on_one_line, to_bytes, whole_milliseconds
 from cogcli.episode.findings import Told, unheard
 from cogcli.episode.foreign_words import in_seed_words
 from cogcli.episode.knowledge import Knowledge
-from cogcli.episode.large_values import by_reference, digest_of, in_full
+from cogcli.episode.large_values import SMALL, by_reference, digest_of, in_full
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
 from cogcli.episode.plan_projection import GIVEN, PlanProjection
 from cogcli.episode.rules import FIRST, rules_of
@@ -284,9 +288,32 @@ def _shorten(document: dict[str, Any], put: Put) -> None:
     ]
 
 
+def state_bytes(document: dict[str, Any], rules: int) -> bytes:
+    """The bytes of `state.json`, from what a projection of a log of these rules gave."""
+    if rules > FIRST:
+        outcomes = document["outcomes"]
+        outputs = {name: _in_lines(value) for name, value in outcomes["outputs"].items()}
+        document = {**document, "outcomes": {**outcomes, "outputs": outputs}}
+    return to_bytes(document)
+
+
+def _in_lines(value: Any) -> Any:
+    return on_one_line(value) if len(orjson.dumps(value)) > SMALL else value
+
+
 def project(events: Iterable[Event]) -> dict[str, Any]:
     """`state.json` as an object, from the events of one log."""
+    return _fed(events).result()
+
+
+def projected_bytes(events: Iterable[Event]) -> bytes:
+    """`state.json` as its bytes, from the events of one log."""
+    projection = _fed(events)
+    return state_bytes(projection.result(), projection.rules)
+
+
+def _fed(events: Iterable[Event]) -> Projection:
     projection = Projection()
     for event in events:
         projection.feed(event)
-    return projection.result()
+    return projection

@@ -20,6 +20,7 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learned
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
+from cogcli.episode.project import state_bytes
 from cogcli.episode.reading import unreadable
 from cogcli.episode.recording import Recording
 from cogcli.episode.summary import summary_of
@@ -129,5 +130,5 @@ def _persist(journal: Journal, account: Account) -> Event:
             account.projection.root or "", status=outcomes["status"], outcomes=outcomes, links=links
         )
         evidence = journal.append_derived(draft)
-    journal.replace(STATE, to_bytes(document))
+    journal.replace(STATE, state_bytes(document, account.projection.rules))
     return evidence

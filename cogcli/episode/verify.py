@@ -18,11 +18,11 @@ from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
 from cogcli.episode.account import Account
-from cogcli.episode.document import to_bytes
 from cogcli.episode.findings import Finding, Severity
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import digest_of
 from cogcli.episode.layout import EVENTS, MANIFEST, is_renamed
+from cogcli.episode.project import state_bytes
 from cogcli.episode.reading import (
     NO_NEWLINE,
     Lines,
@@ -188,7 +188,8 @@ class _Reading:
             return digest
 
         document = self._account.projection.result(note)
-        self._states.append(State(to_bytes(document), tuple(named)))
+        data = state_bytes(document, self._account.projection.rules)
+        self._states.append(State(data, tuple(named)))
         told = event.payload if type(event.payload) is dict else {}
         expected = {
             "status": document["outcomes"]["status"],

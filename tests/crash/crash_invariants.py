@@ -23,8 +23,7 @@ from crash_flows import Sandbox
 from crash_service import SECRET
 
 from cogcli.core.errors import CogcliError
-from cogcli.episode.document import to_bytes
-from cogcli.episode.project import project
+from cogcli.episode.project import projected_bytes
 from cogcli.episode.reading import read_events
 from cogcli.episode.verify import verify
 from cogcli.mapping.apply import apply, begun
@@ -153,7 +152,7 @@ def _state(scene: Scene) -> Iterator[str]:
     state = (scene.episode / "state.json").read_bytes()
     events = [event for _, event in read_events(scene.episode)]
     places = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
-    if not any(to_bytes(project(events[: place + 1])) == state for place in places):
+    if not any(projected_bytes(events[: place + 1]) == state for place in places):
         yield "state.json is no projection that an event tells of"
 
 

@@ -16,7 +16,7 @@ import pytest
 from cogcli.episode.account import account_of
 from cogcli.episode.document import to_bytes
 from cogcli.episode.learn import learned
-from cogcli.episode.project import project
+from cogcli.episode.project import projected_bytes
 from cogcli.episode.reading import read_events
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.episode.summary import summary_of
@@ -29,7 +29,7 @@ SEALED = [case for case in OURS if (HERE / case / "manifest.json").exists()]
 
 
 def projected(case: str) -> bytes:
-    return to_bytes(project(event for _, event in read_events(HERE / case)))
+    return projected_bytes(event for _, event in read_events(HERE / case))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "interrupted"])

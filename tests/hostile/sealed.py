@@ -78,7 +78,7 @@ def forged(folder: Path) -> None:
     from cogcli.episode.account import Account
     from cogcli.episode.document import to_bytes
     from cogcli.episode.learn import learned
-    from cogcli.episode.project import project
+    from cogcli.episode.project import project, projected_bytes
     from cogcli.episode.reading import EventLog
     from cogcli.episode.summary import summary_of
 
@@ -93,7 +93,7 @@ def forged(folder: Path) -> None:
         if event["event_type"] == "run.state_projection":
             event["payload"].update({key: evidence[key] for key in ("outcomes", "links")})
     chained(folder, renewed)
-    (folder / "state.json").write_bytes(to_bytes(project([event for _, event in EventLog(folder)])))
+    (folder / "state.json").write_bytes(projected_bytes(event for _, event in EventLog(folder)))
     (folder / "learn.jsonl").write_bytes(learned(account))
     (folder / "summary.json").write_bytes(to_bytes(summary_of(account)))
     _seal_again(folder)

@@ -17,7 +17,7 @@ from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document import to_bytes
 from cogcli.episode.large_values import IN_FULL, SMALL, by_reference, digest_of, expanded, shortened, value_at
-from cogcli.episode.project import project
+from cogcli.episode.project import project, state_bytes
 from cogcli.episode.reading import read_events
 from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
@@ -173,6 +173,33 @@ def test_a_long_list_of_outputs_is_not_stored_as_a_whole_beside_its_values(tmp_p
     journal.close()
     assert size_of(journal.directory) <= 1.5 * sum(map(len, values))
     assert is_clean(verify(journal.directory))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[n % 10 for n in range(150_000)], [[n] for n in range(40_000)], [{"n": n, "of": None} for n in range(20_000)]],
+    ids=["digits", "lists", "objects"],
+)  # fmt: skip
+def test_a_long_list_of_small_values_takes_no_more_room_for_being_indented(
+    tmp_path: Path, values: list[Any]
+) -> None:
+    size = len(json.dumps(values, separators=(",", ":")))
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal, inputs={"values": values})
+    sample.terminated(journal, outputs={"values": values, "count": len(values)})
+    seal(journal)
+    journal.close()
+    assert 256 * 1024 < size < IN_FULL
+    assert size_of(journal.directory) <= 2.5 * size
+    assert is_clean(verify(journal.directory))
+    text = (journal.directory / "state.json").read_text()
+    assert json.loads(text)["outcomes"]["outputs"] == {"values": values, "count": len(values)}
+    assert f'\n      "count": {len(values)}\n' in text
+
+
+def test_an_old_log_indents_its_outputs_as_it_always_did() -> None:
+    document = {"outcomes": {"outputs": {"values": list(range(5000))}}}
+    assert state_bytes(document, rules=1) == to_bytes(document)
 
 
 def test_a_plan_says_what_its_steps_were_given_and_what_they_produced(tmp_path: Path) -> None:
