@@ -86,8 +86,11 @@ class ConfigFile:
         except FileRefused as error:
             self._problem(error.message)
             return
-        except UnicodeDecodeError:
-            self._problem("is not UTF-8", hint="save it as UTF-8")
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            self._problem(
+                f"is not UTF-8: byte 0x{error.object[error.start]:02X}", line, 1, hint="save it as UTF-8"
+            )
             return
         raw = self._parsed(text)
         for name, value in raw.items():
@@ -100,7 +103,7 @@ class ConfigFile:
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            message, line, column = _place_in(str(error))
+            message, line, column = _place_in(str(error), text)
             self._problem(f"not TOML: {message}", line, column)
         except RecursionError:
             self._problem("nested too deeply")
@@ -156,7 +159,9 @@ def accept(key: Key, value: Any) -> Any:
     if key.kind == "choice":
         return value if isinstance(value, str) and value in key.choices else None
     if key.kind == "paths":
-        fits = isinstance(value, list) and all(isinstance(path, str) and path for path in value)
+        fits = isinstance(value, list) and all(
+            isinstance(path, str) and path and "\0" not in path for path in value
+        )
         return list(value) if fits else None
     if isinstance(value, bool) or not isinstance(value, int if key.kind == "integer" else (int, float)):
         return None
@@ -204,8 +209,10 @@ def _line_of(text: str, name: str) -> int:
     return 0
 
 
-def _place_in(message: str) -> tuple[str, int, int]:
-    """`... (at line 3, column 5)` taken apart."""
+def _place_in(message: str, text: str) -> tuple[str, int, int]:
+    """`... (at line 3, column 5)` taken apart; the last line where it says `(at end of document)`."""
+    if message.endswith(" (at end of document)"):
+        return message.partition(" (at end of ")[0], max(1, len(text.splitlines())), 1
     head, _, place = message.partition(" (at line ")
     line, _, column = place.rstrip(")").partition(", column ")
     return head, int(line) if line.isdigit() else 0, int(column) if column.isdigit() else 0

@@ -170,13 +170,25 @@ class Settings:
             if not os.path.isdir(root):
                 what = "is not a directory" if os.path.lexists(root) else "does not exist"
                 shown = shown_path(root, self.base)
+                file, line = self._named_at(root)
                 raise UsageError(
-                    "registry.missing", f"registry {shown} {what}", hint="give a directory that holds specs"
+                    "registry.missing",
+                    f"registry {shown} {what}",
+                    hint="give a directory that holds specs",
+                    file=file,
+                    line=line,
                 )
         trust = self.trust
         return layers_for(
             project=self.project, project_trusted=bool(trust), registries=roots, distrust=trust.distrust
         )
+
+    def _named_at(self, root: str) -> tuple[str, int]:
+        """The file and line that name a registry root; nothing where a flag or a variable does."""
+        for file in self.files:
+            if root in map(os.path.abspath, file.values.get("registry", ())):
+                return file.shown, file.lines["registry"]
+        return "", 0
 
     @property
     def cache_file(self) -> str:
