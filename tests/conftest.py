@@ -18,7 +18,7 @@ from support.project import Project
 # How long an example takes depends on who else uses the machine, and says nothing of the code.
 # A long run tries as many examples as the library wants to.
 settings.register_profile(
-    "cogcli", deadline=None, max_examples=100 if "COGCLI_LONG_TESTS" in os.environ else 40
+    "cogcli", deadline=None, max_examples=100 if "COGCLI_LONG_TESTS" in os.environ else 25
 )
 settings.load_profile("cogcli")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from support.sources import PACKAGE, modules, said
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,7 @@ def test_one_function_reaches_the_runner() -> None:
     assert callers == {"call.py"}
 
 
+@pytest.mark.slow
 def test_only_the_coordinators_side_reduces_or_appends() -> None:
     reducing = {
         path.relative_to(PACKAGE).as_posix()

@@ -43,6 +43,7 @@ def room(path: Path) -> str:
     return parts[0] if len(parts) > 1 else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_point_down(path: Path) -> None:
     own = room(path)
@@ -89,6 +90,7 @@ def test_words_never_ask_for_the_time() -> None:
     assert not any(call in source for call in ("time.time(", "time.monotonic(", "time.sleep(", "localtime()"))
 
 
+@pytest.mark.slow
 def test_importing_the_package_reads_no_environment_and_prints_nothing() -> None:
     """Module level holds no call to the environment, to files or to print."""
     for path in modules():

@@ -118,7 +118,7 @@ def test_ctrl_c_says_what_happens_and_the_cursor_comes_back(project: Any, times:
 
 
 def test_sigterm_gives_the_cursor_back(project: Any) -> None:
-    slow(project, "0.1", "30")
+    slow(project, "0.1", "1.5")
     terminal = Terminal(project, "run", "demo.slow")
     terminal.until("● w1")
     terminal.process.kill(15)

@@ -17,6 +17,8 @@ from cogcli.app.settings import Settings
 from cogcli.bindings.invokers import mcp_lock
 from cogcli.core.errors import EnvironmentRefusal
 
+ROUNDS = 100 if "COGCLI_LONG_TESTS" in os.environ else 20
+"""How often what happens at once is tried."""
 PLAIN = "id: plain\nkind: openapi\nbase_url: https://a.example\n"
 
 
@@ -68,6 +70,7 @@ def service(id: str, **said: Any) -> str:
 ROOTS = ("", "reg/", "../beside/", "link/", "tooling/openapi_scenarios/registry/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize(
     "path",
@@ -371,22 +374,24 @@ def at_once(*actions: Callable[[], Any]) -> None:
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * len(children)
 
 
+@pytest.mark.slow
 def test_all_who_trust_at_once_are_remembered(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
     projects = [str(tmp_path / f"p{n}") for n in range(12)]
     for project in projects:
         os.mkdir(project)
-    for _ in range(10):
+    for _ in range(ROUNDS // 10):
         at_once(*((lambda p=project: trust.accept(p, environ)) for project in projects))
         assert [trust.trust_of(project, environ).state for project in projects] == ["accepted"] * 12
         shutil.rmtree(tmp_path / ".config")
 
 
+@pytest.mark.slow
 def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
     os.mkdir(one), os.mkdir(two)
-    for _ in range(100):
+    for _ in range(ROUNDS):
         trust.accept_folder(one, environ)
         at_once(lambda: trust.revoke(one, environ), lambda: trust.accept(two, environ))
         assert (trust.trust_of(one, environ).state, trust.trust_of(two, environ).state) == (
@@ -396,11 +401,12 @@ def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) ->
         trust.revoke(two, environ)
 
 
+@pytest.mark.slow
 def test_all_tools_that_are_accepted_at_once_are_locked(tmp_path: Path) -> None:
     def accept(id: str) -> Callable[[], Any]:
         return lambda: mcp_lock.write(str(tmp_path), id, [{"name": f"tool-{id}"}])
 
-    for _ in range(10):
+    for _ in range(ROUNDS // 10):
         at_once(*(accept(f"s{n}") for n in range(8)))
         for n in range(8):
             (tool,) = mcp_lock.locked(str(tmp_path), f"s{n}") or [{}]

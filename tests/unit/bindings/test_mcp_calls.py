@@ -21,6 +21,8 @@ from cogcli.core.calls import Cancellation, Member, recorded_chain
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.specs.service import Service
 
+pytestmark = pytest.mark.slow
+
 TOOLS = service()
 
 

@@ -12,6 +12,8 @@ import pytest
 from support.mcp_calls import Caller
 from support.mcp_http import Reply, answer, scripted, served, service
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def call() -> Iterator[Caller]:

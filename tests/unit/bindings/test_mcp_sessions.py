@@ -12,6 +12,8 @@ import pytest
 from support.mcp_calls import Caller
 from support.mcp_http import Reply, Scripted, answer, polite, scripted, service
 
+pytestmark = pytest.mark.slow
+
 CALLED = {"content": [], "structuredContent": {"a": 1}}
 
 

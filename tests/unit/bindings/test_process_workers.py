@@ -26,6 +26,8 @@ from cogcli.core.errors import RuntimeErrorBase, TransportError
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
+pytestmark = pytest.mark.slow
+
 SOURCE = """
 import os, resource, subprocess, sys, threading, time
 

@@ -173,6 +173,7 @@ NUMBERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [*KEYS, "x-own", "other"])
 def test_every_value_of_a_configuration_file_is_judged(key: str, place: Path) -> None:
     odd = (

@@ -282,6 +282,7 @@ def drips_body(conversation: Conversation) -> None:
     conversation.drip(b"x" * 100_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [holds, drips_headers, drips_body])
 def test_the_deadline_covers_every_byte(http: Http, answer: Any) -> None:
     with serving(answer) as server:

@@ -340,6 +340,7 @@ def test_both_ways_through_the_parser_agree(text: str) -> None:
     assert outcome(loads, text.encode()) == outcome(reference, text.encode())
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.binary(max_size=40) | st.lists(bits, max_size=10).map("".join).map(str.encode))
 def test_any_bytes_give_the_value_of_the_standard_parser_or_a_refusal(data: bytes) -> None:

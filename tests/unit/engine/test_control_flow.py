@@ -374,6 +374,7 @@ def test_an_unknown_effect_without_an_answer_is_not_repeated_by_itself() -> None
     assert run(skill(step("s", "c.unsure", retry=FAST)), runner, unsure).outcome.status == "ok", "it answered"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["step", "run", "item"])
 def test_backoff_ends_at_the_deadline(limit: str) -> None:
     config: dict[str, Any] = {"retry": {"max_attempts": 5, "backoff_seconds": 30}}
@@ -591,6 +592,7 @@ def test_neither_timing_nor_workers_change_the_result(main: Skill, seed: int, wo
     assert comparable(ran(main, seed, max_workers=workers)) == comparable(ran(main, seed + 1, max_workers=1))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(skills(), st.integers(0, 2**16))
 def test_the_log_folds_to_the_live_state_of_every_run(main: Skill, seed: int) -> None:
@@ -602,6 +604,7 @@ def test_the_log_folds_to_the_live_state_of_every_run(main: Skill, seed: int) ->
         assert (state.parent_run_id is None) == (run_id == result.state.run_id)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(skills(), st.integers(0, 2**16))
 def test_every_intent_has_one_closing_event(main: Skill, seed: int) -> None:

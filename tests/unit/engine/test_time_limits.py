@@ -199,6 +199,7 @@ class Staying(ScriptedRunner):
             return super().attempt(attempt)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [0, 3])
 @pytest.mark.parametrize("how", ["attempt", "step", "run", "signal"])
 def test_an_effect_that_never_left_is_in_no_doubt(never: Gate, how: str, beside: int) -> None:

@@ -93,6 +93,7 @@ def test_the_generated_schemas_are_up_to_date() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_schemas_are_for_files_of_an_episode_and_but_for_reading_state_refuse_other_keys() -> None:
     import jsonschema
 

@@ -69,6 +69,7 @@ def soon(seconds: float = 8) -> Iterator[None]:
     assert time.process_time() - begun < seconds
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("other", [{"type": "string"}, {"type": ["object", "array"]}], ids=str)
 def test_comparing_ends(schema: Any, other: Any) -> None:
@@ -81,6 +82,7 @@ def test_comparing_ends(schema: Any, other: Any) -> None:
         assert described(schema)
 
 
+@pytest.mark.slow
 @every
 def test_making_a_value_ends(schema: Any) -> None:
     with soon(), suppress(NoSample):

@@ -270,6 +270,7 @@ EXPRESSIONS = st.recursive(
 WHOLE = st.tuples(st.sampled_from(["^", ""]), EXPRESSIONS, st.sampled_from(["$", ""])).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(pattern=WHOLE, text=st.text("abc", max_size=8))
 def test_a_pattern_written_anew_finds_what_the_author_wrote(pattern: str, text: str) -> None:

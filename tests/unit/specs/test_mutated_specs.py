@@ -57,6 +57,7 @@ def wounded(value: dict[str, Any], dice: random.Random) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", sorted((SPECS / "valid").glob("*.yaml")), ids=lambda file: file.name)
 def test_no_spec_can_crash_the_checks(file: Path) -> None:
     dice = random.Random(file.name)

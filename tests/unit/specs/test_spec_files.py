@@ -32,12 +32,14 @@ def problems_of(case: Path) -> list[Problem]:
     return [problem for problem in found if not problem.file.startswith("/")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_invalid_specs_give_exactly_the_expected_problems(case: Path) -> None:
     lines = [f"{p.file}:{p.line}:{p.column} {p.severity} {p.code}" for p in problems_of(case)]
     assert lines == (case / "expected.txt").read_text().splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_problem_names_its_subject_in_one_line(case: Path) -> None:
     for problem in problems_of(case):

@@ -79,6 +79,7 @@ def problems(root: Path) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["jsonschema", "jsonschema-rs"])
 @pytest.mark.parametrize(
     ("case", "file"),
