@@ -101,6 +101,19 @@ def projected(directory: Path, warn: Warn | None = None) -> bytes:
         return projected_bytes(each_event(directory, warn))
 
 
+def is_foreign(directory: Path) -> bool:
+    """Whether the log of an episode is another tool's; False where there is none."""
+    from cogcli.core.files import FileRefused
+    from cogcli.episode.reading import opened
+    from cogcli.episode.verify_foreign import is_foreign as tells_so
+
+    with opened(directory) as folder:
+        try:
+            return tells_so(folder)
+        except FileRefused:
+            return False
+
+
 def document(directory: Path, warn: Warn | None = None) -> Document:
     """`state.json`, or what the events project while there is none."""
     data = stored(directory)

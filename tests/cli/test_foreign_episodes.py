@@ -185,3 +185,33 @@ def test_a_folder_with_neither_is_refused(cli: Cli, runs: Path) -> None:
     (runs / "ep_none" / "other.txt").write_text("")
     for command in ("trace", "verify", "graph", "resume"):
         assert cli(command, str(runs / "ep_none"))[0] == 3
+
+
+@pytest.mark.parametrize("name", [RELEASE, LABELS, PAUSED])
+def test_a_check_of_the_document_says_what_verify_says(cli: Cli, runs: Path, name: str) -> None:
+    """The tool writes on one line, and adds members of its own: the seed's promises are kept all the same."""
+    assert cli("state", "show", name, "--check")[0] == cli("verify", name)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"outcomes": {"status": "wonderful"}}, "state.fields"),
+        ({"outcomes": {"status": "ok", "actions": [], "metrics": {}, "artifacts": []}}, "state.evidence"),
+        ({"episode": {"id": "ep_another"}}, "episode.other"),
+        ({"links": {"events": "../events.jsonl"}}, "link.unsafe"),
+    ],
+)
+def test_what_is_wrong_with_the_document_is_told_by_both(
+    cli: Cli, runs: Path, changed: dict[str, Any], code: str
+) -> None:
+    file = runs / RELEASE / "state.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
+    ended, out, _ = cli("state", "show", RELEASE, "--check", "--json")
+    shown = json.loads(out)
+    verified = json.loads(cli("verify", RELEASE, "--json")[1])
+    of_state = [each["code"] for each in verified["findings"] if each["file"] == "state.json"]
+    assert ended == 1
+    assert [each["code"] for each in shown["findings"]] == of_state
+    assert {code, "file.altered"} <= set(of_state)
+    assert shown["error"]["code"] == of_state[0]

@@ -93,7 +93,10 @@ def _absent(error: Any) -> PathAbsent:
 def _check(context: Context, directory: Path) -> int:
     from cogcli.app.logs import events_of
 
-    stored, projected = inspect.stored(directory), inspect.projected(directory, context.warn)
+    stored = inspect.stored(directory)
+    if stored is not None and inspect.is_foreign(directory):
+        return _check_foreign(context, directory)
+    projected = inspect.projected(directory, context.warn)
     count = len(events_of(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
@@ -103,15 +106,40 @@ def _check(context: Context, directory: Path) -> int:
     else:
         place = _difference(stored, projected, directory)
         message = f"state.json is not what its {count} events project: first difference at `{place}`"
-    found = {"code": "state.differs", "file": "state.json", "message": message}
-    context.own["findings"] = [found]
-    context.error = {**found, "retryable": False, "hint": "", "next": ["cogcli explain state.differs"]}
-    return _answered(context, message, NO)
+    return _refused(context, [{"code": "state.differs", "file": "state.json", "message": message}])
+
+
+def _check_foreign(context: Context, directory: Path) -> int:
+    """Another tool writes its document in its own way: what `verify` holds it to, and nothing else, counts."""
+    found = [
+        {"code": finding.code, "file": finding.file, "message": f"state.json: {finding.message}"}
+        for finding in inspect.verified(directory).findings
+        if finding.file == "state.json" and finding.severity == "error"
+    ]
+    if found:
+        return _refused(context, found)
+    context.own["findings"] = []
+    return _answered(
+        context, "state.json is another tool's: nothing that can be checked speaks against it", OK
+    )
+
+
+def _refused(context: Context, findings: list[dict[str, str]]) -> int:
+    """Tell what is wrong with the file; the first finding is the command's error."""
+    context.own["findings"] = findings
+    code = findings[0]["code"]
+    context.error = {
+        **findings[0],
+        "retryable": False,
+        "hint": "",
+        "next": [f"cogcli explain {code}"],
+    }
+    return _answered(context, "\n".join(finding["message"] for finding in findings), NO)
 
 
 def _answered(context: Context, message: str, code: int) -> int:
     if not context.json:
-        context.screen.answer(visible(message) + "\n")
+        context.screen.answer(visible_block(message) + "\n")
     return code
 
 
