@@ -63,7 +63,7 @@ def sent(
 
 def _given(run: Run, planned: PlannedStep, target: Target, values: dict[str, Any]) -> dict[str, Any]:
     """The values without those that an optional `any` reads from nowhere: null is a value of its, and was not given."""
-    if run.engine.passes_null:
+    if run.engine.passes_null or None not in values.values():
         return values
     left_out = [
         name

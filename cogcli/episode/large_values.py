@@ -73,7 +73,10 @@ def _member(key: str, value: Any, limit: int, put: Put) -> Any:
     """A member of a payload, whose own members may hold values of steps."""
     if key in _VALUES:
         return by_reference(value, put)
-    if len(orjson.dumps(value)) <= SMALL:
+    text = orjson.dumps(value)
+    if len(text) <= SMALL and MARK not in text:
+        return value
+    if len(text) <= SMALL:
         return by_reference(value, put, limit=limit)
     if type(value) is dict:
         value = {name: _member(name, member, limit, put) for name, member in value.items()}
