@@ -68,7 +68,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         behind=recording.behind if started.payload.get("effects") else None,
     )
     cut.loop = engine.loop
-    engine.waits_in_doubt = recording.stops
+    engine.waits_in_doubt = recording.waits
     engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:

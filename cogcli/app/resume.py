@@ -172,7 +172,7 @@ def _gone_on(
         effects=started.payload.get("effects"),
         behind=recording.behind if started.payload.get("effects") else None,
     )
-    engine.waits_in_doubt = not request.abort
+    engine.waits_in_doubt = lambda run_id: not request.abort
     engine.passes_null = rules_of(started.payload) == FIRST
     engine.spent_ms = recording.sittings.milliseconds
     control.attach(engine)

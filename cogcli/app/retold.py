@@ -121,6 +121,8 @@ class Recorded:
             self._turns.wait_for_all()
             raise EndOfLog
         if end is None or recording.ended.by_signal(end):
+            if end is not None:
+                self._turns.wait_before(end)  # what ended within the grace is told first
             self._cut_off()
         elif (attempt.run_id, attempt.step_id) not in recording.closings and not _ran_late(end):
             self._turns.wait_before(end)
@@ -155,7 +157,7 @@ class Retold:
         if recorded is None:
             if draft.event_type in self._cut_off.beginnings:
                 self._cut_off.begin_nothing()
-                raise Cancelled
+                raise Cancelled(outside=True)
             if draft.event_type in _BY_TIMING or self._never_began(draft):
                 return _unrecorded(draft)
             if self._recording.stops:

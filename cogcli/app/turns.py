@@ -28,9 +28,11 @@ class Turns:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        closed = (event.seq or 0 for event in recording.closings.values() if not is_of_probe(event))
-        self._places = sorted({*recording.answered_at.values(), *closed})
-        """Where the log tells of an answer or an end."""
+        closings = [event for event in recording.closings.values() if not is_of_probe(event)]
+        cut_off = {event.seq or 0 for event in closings if event.payload.get("reason") == "cancelled"}
+        closed = {event.seq or 0 for event in closings}
+        self._places = sorted({*recording.answered_at.values(), *closed} - cut_off)
+        """Where the log tells of an answer or an end. What was cut off gave none, and may be told at any time."""
         self._told: set[int] = set()
         self._passed = 0
         """How many of the places are told again, from the first one on."""

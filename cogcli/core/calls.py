@@ -105,11 +105,6 @@ class Cancellation:
         """Whether the call was given up."""
         return self._set
 
-    @property
-    def may_leave(self) -> bool:
-        """Whether anything of the call may have left, or is free to."""
-        return not (self._staying or self.stayed)
-
     def set(self) -> None:
         """Give the call up: whoever asked to be told is told, once, on this thread."""
         with self._lock:

@@ -159,7 +159,7 @@ def _slot(run: Run) -> Steps:
     """Wait for a worker slot. After a signal no call leaves any more, whatever its step has done so far."""
     yield Slot()
     if run.engine.stopping:
-        raise Cancelled
+        raise Cancelled(outside=True)
 
 
 def _tell_intent(record: StepRecord, capability: Capability, chain: Chain) -> None:
@@ -230,10 +230,6 @@ def _sent(
     cancel = Cancellation()
     call = _call_of(run, record, capability, member, number, values, cancel)
     shield(capability.effect == "effect" or PROBE in record.path)
-    if (
-        capability.effect == "effect" and "@" not in record.path
-    ):  # a gate that is in doubt blocks, whatever it did
-        run.engine.effects_out.add(cancel)
     try:
         answer = yield call
     except RuntimeErrorBase as error:
@@ -252,8 +248,6 @@ def _sent(
         if capability.effect != "effect" or cancel.stayed:
             raise
         raise _in_doubt(capability, "it was cut off") from None
-    finally:
-        run.engine.effects_out.discard(cancel)
     if capability.effect == "effect":
         record.note_effect()
     return answer
@@ -445,8 +439,8 @@ def _asked(run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str,
         failure = error if isinstance(error, RuntimeErrorBase) else None
         inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
         verdict = safety_rules.GateVerdict("error", str(error))
-    except Cancelled:
-        inner.cut_off()
+    except Cancelled as cut:
+        inner.cut_off(cut)
         raise
     else:
         inner.finish("done", output=reply)

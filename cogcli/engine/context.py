@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.calls import Cancellation
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.engine.plan import Plan, PlannedStep, planned
@@ -97,27 +96,29 @@ class Engine:
         """By step path: what a person was asked about before, though the step may call something else by now."""
         self.earlier = earlier
         """What the run did that this one runs again."""
-        self.waits_in_doubt = True
-        """Whether a run that is cut short waits where an effect may have happened; one that is closed ends instead."""
+        self.waits_in_doubt: Callable[[str], bool] = lambda run_id: True
+        """Whether a run of the tree that is cut off from outside waits where an effect in it may have happened; one
+        that is closed ends instead."""
         self.passes_null = False
         """Whether an optional `any` that was not given is null for the step, as it was under the first rules."""
         self.in_doubt: EffectInDoubtError | None = None
         """The first effect of the tree that may have happened and that nobody has decided about."""
-        self.effects_out: set[Cancellation] = set()
-        """The calls of class effect that are being made."""
-        self.left_open = False
-        """Whether what is cut off gets no end in the log, because the run waits: whoever goes on begins it again."""
+        self.held: list[Held] = []
+        """How what was cut off from outside ends, unless the run waits: whoever goes on begins it again then."""
         self.spent_ms: int | None = None
         """How long earlier sittings of a run took that is gone on with."""
         self.loop = Loop(options.max_workers)
         self._plans: dict[str, Plan] = {}
 
-    def cut_short(self) -> None:
-        """The run is ended from outside, now: with an effect in doubt it will wait, and nothing of it has ended."""
-        if self.doubts is not None:
-            self.in_doubt = self.in_doubt or self.doubts.first_open()
-        out = self.in_doubt is not None or any(call.may_leave for call in self.effects_out)
-        self.left_open = self.waits_in_doubt and out
+    def tell_held(self, below: str = "") -> None:
+        """Tell the ends that were held back, in order: those of this step path and its parts, or all."""
+        if not self.held:
+            return
+        parts = tuple(f"{below}{mark}" for mark in "/#@")
+        due = [each for each in self.held if not below or each.path == below or each.path.startswith(parts)]
+        self.held = [each for each in self.held if each not in due]
+        for each in due:
+            each.run.emit(each.draft, durable=each.durable)
 
     @property
     def stopping(self) -> bool:
@@ -136,6 +137,15 @@ class Engine:
         if self.listener is not None:
             self.listener(event)
         return event
+
+
+class Held(NamedTuple):
+    """An event that ends a step or a nested run, held back until it is decided whether the run waits."""
+
+    run: Run
+    path: str
+    draft: Draft
+    durable: bool
 
 
 class Run:
@@ -165,6 +175,10 @@ class Run:
         event = self.engine.tell(draft, durable=durable)
         apply(self.state, event)
         return event
+
+    def hold(self, path: str, draft: Draft, *, durable: bool = False) -> None:
+        """Hold back how the step at this path ends, or the run nested in it."""
+        self.engine.held.append(Held(self, path, draft, durable))
 
     def step_limit(self, planned: PlannedStep) -> float | None:
         """The seconds one invocation of a step may take; one of a nested skill is bounded only where it says so."""

@@ -148,8 +148,8 @@ def _one(record: StepRecord, inner: StepRecord, steps: Steps, *, item: bool = Fa
             return {}
         inner.finish("degraded", reason="degraded", detail=str(degraded))
         raise
-    except Cancelled:
-        inner.cut_off()
+    except Cancelled as cut:
+        inner.cut_off(cut)
         raise
     except RuntimeErrorBase as error:
         inner.locate(error)

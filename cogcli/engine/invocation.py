@@ -78,7 +78,7 @@ def _once(run: Run, record: StepRecord, target: Target, values: dict[str, Any], 
     if target.capability is not None:
         return (yield from call.governed(run, record, target.capability, copied(values)))
     if run.engine.stopping:
-        raise Cancelled
+        raise Cancelled(outside=True)
     return (yield from run_nested(run, record, target.skill_id, copied(values), run_step))
 
 

@@ -8,10 +8,11 @@ from cogcli.core.errors import MaxSkillDepthExceededError, RuntimeErrorBase
 from cogcli.engine.context import Run
 from cogcli.engine.graph import Graph, RunStep
 from cogcli.engine.outcome import Outcome, in_step, outcome_of
-from cogcli.engine.record import StepRecord
+from cogcli.engine.record import StepRecord, no_usage
 from cogcli.engine.tasks import Cancelled, Steps
 from cogcli.events import build
-from cogcli.mapping.apply import begun
+from cogcli.events.envelope import Draft
+from cogcli.mapping.apply import begun, is_step
 from cogcli.state.cognitive import as_dict
 
 MAX_DEPTH = 10
@@ -29,7 +30,7 @@ def run_nested(
     try:
         yield from graph.drive()
         if parent.engine.stopping and not graph.complete:
-            raise Cancelled
+            raise Cancelled(outside=True)
     except (Cancelled, RuntimeErrorBase) as cut:
         raise _cut_off(record, child, cut) from cut
     finally:
@@ -41,10 +42,10 @@ def run_nested(
         child.plan.skill.outputs,
         keep_going=not parent.engine.options.fail_fast,
     )
+    if outcome.status == "aborted":
+        raise _cut_off(record, child, Cancelled(outside=parent.engine.stopping))
     _terminate(child, outcome)
     record.add_usage(_usage(child))
-    if outcome.status == "aborted":
-        raise Cancelled
     if outcome.error is not None:
         raise _told_once(child, outcome.error)
     return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
@@ -73,9 +74,13 @@ def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any
 
 def _terminate(child: Run, outcome: Outcome) -> None:
     """The child's last event. One that waits for a person has not ended: its root's `run.paused` tells of it."""
-    if outcome.status == "pending":
-        return
-    draft = build.run_terminated(
+    if outcome.status != "pending":
+        child.engine.tell_held(child.prefix)
+        child.emit(_end(child, outcome))
+
+
+def _end(child: Run, outcome: Outcome) -> Draft:
+    return build.run_terminated(
         child.state.run_id,
         status=outcome.status,
         status_reason=outcome.error.code if outcome.error else None,
@@ -85,20 +90,31 @@ def _terminate(child: Run, outcome: Outcome) -> None:
         metrics=None,
         step_id=child.prefix,
     )
-    child.emit(draft)
 
 
 def _usage(child: Run) -> dict[str, int]:
+    """What the child's steps used, those among it whose end is held back."""
     sums = child.state.trace.metrics
-    return {name: getattr(sums, name) for name in ("llm_calls", "tool_calls", "tokens_in", "tokens_out")}
+    used = {name: getattr(sums, name) for name in no_usage()}
+    for each in child.engine.held:
+        if each.run is child and is_step(each.path):
+            for name, value in each.draft.payload.get("usage", {}).items():
+                used[name] += value
+    return used
 
 
-def _cut_off(record: StepRecord, child: Run, cut: Exception) -> Exception:
-    """End a child that was cancelled or whose step ran out of time; an effect in doubt inside outweighs that."""
-    status, error = ("error", cut) if isinstance(cut, RuntimeErrorBase) else ("aborted", None)
-    if not child.engine.left_open:
-        _terminate(child, Outcome(status, error, dict(child.state.outputs)))
+def _cut_off(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) -> Exception:
+    """End a child that was cancelled or whose step ran out of time. An effect in doubt inside outweighs that: the child
+    waits with it, whatever else of it was cut off."""
     record.add_usage(_usage(child))
+    status, error = ("aborted", None) if isinstance(cut, Cancelled) else ("error", cut)
+    outcome = Outcome(status, error, dict(child.state.outputs))
+    if child.in_doubt is not None and child.engine.waits_in_doubt(child.state.run_id):
+        pass  # an end would stand, and nobody could answer for the effect any more
+    elif isinstance(cut, Cancelled) and cut.outside:
+        child.hold(child.prefix, _end(child, outcome))
+    else:
+        _terminate(child, outcome)
     return cut if child.in_doubt is None else _told_once(child, child.in_doubt)
 
 

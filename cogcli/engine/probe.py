@@ -48,8 +48,8 @@ def probed(
         failure = error if isinstance(error, RuntimeErrorBase) else None
         inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
         return None
-    except Cancelled:
-        inner.cut_off()
+    except Cancelled as cut:
+        inner.cut_off(cut)
         raise
     inner.finish("done", output=reply)
     return resolution_of(capability, probe.id, reply)

@@ -10,8 +10,9 @@ import orjson
 from cogcli.core.calls import Answer, Chain, Member, Siblings
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.engine.context import Run
+from cogcli.engine.tasks import Cancelled
 from cogcli.events import build
-from cogcli.events.envelope import Event
+from cogcli.events.envelope import Draft, Event
 from cogcli.mapping.apply import Write
 from cogcli.specs.capability import Capability
 
@@ -183,9 +184,14 @@ class StepRecord:
             error.binding_id = error.binding_id or self.member.binding_id
             error.service_id = error.service_id or self.member.service_id
 
-    def cut_off(self) -> Event | None:
-        """Close as cancelled. Of a run that waits it stays open: whoever goes on begins it again."""
-        return None if self.run.engine.left_open else self.finish("skipped", reason="cancelled")
+    def cut_off(self, cut: Cancelled) -> Event | None:
+        """Close as cancelled. From outside the end is held back: of a run that waits the step stays open, and whoever
+        goes on begins it again."""
+        draft = self._end("skipped", reason="cancelled")
+        if not cut.outside:
+            return self._told_end(draft)
+        self.run.hold(self.path, draft, durable=self.durable)
+        return None
 
     def finish(
         self,
@@ -198,6 +204,21 @@ class StepRecord:
         error: RuntimeErrorBase | None = None,
     ) -> Event:
         """Append the closing event. Gives the one that the log holds: gone on with, the one it held before."""
+        return self._told_end(self._end(ending, reason, detail, output, writes, error))
+
+    def _told_end(self, draft: Draft) -> Event:
+        self.run.engine.tell_held(self.path)
+        return self.run.emit(draft, durable=self.durable)
+
+    def _end(
+        self,
+        ending: str,
+        reason: str | None = None,
+        detail: str | None = None,
+        output: dict[str, Any] | None = None,
+        writes: list[Write] | None = None,
+        error: RuntimeErrorBase | None = None,
+    ) -> Draft:
         payload: dict[str, Any] = self._called() if self.action_id else self._uncalled()
         if reason is not None:
             payload["reason"] = reason
@@ -213,17 +234,14 @@ class StepRecord:
         payload["reads"] = self.all_reads
         payload["latency_ms"], metrics = self._timing()
         payload["result_artifacts"] = _artifacts(writes)
-        return self.run.emit(
-            build.step_finished(
-                self.run.state.run_id,
-                self.path,
-                ending=ending,
-                speaker=self.speaker,
-                payload=payload,
-                metrics=metrics,
-                caused_by=self.intent,
-            ),
-            durable=self.durable,
+        return build.step_finished(
+            self.run.state.run_id,
+            self.path,
+            ending=ending,
+            speaker=self.speaker,
+            payload=payload,
+            metrics=metrics,
+            caused_by=self.intent,
         )
 
     def _called(self) -> dict[str, Any]:

@@ -52,20 +52,14 @@ def execute(engine: Engine, plan: Plan, request: Request, run_id: str) -> Finish
     limit = engine.options.timeout_seconds
     deadline = None if limit is None else time.monotonic() + limit
     try:
-        finished: Finished = engine.loop.run(
-            Spawn(root.steps(), deadline=deadline, late=_late(engine, limit))
-        )
+        finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=_late(limit)))
     finally:
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
     return finished
 
 
-def _late(engine: Engine, limit: float | None) -> Callable[[], Exception]:
-    def error() -> Exception:
-        engine.cut_short()
-        return RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
-
-    return error
+def _late(limit: float | None) -> Callable[[], Exception]:
+    return lambda: RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
 
 
 class _Root:
@@ -121,15 +115,15 @@ class _Root:
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
         self._run.emit(build.run_aborting(self._run.state.run_id, reason=reason, signal=signal))
         yield from self._graph.wait(until=self._engine.loop.grace_until)
-        self._engine.cut_short()
         yield from self._graph.wind_down(force=True)
         yield from self._graph.drive()
         return self._waiting() or Outcome("aborted", None, dict(self._run.state.outputs))
 
     def _waiting(self) -> Outcome | None:
-        """The outcome of a run that was cut short with an effect in doubt: it waits for a person."""
-        doubt = self._engine.in_doubt
-        if doubt is None or not self._engine.left_open:
+        """The outcome of a run that was cut off from outside with an effect in doubt: it waits for a person."""
+        engine = self._engine
+        doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
+        if doubt is None or not engine.waits_in_doubt(self._run.state.run_id):
             return None
         return told_whole(Outcome("pending", doubt, dict(self._run.state.outputs)), self._run.state.skill_id)
 
@@ -139,6 +133,7 @@ class _Root:
 
     def _terminate(self, outcome: Outcome) -> None:
         engine, error = self._engine, outcome.error
+        engine.tell_held()
         took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
         draft = build.run_terminated(
             self._run.state.run_id,

@@ -121,10 +121,10 @@ def _wait_for_plan_order(
         yield Park()
 
 
-def _ended_early(record: StepRecord, cut: Exception) -> Ending:
-    if isinstance(cut, RuntimeErrorBase):
+def _ended_early(record: StepRecord, cut: Cancelled | RuntimeErrorBase) -> Ending:
+    if not isinstance(cut, Cancelled):
         return _ended_badly(record, cut)
-    event, ending = record.cut_off(), Ending("skipped", "cancelled")
+    event, ending = record.cut_off(cut), Ending("skipped", "cancelled")
     return ending if event is None else _as_told(event, ending)
 
 

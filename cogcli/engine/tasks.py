@@ -29,7 +29,14 @@ _WATCH_SECONDS: Final = 0.05
 
 
 class Cancelled(Exception):
-    """Thrown into a task that is told to end; it may still append events, but yields nothing more."""
+    """Thrown into a task that is told to end; it may still append events, but yields nothing more.
+
+    `outside`: by a signal, a limit of time, or a log that is at its end, not by what ended beside it in its run.
+    """
+
+    def __init__(self, *, outside: bool = False) -> None:
+        super().__init__()
+        self.outside = outside
 
 
 class Interrupted(Exception):
@@ -93,7 +100,10 @@ class Wake(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """Cancel a child and all below it. Without `force` calls that shield themselves are left to end first."""
+    """Cancel a child and all below it. Without `force` calls that shield themselves are left to end first.
+
+    `force` is for what ends the run from outside.
+    """
 
     task: Task
     force: bool = False
@@ -113,6 +123,7 @@ class Task:
         "has_slot",
         "label",
         "late",
+        "outside",
         "parent",
         "result",
         "shielded",
@@ -133,6 +144,7 @@ class Task:
         self.has_slot = False
         self.shielded = False
         self.cancelling = False
+        self.outside = False
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -283,7 +295,7 @@ class Loop:
         parent.ended.append(task)
         if parent.cancelling:
             if not parent.children:
-                self._throw(parent, Cancelled())
+                self._throw(parent, Cancelled(outside=parent.outside))
         elif type(parent.wait) is Next:
             self._wake(parent, parent.ended.popleft())
 
@@ -338,7 +350,7 @@ class Loop:
 
     def _on_park(self, task: Task, effect: Park) -> None:
         if task.parent is not None and task.parent.cancelling:
-            self._wake(task, error=Cancelled())
+            self._wake(task, error=Cancelled(outside=task.parent.outside))
             return
         task.deadline = None
         self._timed.pop(task, None)
@@ -358,12 +370,12 @@ class Loop:
         if task.done or (task.shielded and not force and not _forsaken(task)):
             return
         if task.children:
-            task.cancelling = True
+            task.cancelling, task.outside = True, force
             for child in list(task.children):
                 self._cancel(child, force=force)
             return
         self._forget_call(task)
-        self._throw(task, Cancelled())
+        self._throw(task, Cancelled(outside=force))
 
     def _throw(self, task: Task, error: BaseException) -> None:
         """Raise an error in a task now; a task that never ran is closed, one that goes on waiting is a bug."""

@@ -114,9 +114,12 @@ class Recording:
     @property
     def stops(self) -> bool:
         """Whether the log stops before the run's own end: it was interrupted, it waits, or the disk was full."""
-        return self.full is not None or (
-            self.started is not None and self.started.run_id not in self.ended.runs
-        )
+        return self.started is not None and self.waits(self.started.run_id or "")
+
+    def waits(self, run_id: str) -> bool:
+        """Whether a run of the log has no end: it was interrupted, it waits, or the disk was full."""
+        end = self.ended.runs.get(run_id)
+        return end is None or end is self.full
 
     @property
     def approvals(self) -> tuple[Answered, ...]:

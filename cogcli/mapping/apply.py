@@ -73,10 +73,10 @@ def apply(state: ExecutionState, event: Event) -> None:
     if kind == "step.started":
         step_id = event.payload["step_id"]
         state.iteration += event.payload.get("round", 0) > 0
-        if _is_step(step_id):
+        if is_step(step_id):
             state.running[step_id] = state.plan_order.get(step_id, len(state.running))
     elif kind in FINISHES:
-        if _is_step(event.payload["step_id"]):
+        if is_step(event.payload["step_id"]):
             _finish(state, event)
     elif kind == "plan.created":
         state.plan_order = {record["id"]: n for n, record in enumerate(event.payload["step_records"])}
@@ -88,7 +88,8 @@ def apply(state: ExecutionState, event: Event) -> None:
     state.updated_at = event.timestamp
 
 
-def _is_step(step_id: str) -> bool:
+def is_step(step_id: str) -> bool:
+    """Whether a step path names a step of its run, and no call inside one."""
     own = step_id.rpartition("/")[2]
     return "@" not in own and "#" not in own
 

@@ -49,6 +49,17 @@ def fill() -> None:
 
 def read(text: str) -> dict[str, object]:
     return {"text": text}
+
+def slow(text: str) -> dict[str, object]:
+    open("began-" + text, "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return {"text": text}
+
+def broken(text: str) -> dict[str, object]:
+    while not os.path.exists("ledger"):
+        time.sleep(0.01)
+    raise ValueError(text)
 """
 CAPABILITY = """
 id: demo.{name}
@@ -297,3 +308,103 @@ def test_signals_in_an_effect_leave_the_run_waiting(paying: Any, name: str) -> N
     assert _resume(paying, "--in-doubt", "skip").assert_ok().json["outputs"] == {}
     assert _ledger(paying) == ["x"]
     _clean(paying)
+
+
+def test_what_a_signal_cut_off_beside_an_effect_in_doubt_goes_on(paying: Any) -> None:
+    """Within the grace a loop beside the effect is cut off; only then it is clear that the run waits."""
+    _capability(paying, "slow", "text", "side_effects: false", "slow")
+    paying.skill(
+        "demo.beside",
+        """
+        - {id: pay, uses: demo.pay, input: {text: inputs.text}, output: {receipt: outputs.receipt},
+           config: {depends_on: []}}
+        - {id: loop, uses: demo.slow, input: {text: item}, output: {text: outputs.texts},
+           config: {depends_on: [], foreach: {items: inputs.texts}}}
+        - {id: nest, uses: "skill:demo.slowly", input: {text: inputs.text}, output: {text: outputs.text},
+           config: {depends_on: []}}
+        """,
+        inputs="{text: {type: string, required: true}, texts: {type: array, required: true}}",
+        outputs="{receipt: {type: string}, texts: {type: array}, text: {type: string}}",
+    )
+    slow = "uses: demo.slow, input: {text: inputs.text}"
+    paying.skill(
+        "demo.slowly",
+        f"""
+        - {{id: one, {slow}, output: {{text: vars.one}}}}
+        - {{id: two, {slow}, output: {{text: outputs.text}}}}
+        """,
+        inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string}}",
+    )
+    hold = paying.write("hold", "")
+    command = [COGCLI, "run", "demo.beside", "-p", "text=x", "-p", 'texts:=["a", "b"]', "--json"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=paying.root, env=paying.env, **pipes)
+    wait_until(lambda: all((paying.root / name).exists() for name in ("ledger", "began-a", "began-x")))
+    process.send_signal(signal.SIGINT)
+    assert any(b"stopping" in line for line in process.stderr)
+    (paying.root / "go").touch()
+    wait_until(lambda: len(_events(paying, "step.completed")) == 2)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    _waits(paying, json.loads(out))
+    hold.unlink()
+    given = ("--in-doubt", "done", "--output", '{"receipt": "r"}')
+    done = _resume(paying, *given).assert_ok().json
+    assert done["outputs"] == {"receipt": "r", "texts": ["a", "b"], "text": "x"}
+    assert _ledger(paying) == ["x"]
+    _clean(paying)
+
+
+def test_a_nested_skill_past_its_limit_waits_with_the_effect_in_it(paying: Any) -> None:
+    hold = paying.write("hold", "")
+    paying.skill(
+        "demo.outer",
+        """
+        - {id: nest, uses: "skill:demo.one", input: {text: inputs.text}, output: {receipt: outputs.receipt},
+           config: {timeout_seconds: 0.5}}
+        """,
+        inputs="{text: {type: string, required: true}}",
+        outputs="{receipt: {type: string}}",
+    )
+    told = paying.installed("run", "demo.outer", "-p", "text=x", "--json").assert_exit(5).json
+    assert (told["status"], told["error"]["code"], told["error"]["step"]) == (
+        "pending",
+        "effect.in-doubt",
+        "nest/pay",
+    )
+    _clean(paying)
+    hold.unlink()
+    given = ("--in-doubt", "nest/pay=done", "--output", '{"receipt": "r"}')
+    assert _resume(paying, *given).assert_ok().json["outputs"] == {"receipt": "r"}
+    assert _ledger(paying) == ["x"]
+    _clean(paying)
+
+
+def test_a_run_that_failed_beside_an_effect_in_doubt_in_a_nested_skill_replays_the_same(paying: Any) -> None:
+    """The run has ended by the failure; what is nested waits, and its log says no more than that."""
+    paying.write("hold", "")
+    _capability(paying, "slow", "text", "side_effects: false", "slow")
+    _capability(paying, "broken", "text", "side_effects: false", "broken")
+    paying.skill(
+        "demo.inner",
+        """
+        - {id: pay, uses: demo.pay, input: {text: inputs.text}, config: {depends_on: []}}
+        - {id: slow, uses: demo.slow, input: {text: inputs.text}, config: {depends_on: []}}
+        """,
+        inputs="{text: {type: string, required: true}}",
+    )
+    paying.skill(
+        "demo.outer",
+        """
+        - {id: nest, uses: "skill:demo.inner", input: {text: inputs.text},
+           config: {depends_on: [], timeout_seconds: 0.5}}
+        - {id: fails, uses: demo.broken, input: {text: inputs.text}, config: {depends_on: []}}
+        """,
+        inputs="{text: {type: string, required: true}}",
+    )
+    paying.installed("run", "demo.outer", "-p", "text=x", "--json").assert_exit(1)
+    assert len(_events(paying, "run.terminated")) == 1
+    _clean(paying)
+    error = paying.run("rerun", "@last", "--json", "-q").assert_exit(2).json["error"]
+    assert error["code"] == "rerun.effects"

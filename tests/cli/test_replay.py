@@ -76,8 +76,9 @@ def test_an_aborted_run_replays_to_where_it_was_cut(demo: Any) -> None:
     demo.run("replay", "@last").assert_ok()
 
 
-def test_what_ended_within_the_grace_of_a_signal_is_told_again(demo: Any) -> None:
-    """The item that never began is skipped in the log before the last of those that had begun ends."""
+@pytest.mark.parametrize("twice", [False, True])
+def test_what_ended_within_the_grace_of_a_signal_is_told_again(demo: Any, twice: bool) -> None:
+    """One item never began; the last of those that had begun ends, too, or is cut off by a second signal."""
     demo.services(
         "import pathlib\nimport time\n\n\ndef nap(text: str) -> dict[str, object]:\n"
         f"    here = pathlib.Path({str(demo.root)!r})\n"
@@ -103,8 +104,11 @@ def test_what_ended_within_the_grace_of_a_signal_is_told_again(demo: Any) -> Non
     process.send_signal(signal.SIGTERM)
     wait_until(lambda: logged("run.aborting"))
     (demo.root / "go-a").touch()
-    wait_until(lambda: logged("step.skipped"))
-    (demo.root / "go-b").touch()
+    wait_until(lambda: logged("step.completed"))
+    if twice:
+        process.send_signal(signal.SIGTERM)
+    else:
+        (demo.root / "go-b").touch()
     assert process.wait(60) == 143
     demo.run("replay", "@last").assert_ok()
 

@@ -117,3 +117,13 @@ def test_where_the_order_is_lost_nobody_waits(order: Turns, monkeypatch: pytest.
     order.wait(attempt("b"))
     assert order.before("run", "b") is None
     assert time.monotonic() - begun < 30
+
+
+def test_nobody_waits_for_the_end_of_what_was_cut_off() -> None:
+    """It is told once it is decided that the run ends; older logs have it where it was cut off."""
+    log = (*LOG[:4], event(4, "step.skipped", "e", step_status="skipped", reason="cancelled"), *LOG[5:])
+    order = Turns(Recording(log))
+    order.told(log[3])
+    assert order.before("run", "b") is not None
+    order.told(log[5])
+    assert order.before("run", "b") is None

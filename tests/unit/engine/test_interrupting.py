@@ -137,6 +137,52 @@ def test_what_is_cut_off_beside_an_effect_in_doubt_stays_open(slow: Gate, short_
     assert not [kind for kind in told if kind in ("step.skipped", "run.terminated")]
 
 
+CUT_IN_GRACE = {
+    "a step": (step("b", "c.guarded", depends_on=[]), {"b"}),
+    "an item": (
+        step("b", "c.guarded", depends_on=[], foreach={"items": "[1, 2]", "max_parallel": 2}),
+        {"b", "b#0", "b#1"},
+    ),
+    "a round": (
+        step("b", "c.guarded", depends_on=[], **{"while": {"condition": "true", "max_iterations": 2}}),
+        {"b", "b#0"},
+    ),
+    "a nested step": (step("b", "skill:demo.inner", depends_on=[]), {"b", "b/deep"}),
+}
+
+
+@pytest.mark.parametrize("shape", CUT_IN_GRACE)
+@pytest.mark.parametrize("in_doubt", [True, False])
+def test_what_is_cut_off_in_the_grace_has_ended_only_where_the_run_has(
+    slow: Gate, shape: str, in_doubt: bool
+) -> None:
+    """It is cut off while it is open whether the effect beside it will be answered."""
+    beside, paths = CUT_IN_GRACE[shape]
+    judged = Gate(allowed=True)
+    inner = skill(step("deep", "c.guarded", output={"y": "outputs.y"}), id="demo.inner")
+    runner = ScriptedRunner({"c.slow": slow, "c.guarded": gives(y=1), "g.judge": judged})
+    guarded = capability("c.guarded", safety={"mandatory_pre_gates": ["g.judge"]})
+    running = Running(
+        skill(s("a", "c.slow", []), beside), runner, EFFECT, guarded, gate("g.judge"), nested=[inner]
+    )
+    assert slow.entered.wait(60)
+    assert judged.entered.wait(60)
+    running.interrupt()
+    wait_until(lambda: "run.aborting" in running.engine.sink.types())  # type: ignore[attr-defined]
+    judged.open.set()
+    wait_until(lambda: "gate.decided" in running.engine.sink.types())  # type: ignore[attr-defined]
+    if in_doubt:
+        running.interrupt()
+    else:
+        slow.open.set()
+    result = running.result()
+    assert result.outcome.status == ("pending" if in_doubt else "aborted")
+    ended = {event.step_id for event in result.sink.events if event.payload.get("reason") == "cancelled"}
+    assert ended == (set() if in_doubt else paths)
+    ends = [str(event.step_id or "") for event in result.sink.events if event.event_type == "run.terminated"]
+    assert ends == ([] if in_doubt else ["b", ""] if shape == "a nested step" else [""])
+
+
 def test_a_limit_of_time_that_cuts_off_an_effect_leaves_the_run_waiting(slow: Gate) -> None:
     running = started(slow, s("a"), caps=(A, EFFECT), timeout_seconds=0.2)
     result = running.result()
@@ -163,7 +209,7 @@ def test_an_effect_in_doubt_before_a_signal_keeps_the_run_waiting(slow: Gate) ->
 
 def test_a_run_that_is_closed_ends_with_its_effect_in_doubt(slow: Gate) -> None:
     running = started(slow, s("a"), caps=(A, EFFECT))
-    running.engine.waits_in_doubt = False
+    running.engine.waits_in_doubt = lambda run_id: False
     running.interrupt()
     running.interrupt()
     result = running.result()

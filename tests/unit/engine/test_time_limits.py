@@ -226,3 +226,44 @@ def test_an_effect_that_never_left_is_in_no_doubt(never: Gate, how: str, beside:
     assert [(a["code"], a["left"]) for a in told.get("attempts", [])] == (
         [(words[how][1], False)] if how in ("attempt", "step") else []
     )
+
+
+@pytest.mark.parametrize("beside", ["step", "nested"])
+def test_a_nested_skill_past_its_limit_waits_with_the_effect_in_it(never: Gate, beside: str) -> None:
+    """Had the nested run an end, nobody could answer for the effect any more, nor finish what ran beside it."""
+    steps = [
+        step("read", "c.stuck", output={"y": "vars.z"}, depends_on=[]),
+        step("deep", "c.effect", output={"y": "outputs.y"}, depends_on=[]),
+    ]
+    child = skill(*steps, id="test.child")
+    outer = skill(step("inner", "skill:test.child"), id="test.outer")
+    runner = stuck(never)
+    runner.scripts["c.effect"] = never
+    nest = "skill:test.child" if beside == "step" else "skill:test.outer"
+    result = run(
+        skill(step("n", nest, timeout_seconds=0.2)),
+        runner, STUCK, capability("c.effect", effect="effect"), nested=[child, outer],
+    )  # fmt: skip
+    assert (result.outcome.status, result.code, result.steps) == (
+        "pending",
+        "effect.in-doubt",
+        {"n": "pending"},
+    )
+    told = [str(event.event_type) for event in result.sink.events]
+    assert not [kind for kind in told if kind in ("step.skipped", "step.failed", "run.terminated")]
+
+
+def test_a_nested_skill_past_its_limit_ends_what_it_cut_off(never: Gate) -> None:
+    steps = [step("one", "c.stuck", depends_on=[]), step("two", "c.stuck", depends_on=[])]
+    result = run(
+        skill(step("n", "skill:test.child", timeout_seconds=0.2)),
+        stuck(never), STUCK, nested=[skill(*steps, id="test.child")],
+    )  # fmt: skip
+    ends = [(event.event_type, event.step_id) for event in result.sink.events[-5:]]
+    assert ends == [
+        ("step.skipped", "n/one"),
+        ("step.skipped", "n/two"),
+        ("run.terminated", "n"),
+        ("step.failed", "n"),
+        ("run.terminated", None),
+    ]
