@@ -1,8 +1,9 @@
 """What a log says that a person allowed: it counts where the log is the person's own.
 
-An episode that came with a project is what that project says. Its log can name any trust level and anybody's consent,
-and its hashes fit, since who writes a log computes them. So what it says was allowed counts in a runs directory that
-the person names, in the user's own, and in that of a trusted project; elsewhere nothing goes on with it.
+An episode that came with a project is what that project says. Its log can name any trust level, anybody's consent
+and any answer of a gate, and its hashes fit, since who writes a log computes them. So what it says was allowed counts
+in a runs directory that the person names, in the user's own, and in that of a trusted project; elsewhere nothing goes
+on with it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def require_own_consent(settings: Settings, directory: Path, recording: Recordin
     said = _level(settings, options)
     said += [f"`{id}` confirmed" for id in sorted(map(str, options.get("confirmed_capabilities") or ()))]
     said += [f"`{each.asked.capability}` approved" for each in recording.approvals if each.granted]
+    said += [f"a gate passed ({step})" for step in recording.gates_passed]
     _require_own(settings, directory, list(dict.fromkeys(said)), "resume")
 
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any, Final
@@ -30,6 +31,8 @@ from cogcli.mapping.apply import FINISHES, TakenOver, Write
 _OF_ONE_SITTING: Final = frozenset(
     ("run.paused", "run.resumed", "run.recovered", "run.aborting", "run.state_projection")
 )
+_GATE: Final = re.compile(r"(pre|post)\d+")
+"""What follows the `@` in the path of a gate; before it is the path of its step."""
 _OWN_OF_ATTEMPT: Final = frozenset(
     ("binding_id", "service_id", "status", "code", "message", "left", "usage", "hint", "retryable", "effect")
 )
@@ -149,6 +152,20 @@ class Recording:
         return any(e is not None and (e.seq or 0) > (answer.seq or 0) for e in (intent, closing))
 
     @property
+    def gates_passed(self) -> list[str]:
+        """The gates, by step path, whose answers let something go that has not gone yet: before a call that was not
+        answered, behind one whose step has not ended. What a gate refused it would hardly refuse less, asked anew."""
+        found = []
+        for run_id, path in {**self.closings, **self.answers}:
+            step, _, place = (path or "").rpartition("@")
+            gone = place.startswith("pre") and (run_id, step) in self.answered_at
+            if _GATE.fullmatch(place) and not gone and self.ended.over(run_id, step) is None:
+                output = self._output((run_id, path))
+                if isinstance(output, dict) and output.get("allowed") is not False:
+                    found.append(path or "")
+        return found
+
+    @property
     def results(self) -> dict[str, TakenOver]:
         """The results of the root's steps that are done, by step path."""
         root = self.started.run_id if self.started else None
@@ -254,11 +271,18 @@ class Recording:
         return (key in self.intents) + len(self.repeats.get(key, ()))
 
     def _told_at_the_end(self, key: Key, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
-        early, closing = self.answers.get(key), self.closings.get(key)
+        closing = self.closings.get(key)
         if attempt.get("status") != "success":
             return _error_of(attempt, (closing.payload.get("error") if closing else None) or {})
-        output = (early or (closing.payload if closing else {})).get("output")
+        output = self._output(key)
         return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
+
+    def _output(self, key: Key) -> dict[str, Any] | None:
+        """What a call gave, however its step ended."""
+        closing = self.closings.get(key)
+        told = self.answers.get(key) or (closing.payload if closing else {})
+        output: dict[str, Any] | None = told.get("output")
+        return output
 
 
 def _error_of(attempt: dict[str, Any], final: dict[str, Any]) -> RuntimeErrorBase:
