@@ -19,6 +19,7 @@ from cogcli.core.errors import (
     CallTimeoutError,
     EffectInDoubtError,
     InputMappingError,
+    RejectedError,
     ResponseMappingError,
     RuntimeErrorBase,
     SafetyConfirmationRequiredError,
@@ -95,7 +96,8 @@ def _as_before(
     run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> dict[str, Any] | None:
     """The answer of the run that is run again, where somebody said to take it: then there is no call, and nobody need
-    allow one. Raises where they said to fail it. Else None; an idempotent call keeps the key that it had."""
+    allow one. Raises where they said to fail it, or where the answer is for another input. Else None; an idempotent
+    call keeps the key that it had."""
     earlier = run.engine.earlier and run.engine.earlier.of(record.path, capability.id, values)
     if not earlier:
         return None
@@ -104,6 +106,13 @@ def _as_before(
     if earlier.resolution is None or earlier.resolution.choice == "rerun":
         return None
     record.note_effect()
+    if earlier.resolution.choice == "done" and not earlier.was_given(values):
+        raise RejectedError(
+            "call.rejected",
+            f"`{capability.id}` has another input than in {earlier.origin['episode']}: that answer is none for it",
+            hint="give it the input that it had, or run what is new by itself",
+            left=False,
+        )
     answer = answer_of(earlier.resolution, capability.id)
     kept, violations = fit(capability.outputs, copied(answer.output) if answer else {})
     if violations:

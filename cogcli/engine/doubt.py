@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from cogcli.core.calls import Answer
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EffectInDoubtError, RejectedError
+from cogcli.core.redact import Redactor
 from cogcli.engine.ending import Degraded
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cogcli.engine.tasks import Steps
     from cogcli.specs.capability import Capability
 
+_BY_NAME: Final = Redactor()
 _INDEX: Final = re.compile(r"#\d+")
 CHOICES: Final = ("rerun", "skip", "fail", "done")
 
@@ -67,12 +69,18 @@ class Earlier(NamedTuple):
     """The episode and the event of its intent."""
     resolution: DoubtResolution | None
 
+    def was_given(self, values: dict[str, Any]) -> bool:
+        """Whether it was given this input, as far as a log knows: it has secrets masked."""
+        return self.input_hash in (digest_of(values), digest_of(_BY_NAME.mask(values)))
+
 
 class EarlierCalls:
     """The calls that the first event of a rerun tells of, by step path.
 
     1. An item or a round that moved is known by its input: it must not happen twice because another one came before it.
     2. One call stands for one item or round. Where several have the same input each needs a call of its own.
+    3. What is at the place of a call with another input is given that call, too: whoever asks sees by `was_given` that
+       its answer is none for this input.
     """
 
     def __init__(self, told: Mapping[str, Any], behind: Mapping[str, str] | None = None) -> None:

@@ -301,6 +301,55 @@ def test_items_that_changed_places_are_each_known(paying: Any) -> None:
     _clean(paying)
 
 
+@pytest.mark.parametrize("items", ["[z]", "[x, z]", "[z, x]", "[y, z]"])
+def test_an_item_takes_no_answer_that_was_for_another_input(paying: Any, items: str) -> None:
+    """Nor is it called: its place was paid for, and nobody said to pay again."""
+    _looping(paying, "{foreach: {items: inputs.items}}")
+    paying.run("run", "demo.loop", "-p", 'items:=["x", "y"]', "-q").assert_ok()
+    skill = paying.root / "skills/local/demo/loop/skill.yaml"
+    skill.write_text(skill.read_text().replace("items: inputs.items", f"items: {items}"))
+    told = paying.run("rerun", "@last", "--effects", "each=reuse", "--json", "-q").assert_exit(1).json
+    assert (told["error"]["code"], _ledger(paying)) == ("call.rejected", ["x", "y"])
+    _clean(paying)
+    error = _refused(paying, "@last")
+    assert "each" in error["message"]
+    paying.run("rerun", "@last", "--effects", "each=repeat", "-q").assert_ok()
+    _clean(paying)
+
+
+def test_a_step_takes_no_answer_that_was_for_another_input(paying: Any) -> None:
+    paying.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
+    rerun = ("rerun", "@last", "--from", "pay", "--effects", "pay=reuse", "--json", "-q")
+    assert paying.run(*rerun).assert_ok().json["outputs"] == {"text": "x1"}
+    skill = paying.root / "skills/local/demo/three/skill.yaml"
+    skill.write_text(skill.read_text().replace("input: {text: vars.a}", 'input: {text: {$literal: "other"}}'))
+    told = paying.run(*rerun).assert_exit(1).json
+    assert (told["error"]["code"], told["error"]["step"], _ledger(paying)) == ("call.rejected", "pay", ["x"])
+    _clean(paying)
+
+
+def test_an_answer_is_taken_for_an_input_that_the_log_holds_masked(paying: Any) -> None:
+    paying.write(
+        "capabilities/demo.pay.yaml",
+        'id: demo.pay\nversion: "1.0.0"\ndescription: Does it.\n'
+        "inputs: {text: {type: string, required: true}, password: {type: string}}\n"
+        "outputs: {receipt: {type: string, required: true}}\n"
+        "properties: {side_effects: true, idempotent: false}\n",
+    )
+    paying.skill(
+        "demo.locked",
+        "- {id: pay, uses: demo.pay, input: {text: inputs.text, password: inputs.password},"
+        " output: {receipt: outputs.text}}",
+        inputs="{text: {type: string, required: true}, password: {type: string}}",
+        outputs="{text: {type: string}}",
+    )
+    paying.run("run", "demo.locked", "-p", "text=x", "-p", "password=open-sesame", "-q").assert_ok()
+    rerun = ("rerun", "@last", "--effects", "pay=reuse", "--json", "-q")
+    assert paying.run(*rerun).assert_ok().json["outputs"] == {"text": "x1"}
+    assert _ledger(paying) == ["x"]
+    _clean(paying)
+
+
 def test_the_plan_shows_what_would_be_reused_called_and_asked(paying: Any) -> None:
     paying.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
     before = _episodes(paying)

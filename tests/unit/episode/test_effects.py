@@ -72,6 +72,13 @@ def test_an_item_that_moved_is_known_by_its_input() -> None:
         "a",
         "b",
     ]
+    assert [
+        one and one.was_given({"to": name}) for one, name in zip(here, ("new", "a", "b"), strict=True)
+    ] == [
+        False,
+        True,
+        True,
+    ]
     assert calls.of("pay#7", "c.pay", {"to": "new"}) is None
     assert calls.of("pay#1", "c.other", {"to": "b"}) is None
     assert calls.of("other", "c.pay", {"to": "b"}) is None
