@@ -2,7 +2,8 @@
 
 1. The service files and bindings of all its registry roots.
 2. Below a root that holds a module which a service names: every file that Python can import.
-3. Of a program: the path where it is found, and each argument that is a file of the project.
+3. Of a program: the path where it is found, each file of the project that its arguments and variables name, and of each
+   folder that a variable names what in it can be run.
 4. The document of a service whose own file does not say where it is: its secrets go where that document says.
 
 Names are relative to the project. What services ask for is read when the project is accepted and kept with the digests:
@@ -12,10 +13,11 @@ as long as the service files are those that were accepted, they ask for the same
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
@@ -24,7 +26,7 @@ from cogcli.specs.names import PLACEHOLDER
 from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cogcli.specs.layers import Layer
 
@@ -32,17 +34,29 @@ MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 256 * 1024 * 1024
 _IMPORTED: Final = (".py", ".so", ".pyd")
 """Endings of what the import of a module can execute. Bytecode of a project is never read."""
+_RUN: Final = (
+    *_IMPORTED, ".pyc", ".pth", ".js", ".cjs", ".mjs", ".ts", ".node", ".rb", ".pm", ".pl", ".sh", ".bash", ".lua",
+    ".php", ".jar", ".class", ".wasm", ".dll", ".dylib",
+)  # fmt: skip
+"""Endings of what programs load from folders that their variables name."""
+_SEPARATORS: Final = ("\\s+", re.escape(os.pathsep), "[\\s:;,=]+")
+"""What stands between the names of files in one text: options by blanks, folders as in `PATH`, and all of these."""
+_LONGEST: Final = 4096
 _INSTALLED: Final = "pyvenv.cfg"
 """What marks a virtual environment, whose packages are installed and not a part of the project."""
 
 
+Program: TypeAlias = tuple[str, str, str, tuple[str, ...], str, str, tuple[str, ...]]
+
+
 class Needs(NamedTuple):
     """What the services of a project ask for: `[root, module]`,
-    `[root, service, command, args, cwd, PATH of its own]`, each root relative to the project, and the documents that
-    say where a service is, each by every path that it may have, relative to the project."""
+    `[root, service, command, args, cwd, PATH of its own, variables]`, each root relative to the project and each
+    variable as written, and the documents that say where a service is, each by every path that it may have, relative
+    to the project."""
 
     modules: tuple[tuple[str, str], ...] = ()
-    programs: tuple[tuple[str, str, str, tuple[str, ...], str, str], ...] = ()
+    programs: tuple[Program, ...] = ()
     documents: tuple[str, ...] = ()
 
 
@@ -68,7 +82,7 @@ def _service_files(layer: Layer) -> Iterator[str]:
 def needs_of(project: str, layers: Iterable[Layer]) -> Needs:
     """What all service files of a project ask for, in order or not: a file that cannot be read asks for nothing."""
     modules: set[tuple[str, str]] = set()
-    programs: set[tuple[str, str, str, tuple[str, ...], str, str]] = set()
+    programs: set[Program] = set()
     documents: set[str] = set()
     for layer in layers:
         root = os.path.relpath(layer.home, project)
@@ -97,13 +111,15 @@ def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
     return [(str(id), entry) for id, entry in several.items() if isinstance(entry, dict)]
 
 
-def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str]:
+def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str, tuple[str, ...]]:
     args, environ = service.get("args"), service.get("env")
-    search = environ.get("PATH") if isinstance(environ, dict) else None
+    variables = environ if isinstance(environ, dict) else {}
+    search = variables.get("PATH")
     return (
         tuple(map(str, args if isinstance(args, list) else ())),
         str(service.get("cwd") or ""),
         str(search or ""),
+        tuple(sorted({str(value) for value in variables.values()})),
     )
 
 
@@ -122,20 +138,33 @@ def found(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[
     documents = (os.path.join(project, document) for document in needs.documents)
     files |= {_name(project, path): path for path in documents if os.path.isfile(path)}
     programs = {}
-    for root, service, command, args, cwd, own in needs.programs:
-        place = os.path.join(project, root, cwd)
-        path = _program(command, place, own, environ)
+    for program in needs.programs:
+        root, service, command, _, cwd, own, _ = program
+        path = _program(command, os.path.join(project, root, cwd), own, environ)
         programs[f"program {command} of service {service} in {root}"] = os.path.realpath(path) if path else ""
-        given = [os.path.join(place, part) for arg in args for part in _parts(arg)]
-        for each in (path, *given):
-            if each and _is_file_of(each, project, os.path.join(project, root)):
-                files[_name(project, each)] = each
-        # Python runs a folder that holds this file as it runs a module.
-        run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
-        for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):
-            files |= {_name(project, path): path for path in (f"{named}.py", *_importable(named, whole=True))
-                      if os.path.isfile(path)}  # fmt: skip
+        files |= {_name(project, each): each for each in _files_of(program, path, project, environ)}
     return Found(files, programs)
+
+
+def _files_of(program: Program, path: str, project: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """The files of the project that a program, found at `path`, is told to run or to load."""
+    root, _, _, args, cwd, _, variables = program
+    home = os.path.join(project, root)
+    place = os.path.join(home, cwd)
+    given = [os.path.join(place, part) for arg in args for part in _names_in(arg)]
+    values = {_expanded(text, environ) for text in variables}
+    set_to = [os.path.join(place, part) for value in values for part in _names_in(value)]
+    loaded = (each + ending for each in (*given, *set_to) if _is_short(each, place) for ending in _RUN)
+    for each in (path, *given, *set_to, *loaded):
+        if _is_of(each, project, home, stat.S_ISREG):
+            yield each
+    for folder in set_to:
+        if _is_of(folder, project, home, stat.S_ISDIR):
+            yield from _below(folder, _can_be_run)
+    # Python runs a folder that holds this file as it runs a module.
+    run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
+    for named in (*run, *(os.path.join(place, module) for module in _modules_run(args))):
+        yield from (each for each in (f"{named}.py", *_importable(named, whole=True)) if os.path.isfile(each))
 
 
 def _holds(root: str, module: str) -> bool:
@@ -150,6 +179,22 @@ def _holds(root: str, module: str) -> bool:
 def _importable(folder: str, *, whole: bool) -> Iterator[str]:
     """The files below a folder that Python can import. A package is looked at as a whole; elsewhere hidden folders and
     what was installed is left out, where no name of a module leads."""
+    return _below(folder, lambda path: path.endswith(_IMPORTED), whole=whole)
+
+
+def _can_be_run(path: str) -> bool:
+    """Whether a program may load or start a file: by its ending, or since it may be executed."""
+    if path.endswith(_RUN) or ".so." in os.path.basename(path):
+        return True
+    try:
+        return sys.platform != "win32" and bool(os.stat(path).st_mode & 0o111)
+    except OSError:
+        return False
+
+
+def _below(folder: str, counts: Callable[[str], bool], *, whole: bool = False) -> Iterator[str]:
+    """The files below a folder that count. What is looked at as a whole includes hidden folders and what was
+    installed."""
     waiting, seen = [folder], {os.path.realpath(folder)}
     while waiting:
         place = waiting.pop()
@@ -159,7 +204,7 @@ def _importable(folder: str, *, whole: bool) -> Iterator[str]:
         for name, is_folder in entries:
             path = os.path.join(place, name)
             if not is_folder:
-                if name.endswith(_IMPORTED):
+                if counts(path):
                     yield path
             elif name != "__pycache__" and (whole or not (name[0] == "." or name == "node_modules")):
                 real = os.path.realpath(path)
@@ -184,7 +229,7 @@ def _program(command: str, place: str, own_path: str, environ: Mapping[str, str]
     """Where a program is found; empty if it is not."""
     import shutil
 
-    search = PLACEHOLDER.sub(lambda match: environ.get(match[1], ""), own_path)
+    search = _expanded(own_path, environ)
     named = os.path.join(place, command) if os.path.dirname(command) else command
     return shutil.which(named, path=search or environ.get("PATH", os.defpath)) or ""
 
@@ -198,16 +243,30 @@ def _modules_run(args: Sequence[str]) -> Iterator[str]:
             yield argument[2:].partition(".")[0]
 
 
-def _parts(argument: str) -> tuple[str, ...]:
-    """What of an argument may name a file: all of it, and what follows `=`."""
-    _, is_split, rest = argument.partition("=")
-    return (argument, rest) if is_split and rest else (argument,)
+def _expanded(text: str, environ: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda match: environ.get(match[1], ""), text)
 
 
-def _is_file_of(path: str, project: str, root: str) -> bool:
-    """Whether a path leads to a regular file, and lies in the project or in the root of its service."""
+def _names_in(text: str) -> set[str]:
+    """What of an argument or a variable may name a file: all of it, and each part between blanks, in a list of
+    folders, after `=`; of these also without quotes, `file://` and the letter of an option."""
+    parts = {text, *(part for separator in _SEPARATORS for part in re.split(separator, text))}
+    parts |= {part.strip("'\"") for part in parts}
+    parts |= {part.partition("=")[2] for part in parts}
+    parts |= {part[2:] for part in parts if re.match("-[A-Za-z]", part)}
+    parts |= {part.removeprefix("file://") for part in parts}
+    return {part for part in parts if part and "\0" not in part and len(part) < _LONGEST}
+
+
+def _is_short(path: str, place: str) -> bool:
+    """Whether a loader may add an ending: what leads on from a place (`./hook`) and has none."""
+    return not os.path.splitext(path)[1] and "/" in path[len(place) + 1 :]
+
+
+def _is_of(path: str, project: str, root: str, is_kind: Callable[[int], bool]) -> bool:
+    """Whether a path leads to a file of this kind, and lies in the project or in the root of its service."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not is_kind(os.stat(path).st_mode):
             return False
     except (OSError, ValueError):
         return False

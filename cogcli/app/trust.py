@@ -132,8 +132,8 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
         accepted: dict[str, str] = dict(entry["accepted"])
         modules = tuple((root, module) for root, module in entry["modules"])
         programs = tuple(
-            (root, service, command, tuple(args), cwd, path)
-            for root, service, command, args, cwd, path in entry["programs"]
+            (root, service, command, tuple(args), cwd, path, tuple(variables))
+            for root, service, command, args, cwd, path, variables in entry["programs"]
         )
         needs = Needs(modules, programs, tuple(map(str, entry["documents"])))
         present = found(os.path.abspath(project), layers, needs, environ)

@@ -208,6 +208,77 @@ def test_the_python_that_a_program_is_told_to_run_counts(place: Place, args: lis
     assert place.now.changes == [("changed", "tools/part.py")]
 
 
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("lib", "lib/part.py"),
+        ("lib", "lib/deep/part.rb"),
+        ("lib", "lib/part.pyc"),
+        ("lib", "lib/libx.so.1"),
+        ("bin", "bin/tool-beside"),
+        ("{root}/lib", "lib/part.py"),
+        ("/nowhere:lib", "lib/part.pm"),
+        ("${PATH}:lib", "lib/part.js"),
+        ("${AT}/lib", "lib/part.js"),
+        ("--require ./hook.js --no-warnings", "hook.js"),
+        ("--no-warnings --import=./hook.mjs", "hook.mjs"),
+        ("--import=file://{root}/hook.mjs", "hook.mjs"),
+        ("--require ./hook", "hook.cjs"),
+        ("--require ./hook", "hook/index.js"),
+        ("-r./hook -Ilib", "hook.rb"),
+        ("-r./hook -Ilib", "lib/part.rb"),
+        ("'a folder/x.sh'", "a folder/x.sh"),
+        ("a folder/x.sh", "a folder/x.sh"),
+        ("setup", "setup"),
+        (".", "other/part.py"),
+    ],
+)
+@pytest.mark.parametrize("root", ["", "reg/"])
+def test_what_a_variable_of_a_program_names_counts(place: Place, root: str, value: str, path: str) -> None:
+    place.environ["AT"] = str(place.root / root)
+    value = value.replace("{root}", str(place.root / root).rstrip("/"))
+    place.write(f"{root}services/one.yaml", service("one", command="tool", env={"ANY": value, "B": "x"}))
+    place.program("../programs/tool")
+    name = os.path.normpath(f"{root}{path}")
+    place.program(name)
+    place.accept()
+    place.write(name, "changed")
+    assert place.now.changes == [("changed", name)]
+    (place.root / name).unlink()
+    assert place.now.changes == [("removed", name)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["lib/notes.md", "lib/__pycache__/x.pyc", "lib/.git/hooks/x.sh", "lib/node_modules/x/x.js", "part.js"],
+)
+def test_data_below_a_folder_that_a_variable_names_does_not_count(place: Place, path: str) -> None:
+    place.write("services/one.yaml", service("one", command="tool", env={"DATA": "lib"}))
+    place.write("lib/part.py")
+    place.accept()
+    place.write(path, "x")
+    assert place.now.state == "accepted"
+
+
+def test_no_value_of_a_variable_is_kept(place: Place) -> None:
+    place.environ["TOKEN"] = "canary-of-the-environment"
+    place.write("services/one.yaml", service("one", command="tool", env={"T": "${TOKEN}", "P": "lib"}))
+    place.accept()
+    assert "canary" not in Path(trust.store_path(place.environ)).read_text()
+
+
+def test_what_was_accepted_before_variables_counted_is_accepted_again(place: Place) -> None:
+    place.write("services/one.yaml", service("one", command="tool", env={"P": "lib"}))
+    place.accept()
+    store = Path(trust.store_path(place.environ))
+    body = json.loads(store.read_bytes())
+    (entry,) = body["projects"].values()
+    entry["programs"] = [each[:6] for each in entry["programs"]]
+    store.write_text(json.dumps(body))
+    assert place.now.state == "changed"
+    place.accept()
+
+
 def test_a_link_that_leads_elsewhere_is_a_change(place: Place) -> None:
     place.write("services/one.yaml", service("one", command="./tool"))
     for name in ("one", "two"):
