@@ -3,7 +3,8 @@
 1. A call of class effect that the earlier run made, or may have made, is made again only where somebody says so:
    `reuse` takes its recorded answer, `repeat` makes it again, `fail` fails it.
 2. A word for a step holds for its items, gates and nested steps, too; the most particular word counts.
-3. Only calls below steps that are not taken over are asked about. All that is known goes into the new run's first
+3. A service's word that a call takes no effect any more is no leave to make it again where another rerun was told to.
+4. Only calls below steps that are not taken over are asked about. All that is known goes into the new run's first
    event, so that a rerun of the rerun asks, too.
 """
 
@@ -18,6 +19,8 @@ from cogcli.episode.effects import DONE
 from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cogcli.engine.doubt import DoubtResolution
     from cogcli.episode.effects import Effect
 
@@ -64,6 +67,8 @@ class Again(NamedTuple):
     """By step path: a word of WORDS."""
     by_probe: Mapping[str, DoubtResolution] = {}
     """By step path: what a service says."""
+    since: Mapping[str, str] = {}
+    """By step path: the later run that was told to make the call again."""
 
     @property
     def questions(self) -> list[Question]:
@@ -120,6 +125,29 @@ class Again(NamedTuple):
                 entry["resolution"] = {"choice": WORDS[word], "by": found.by if found else f"human:{by}"}
             told[step] = entry
         return told
+
+
+def again_since(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
+    """The calls that later runs were told to make again, by the id of the event that told of the call: the newest such
+    run. Reads the first line of every episode that is newer than this one."""
+    from cogcli.core.errors import EnvironmentRefusal
+    from cogcli.episode.layout import is_own_id
+    from cogcli.episode.reading import EventLog
+    from cogcli.episode.store import Store
+
+    found: dict[str, str] = {}
+    store = Store(runs_dir)
+    for name in store.ids():
+        if not is_own_id(name) or name <= episode_id:
+            break
+        try:
+            first = next((event for _, event in EventLog(store.runs_dir / name)), None)
+        except EnvironmentRefusal:
+            continue  # it is none that can be read, or it is gone by now
+        for entry in ((first.payload.get("effects") if first else None) or {}).values():
+            if (entry.get("resolution") or {}).get("choice") == WORDS["repeat"]:
+                found.setdefault(entry["origin"]["event"], name)
+    return found
 
 
 def again_of(known: Mapping[str, Effect], steps: Iterable[str]) -> Again:

@@ -4,6 +4,7 @@ This is the one place where a doubt is resolved on resume; `engine/doubt.py` hol
 
 1. What is harmless is made again. What was decided in an earlier sitting stands.
 2. Else the capability's probe is asked. What it knows counts before what anybody believes.
+   A service's promise that the call takes no effect is no leave to make it again where a later run was told to.
 3. Else a person's word for this call counts, given now.
 4. Whatever is decided is on disk before anything follows from it.
 5. A word without a step is for the one call that is open. Where several are, each needs its own.
@@ -11,7 +12,8 @@ This is the one place where a doubt is resolved on resume; `engine/doubt.py` hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.calls import HARMLESS
@@ -45,12 +47,21 @@ class Doubts:
     """The calls in doubt of a log that is gone on with."""
 
     def __init__(
-        self, recording: Recording, journal: Journal, said: Mapping[str | None, DoubtResolution]
+        self,
+        recording: Recording,
+        journal: Journal,
+        said: Mapping[str | None, DoubtResolution],
+        since: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`said` is what a person says now, by step path."""
+        """`said` is what a person says now, by step path; `since` gives the calls that later runs were told to make
+        again, as `again_since` does."""
         self._recording = recording
         self._journal = journal
         self._said = said
+        self._since = cache(since)
+        self._made_since: dict[str, str] = {}
+        """By the id of an intent: the later run that was told to make its call again, where that is why it is asked
+        about."""
 
     def settle(
         self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
@@ -62,17 +73,19 @@ class Doubts:
         intent = self._in_doubt(run.state.run_id, record.path, number)
         if intent is None:
             return
-        resolution = None
+        closed = False
         if not _harmless(intent, capability.effect):
             resolution = self._decided(intent)
+            closed = resolution is not None and is_promise(resolution)
             if resolution is None:
+                known = yield from self._probed(run, record, intent, capability)
+                closed = known is not None and is_promise(known)
+                if closed and self._is_made_since(intent):
+                    known = None
                 said = self._said.get(intent.step_id) or self._said.get(None)
-                resolution = self._put_down(
-                    intent, (yield from self._probed(run, record, intent, capability)) or said
-                )
+                resolution = self._put_down(intent, known or said)
             if resolution is None or resolution.choice != "rerun":
                 return
-        closed = resolution is not None and is_promise(resolution)
         if closed:
             record.idempotency_key += "+"  # the service takes nothing under the key that it has closed
         self._tell_repeat(intent, key=record.idempotency_key if closed else None)
@@ -90,12 +103,28 @@ class Doubts:
             )
         )  # fmt: skip
 
+    def _is_made_since(self, intent: Event) -> bool:
+        """Whether a later run was told to make this call again: it happened there, or may have."""
+        episode = self._since().get(intent.id)
+        if episode:
+            self._made_since[intent.id] = episode
+        return bool(episode)
+
     def answer(self, attempt: Attempt) -> Answer | None:
         """What stands in for a call in doubt; None for one that is to be made. Raises what ends it instead."""
         intent = self._in_doubt(attempt.run_id, attempt.step_id, attempt.number)
         if intent is None or _harmless(intent, attempt.effect):
             return None
-        return answer_of(self._decided(intent), attempt.capability_id)
+        decided = self._decided(intent)
+        if decided is None and intent.id in self._made_since:
+            later = self._made_since[intent.id]
+            raise EffectInDoubtError(
+                "effect.in-doubt",
+                f"`{attempt.capability_id}` may have happened since: {later} was told to make it again",
+                hint=f"look at {later} with cogcli trace, then resume with --in-doubt: done, rerun, skip or fail",
+                left=True,
+            )
+        return answer_of(decided, attempt.capability_id)
 
     def open(self, run_id: str, step: str) -> bool:
         """Whether a call of this step is in doubt, and nobody has decided about it."""

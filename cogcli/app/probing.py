@@ -9,7 +9,8 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.engine.probe import resolution_of
+from cogcli.app.again import again_since
+from cogcli.engine.probe import is_promise, resolution_of
 from cogcli.episode.effects import IN_DOUBT
 from cogcli.specs.skill import skill_from
 
@@ -27,13 +28,22 @@ _SKILL: Final = "cogcli.probe"
 def probed_first(settings: Settings, loaded: Loaded, request: RunRequest, reuse: Reuse) -> Reuse:
     """The same with what probes know about the effects that are still asked about."""
     again = reuse.again
+
+    def since_of(effect: Effect) -> str | None:
+        return again_since(settings.runs_dir, effect.origin["episode"]).get(effect.origin["event"])
+
     for question in again.questions:
         for effect in question.effects:
             capability = loaded.catalog.capability(effect.capability)
             if capability is None or not capability.probe or effect.state != IN_DOUBT or effect.input is None:
                 continue
             found = _asked(settings, loaded, request, capability, effect)
-            if found is not None:
+            if found is None:
+                continue
+            since = since_of(effect) if is_promise(found) else None
+            if since:
+                again = again._replace(since={**again.since, effect.step: since})
+            else:
                 again = again.known_from(effect, found)
     return reuse._replace(again=again)
 

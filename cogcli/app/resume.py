@@ -136,6 +136,9 @@ def _gone_on(
     listener: Callable[[Event], None] | None,
     control: Control | None,
 ) -> RunResult:
+    from functools import partial
+
+    from cogcli.app.again import again_since
     from cogcli.app.closing import Closing
     from cogcli.app.doubts import Doubts
     from cogcli.app.going_on import GoingOn, Resuming
@@ -151,7 +154,8 @@ def _gone_on(
     started = _beginning(recording)
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
-    turns, doubts = Turns(recording), Doubts(recording, journal, said)
+    since = partial(again_since, settings.runs_dir, started.episode_id)
+    turns, doubts = Turns(recording), Doubts(recording, journal, said, since)
     sink: EventSink = GoingOn(journal, recording, turns, control)
     runner: CapabilityRunner = Resuming(live, recording, turns, control, doubts)
     if request.abort:

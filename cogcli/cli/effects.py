@@ -96,10 +96,12 @@ def _unsaid(context: Context, reuse: Reuse, questions: list[Question]) -> UsageE
         for question in questions[:_MOST_NAMED]
     ]
     more = f" and {len(questions) - _MOST_NAMED} more" if len(questions) > _MOST_NAMED else ""
+    since = sorted(set(reuse.again.since.values()))
+    made = f"; {', '.join(since[:_MOST_NAMED])} was told to make them again already" if since else ""
     words = "; ".join(f"{question.step}={'|'.join(question.words)}" for question in questions[:_MOST_NAMED])
     return UsageError(
         "rerun.effects",
-        f"effects of `{reuse.episode_id}` would happen again: {', '.join(named)}{more}",
+        f"effects of `{reuse.episode_id}` would happen again: {', '.join(named)}{more}{made}",
         expected=f"--effects {words}",
         hint="reuse takes the recorded answer, repeat makes the call again, fail fails it; nothing was begun",
         next=tuple(_commands(context, questions)),

@@ -174,6 +174,30 @@ def test_a_rerun_calls_again_what_the_service_has_closed(paying: Any) -> None:
     clean(paying)
 
 
+def test_what_a_rerun_was_told_to_make_again_is_asked_about_in_the_source(paying: Any) -> None:
+    """The service has closed the first key for either, and knows nothing of the two runs."""
+    paying.write("knows", '{"happened": false}')
+    source = paying.episode.name
+    paying.run("rerun", source).assert_ok()
+    later = paying.episode.name
+    assert ledger(paying) == ["a", "a"]
+    for _ in range(2):
+        told = paying.run("resume", source, "--json").assert_exit(5).json["error"]
+        assert (told["code"], later in told["message"]) == ("effect.in-doubt", True)
+    told = paying.run("rerun", source, "--json").assert_exit(2).json["error"]
+    assert (told["code"], later in told["message"]) == ("rerun.effects", True)
+    assert ledger(paying) == ["a", "a"]
+    assert paying.run("resume", source, "--in-doubt", "rerun").assert_ok().json == {"receipt": "r-a"}
+    assert ledger(paying) == ["a", "a", "a"]
+    for command in ("verify", "replay"):
+        paying.run(command, source).assert_ok()
+    log = (paying.root / ".cogcli/episodes" / source / "events.jsonl").read_text().splitlines()
+    [again] = [e for e in map(json.loads, log) if e["event_type"] == "call.retried"]
+    assert again["payload"]["idempotency_key"].endswith(
+        "+"
+    )  # the service takes nothing under the one that it closed
+
+
 @pytest.mark.parametrize("knows", ['{"happened": null}', "not JSON"])
 def test_a_rerun_begins_nothing_where_the_service_does_not_know(paying: Any, knows: str) -> None:
     paying.write("knows", knows)
