@@ -20,6 +20,7 @@ import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
+from cogcli.app.mcp_ids import BAD_ID, has_bad_id
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _BODY_SECONDS: Final = 30.0
 _CLOSING_SECONDS: Final = 1
 _TICK: Final = 0.05
 _PARSE_ERROR: Final = -32700
+_INVALID_REQUEST: Final = -32600
 
 
 class Guard:
@@ -110,7 +112,8 @@ async def _with_body(headers: dict[str, list[str]], receive: Receive) -> tuple[i
                 if len(body) > MAX_BYTES:
                     return 413, f"a body may have {MAX_BYTES:,} bytes", receive
                 more = message.get("more_body", False)
-        loads(bytes(body))
+        if has_bad_id(loads(bytes(body))):
+            return 400, BAD_ID, receive
     except TimeoutError:
         return 408, "the body did not arrive in time", receive
     except JsonRefused as refused:
@@ -124,10 +127,11 @@ async def _with_body(headers: dict[str, list[str]], receive: Receive) -> tuple[i
 
 
 async def _refuse(send: Send, status: int, problem: str) -> None:
+    is_json = status != 400 or problem == BAD_ID
     error = {
         "jsonrpc": "2.0",
         "id": None,
-        "error": {"code": _PARSE_ERROR if status == 400 else -32600, "message": problem},
+        "error": {"code": _INVALID_REQUEST if is_json else _PARSE_ERROR, "message": problem},
     }
     body = json.dumps(error).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

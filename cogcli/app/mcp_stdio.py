@@ -21,6 +21,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from cogcli.app.listening import leave_standard_streams
+from cogcli.app.mcp_ids import BAD_ID, has_bad_id
 from cogcli.core import threads
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
@@ -181,6 +182,8 @@ def parsed(frame: bytes | None) -> Any:
         value = loads(frame)
     except JsonRefused as refused:
         return _wrong(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
+    if has_bad_id(value):
+        return _wrong(types.INVALID_REQUEST, BAD_ID)
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:

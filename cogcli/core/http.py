@@ -43,7 +43,7 @@ from cogcli.core.errors import (
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 
     from cogcli.core.calls import Cancellation
 
@@ -386,22 +386,32 @@ def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
     """Let an `httpx2` response's body, not yet read, end with the library's own error beyond so many bytes."""
     import httpx2
 
+    async def capped(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > most:
+                too_long()
+                raise httpx2.StreamError("the body is too long")
+            yield chunk
+
+    pass_body(response, capped)
+
+
+def pass_body(response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]) -> None:
+    """Let whoever reads an `httpx2` response's body, not yet read, get what `through` makes of its chunks."""
+    import httpx2
+
     stream = response.stream
 
-    class Capped(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for chunk in stream:
-                size += len(chunk)
-                if size > most:
-                    too_long()
-                    raise httpx2.StreamError("the body is too long")
-                yield chunk
+    class Passed(httpx2.AsyncByteStream):
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            return through(stream)
 
         async def aclose(self) -> None:
             await stream.aclose()
 
-    response.stream = Capped()
+    response.stream = Passed()
 
 
 async def read_body(response: Any) -> bytes:

@@ -285,6 +285,10 @@ def test_a_signal_ends_the_server_and_its_runs(served: Project) -> None:
     assert json.loads((served.episode / "summary.json").read_bytes())["status"] == "aborted"
 
 
+NO_IDS = (b"null", b"1.5", b"true", b"[1]", b"{}")
+"""What MCP allows no request for an id."""
+
+
 def test_standard_output_carries_frames_only_and_bad_ones_cost_only_themselves(served: Project) -> None:
     bad = [
         (b"hello", -32700, None),
@@ -294,6 +298,7 @@ def test_standard_output_carries_frames_only_and_bad_ones_cost_only_themselves(s
         (b"\xff\xfe", -32700, None),
         (b"[]", -32600, None),
         (b'{"jsonrpc": "1.0", "id": 7, "method": "ping"}', -32600, 7),
+        *((b'{"jsonrpc": "2.0", "id": %b, "method": "ping"}' % id, -32600, None) for id in NO_IDS),
         (b'{"x": "' + b"y" * 9_000_000 + b'"}', -32700, None),
     ]
     with serving(served) as server:
@@ -373,6 +378,10 @@ def test_a_client_calls_skills_over_http(served: Project) -> None:
         assert asked(url, Origin="https://evil.example")[0] == 403
         assert asked(url, Origin="null")[0] == 403
         assert asked(url, b'{"a": 1, "a": 2}')[0] == 400
+        for id in NO_IDS:
+            status, body = asked(url, b'{"jsonrpc": "2.0", "id": %b, "method": "ping"}' % id)
+            told = json.loads(body)
+            assert (status, told["id"], told["error"]["code"]) == (400, None, -32600), id
         assert asked(url, b"x" * 100, Content_Type="application/json")[0] == 400
         assert asked(url, Origin=f"http://localhost:{port}")[0] not in (401, 403, 421)
         assert server.stop() == 143

@@ -15,17 +15,21 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from cogcli.bindings.invokers.mcp_events import judge_events
 from cogcli.bindings.invokers.mcp_faults import translated
 from cogcli.bindings.invokers.mcp_refusals import Refusals
 from cogcli.bindings.invokers.mcp_wire import (
+    INTERNAL,
     LARGE,
     MAX_FRAME,
     Exchange,
     Fault,
     GuardedRead,
     Wire,
+    error_message,
     fault_of,
     frame_fault,
+    id_in,
 )
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
 from cogcli.core.http import HttpReply, async_client, cap_body, proxy_shown, read_body
@@ -155,7 +159,11 @@ class StreamableHttp:
             text = f"the reply is refused: content encoding `{encoding[:80]}`"
             self._note(exchange, Fault(ResponseMappingError, "response.not-json", text))
         streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
-        if not streams or response.status_code >= 300:
+        if streams and response.status_code < 300:
+            judge_events(
+                response, lambda data: self._judged(data, id, exchange), lambda: self._too_long(exchange)
+            )
+        else:
             cap_body(response, MAX_FRAME, lambda: self._too_long(exchange))
         if id is not None:
             fault = await self._fault(response, exchange, streams=streams)
@@ -179,6 +187,22 @@ class StreamableHttp:
             # The SDK reads less strictly: it might take this for an answer to something else, and wait on.
             response._content = b"{}"
         return fault
+
+    async def _judged(self, data: bytes, id: Any, exchange: Exchange | None) -> bytes | None:
+        """The data of an event; of one that is refused a failed answer, if it can be told to what."""
+        found = await asyncio.to_thread(frame_fault, data) if len(data) > LARGE else frame_fault(data)
+        if found is None:
+            return data
+        if id is None:  # the stream belongs to no request
+            id = id_in(data)
+            exchange = self.wire.of(id)
+        else:
+            self.refused = found
+        self._note(exchange, found)
+        if id is None:
+            self.wire.noise += 1
+            return None
+        return error_message(id, INTERNAL, found.text).message.model_dump_json(by_alias=True).encode()
 
     def _note(self, exchange: Exchange | None, fault: Fault | None) -> None:
         if exchange is not None:

@@ -11,11 +11,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from cogcli.bindings.invokers.mcp_faults import last_lines
 from cogcli.bindings.invokers.mcp_process import (
@@ -34,6 +33,7 @@ from cogcli.bindings.invokers.mcp_wire import (
     GuardedRead,
     Wire,
     error_message,
+    id_in,
     read_frame,
 )
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, TransportError
@@ -52,8 +52,6 @@ _POLL_SECONDS: Final = 0.01
 _EXIT_SECONDS: Final = 0.5
 _PENDING: Final = 16
 _BACKLOG: Final = 1024 * 1024
-_HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\b')
-_TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
 
 
 class FrameTooLong(Exception):
@@ -225,7 +223,7 @@ class Stdio:
 
     def _torn(self, line: bytes, fault: Fault) -> SessionMessage | None:
         """A failed answer in place of one that cannot be read, if it can be told whose it was."""
-        id = _id_in(line)
+        id = id_in(line)
         if id is None:
             self.wire.noise += 1
             return None
@@ -366,21 +364,3 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
             held, size = [part], len(part)
         if size > MAX_FRAME:
             raise FrameTooLong
-
-
-def _id_in(line: bytes) -> int | None:
-    """The id of what looks like an answer, in a line that cannot be read strictly."""
-    import json
-
-    try:
-        value: Any = json.loads(line) if len(line) <= LARGE else None
-    except (ValueError, RecursionError):
-        value = None
-    if value is None:
-        if b'"method"' in line[:200]:
-            return None
-        match = _HEAD_ID.match(line) or _TAIL_ID.search(line[-200:])
-        return int(match[1]) if match else None
-    if not isinstance(value, dict) or "method" in value or type(value.get("id")) is not int:
-        return None
-    return int(value["id"])

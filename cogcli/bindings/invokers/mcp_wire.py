@@ -40,6 +40,8 @@ _UNKNOWN_SESSION: Final = re.compile(
     re.IGNORECASE,
 )
 _LATE: Final = -32001
+_HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\b')
+_TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
 _ALLOWED: Final = ("ping",)
 LARGE: Final = 256 * 1024
 """Reading a frame above this takes long enough for others to notice: not on the event loop."""
@@ -326,3 +328,21 @@ def error_message(id: int | str, code: int, text: str) -> SessionMessage:
     from mcp_types import ErrorData, JSONRPCError
 
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text)))
+
+
+def id_in(line: bytes) -> int | None:
+    """The id of what looks like an answer, in a line that cannot be read strictly."""
+    import json
+
+    try:
+        value: Any = json.loads(line) if len(line) <= LARGE else None
+    except (ValueError, RecursionError):
+        value = None
+    if value is None:
+        if b'"method"' in line[:200]:
+            return None
+        match = _HEAD_ID.match(line) or _TAIL_ID.search(line[-200:])
+        return int(match[1]) if match else None
+    if not isinstance(value, dict) or "method" in value or type(value.get("id")) is not int:
+        return None
+    return int(value["id"])

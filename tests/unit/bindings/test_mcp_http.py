@@ -116,7 +116,8 @@ def test_a_body_is_capped_and_never_unpacked(
     ("reply", "code", "said"),
     [
         (Reply(200, b"<html>hello", HTML), "response.not-json", "`text/html`: <html>hello"),
-        (Reply(200, b"data: {broken}\n\n", STREAM), "call.server-error", "no JSON-RPC message"),
+        (Reply(200, b"data: {broken}\n\n", STREAM), "response.not-json", "the reply is refused"),
+        (Reply(200, b"data: {}\n\n", STREAM), "call.server-error", "no JSON-RPC message"),
         (Reply(200, b": nothing\n\n", STREAM), "call.transport", "ended before the reply"),
         (Reply(200, b"data: " + b"x" * 9_000_000, STREAM), "response.size", "more than 8,388,608 bytes"),
         (Reply(202, b"", ()), "call.server-error", "HTTP 202"),
@@ -171,6 +172,75 @@ def test_numbers_that_are_none_are_refused(call: Caller) -> None:
 
     with scripted(reply) as server:
         assert call.refused("ask", {}, service=service(server.url)).code == "response.not-json"
+        call.invoker.close(5)
+
+
+PROGRESS = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+
+
+def streamed(result: bytes, *, before: bytes = b"", end: bytes = b"\n", last: bool = True) -> Any:
+    """The reply to a call as events: other lines first, then its result."""
+
+    def reply(message: dict[str, Any]) -> Reply | None:
+        if message.get("method") != "tools/call":
+            return None
+        frame = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message["id"], result)
+        body = before + b"id: 1\nevent: message\ndata: " + frame + (b"\n\n" if last else b"\n")
+        return Reply(200, body.replace(b"\n", end), STREAM)
+
+    return reply
+
+
+GOOD = b'{"content":[],"structuredContent":{"a":1}}'
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        b'{"content":[],"structuredContent":{"a":1,"a":2}}',
+        b'{"content":[],"structuredContent":{"a":NaN}}',
+        b'{"content":[],"structuredContent":{"a":' + b"[" * 500 + b"]" * 500 + b"}}",
+        b'{"content":[],"structuredContent":{"a":"\xff"}}',
+        b'{"content":[],"content":[],\ndata: "structuredContent":{"a":1}}',
+    ],
+    ids=["twice a key", "no number", "deep", "no UTF-8", "two lines of data"],
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_an_event_is_read_as_strictly_as_any_other_frame(call: Caller, result: bytes, end: bytes) -> None:
+    with scripted(streamed(result, end=end)) as server:
+        error = call.refused("ask", {}, service=service(server.url))
+        assert (error.code, error.left) == ("response.not-json", True)
+        call.invoker.close(5)
+
+
+@pytest.mark.parametrize("media", ["text/event-stream", "text/event-stream; charset=utf-16"])
+def test_what_a_stream_says_about_its_text_lets_nothing_past(call: Caller, media: str) -> None:
+    inner = streamed(b'{"content":[],"structuredContent":{"a":1,"a":2}}', last=False)
+
+    def reply(message: dict[str, Any]) -> Reply | None:
+        said = inner(message)
+        return said and said._replace(headers=(("content-type", media),))
+
+    with scripted(reply) as server:
+        assert call.refused("ask", {}, service=service(server.url)).code == "response.not-json"
+        call.invoker.close(5)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"",
+        b"\n\n",
+        b": hello\n\n",
+        b"id: 0\ndata:\n\n",
+        b"data: " + PROGRESS + b"\n\n",
+        b"event: other\ndata: {{\n\n",
+    ],
+)
+def test_events_that_are_sound_arrive(call: Caller, before: bytes, end: bytes) -> None:
+    with scripted(streamed(GOOD, before=before, end=end)) as server:
+        assert call("ask", {}, service=service(server.url)).body == {"a": 1}
         call.invoker.close(5)
 
 
