@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from cogcli.specs.contract_patterns import refusal
 from cogcli.specs.contract_texts import text_of
 from cogcli.specs.schema_engine import PYTHON, RUST, engine
 
@@ -25,6 +26,7 @@ MAX_WORK: Final = {RUST: 30_000_000, PYTHON: 6_000_000}
 
 Nothing can interrupt a check, so what may take longer is refused before it begins.
 """
+_LONGEST: Final = 100
 _MANY: Final = 50_000
 """Beyond so much work only the first breach is told: each takes the engine a hundred times as long as a check."""
 
@@ -36,6 +38,22 @@ def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
     would take too long for this value: `TOO_MUCH`.
     """
     return _told(_judge(orjson.dumps(schema), engine()), value)
+
+
+def refused_patterns(schema: Any) -> tuple[str, ...]:
+    """The patterns of a schema that cannot be run in bounded time, which no check applies; each with the reason."""
+    ready = _prepared(orjson.dumps(schema), engine())
+    return tuple(map(_refused, ready.dropped)) if ready is not None else ()
+
+
+def is_usable(schema: Any) -> bool:
+    """Whether a schema can be applied, its patterns aside."""
+    return _judge(orjson.dumps(schema), engine()) is not None
+
+
+def _refused(pattern: str) -> str:
+    shown = pattern if len(pattern) <= _LONGEST else f"{pattern[: _LONGEST - 1]}…"
+    return f"the pattern `{shown}`, which cannot be run: {refusal(pattern)}"
 
 
 def fits(schema: Any, value: Any) -> bool:
@@ -65,9 +83,8 @@ class _Ready(NamedTuple):
 def _judge(schema: bytes, engine: str) -> _Ready | None:
     """What applies a schema, None if it cannot be applied."""
     from cogcli.specs.contract_engines import Unusable, python_judge, rust_judge
-    from cogcli.specs.contract_prepared import prepared
 
-    ready = prepared(orjson.loads(schema))
+    ready = _prepared(schema, engine)
     if ready is None:
         return None
     try:
@@ -75,6 +92,14 @@ def _judge(schema: bytes, engine: str) -> _Ready | None:
     except Unusable:
         return None
     return _Ready(judge, ready, MAX_WORK[engine])
+
+
+@lru_cache(maxsize=512)
+def _prepared(schema: bytes, engine: str) -> Prepared | None:
+    """The schema as that engine gets it, None if it cannot be applied."""
+    from cogcli.specs.contract_prepared import prepared
+
+    return prepared(orjson.loads(schema))
 
 
 @lru_cache(maxsize=2)

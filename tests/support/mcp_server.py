@@ -5,7 +5,8 @@
 Options: `pid=FILE` writes its process id and those of its children, one a line; `ledger=FILE` notes what it saw;
 `grumbles` says four lines on stderr first; `silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin
 and SIGTERM; `says-file=FILE` describes its tools as that file says; `readonly` says that all of them change nothing;
-`pages=endless|circle`; `tools=NUMBER` more.
+`pages=endless|circle`; `tools=NUMBER` more; `takes=SCHEMA`, `gives=SCHEMA` are what `structured` says of its
+text and its reply.
 """
 
 from __future__ import annotations
@@ -261,6 +262,10 @@ def definition(name: str) -> dict[str, Any]:
     if "says-file" in OPTIONS:
         with open(OPTIONS["says-file"]) as file:
             told["description"] = file.read()
+    if name == "structured" and "takes" in OPTIONS:
+        schema["properties"]["text"] = json.loads(OPTIONS["takes"])
+    if name == "structured" and "gives" in OPTIONS:
+        told["outputSchema"] = json.loads(OPTIONS["gives"])
     if name in _OUTPUTS:
         told["outputSchema"] = _OUTPUTS[name]
     if "readonly" in OPTIONS:

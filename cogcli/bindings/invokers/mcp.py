@@ -140,6 +140,8 @@ class Mcp:
         try:
             tool = _tool(link, request)
             self._require_agreed(request.service, tool)
+            _require_patterns(tool)
+            exchange.told += _unusable(tool)
             _require_arguments(tool, request)
             call = partial(portal.wait, context, session.call, link, _params(request), exchange)
             result = _answered(lambda: call(context.within(context.seconds)), link, exchange)
@@ -331,6 +333,29 @@ def _tool(link: Link, request: InvocationRequest) -> dict[str, Any]:
     raise RejectedError("call.rejected", text[:500], hint=hint, left=False)
 
 
+_SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
+
+
+def _require_patterns(tool: dict[str, Any]) -> None:
+    """Refuse a tool that a lock would make ineligible (`wire.pattern`): a check without its patterns is none."""
+    from cogcli.specs import contracts
+
+    for member, _ in _SCHEMAS:
+        for said in contracts.refused_patterns(tool.get(member)):
+            hint = "use a tool without it: cogcli explain wire.pattern"
+            raise RejectedError("call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False)
+
+
+def _unusable(tool: dict[str, Any]) -> Iterator[str]:
+    """What is told of schemas that cannot be applied: the server may know better what it means by them."""
+    from cogcli.specs import contracts
+
+    for member, word in _SCHEMAS:
+        schema = tool.get(member)
+        if isinstance(schema, dict) and not contracts.is_usable(schema):
+            yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
+
+
 def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:
     problems = _violations(tool.get("inputSchema"), request.payload)
     if problems:
@@ -339,7 +364,7 @@ def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None
 
 
 def _violations(schema: Any, value: Any) -> str:
-    """How a value breaks a server's schema. One that cannot be applied says nothing."""
+    """How a value breaks a server's schema. One that cannot be applied says nothing (`_unusable`)."""
     from cogcli.specs import contracts
 
     found = contracts.errors(schema, value) if isinstance(schema, dict) else []

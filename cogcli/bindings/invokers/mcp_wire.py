@@ -94,6 +94,8 @@ class Exchange:
         """What goes with this call alone, where the transport has headers."""
         self.status: int | None = None
         self.fault: Fault | None = None
+        self.told: list[str] = []
+        """What is told of this call besides what its wire notes."""
         self.noted_from = 0
         self.noise_from = 0
 
@@ -168,7 +170,7 @@ class Wire:
         """What was noted while an exchange was under way."""
         noise = self.noise - exchange.noise_from
         told = [f"{noise} lines on stdout were no messages"] if noise else []
-        return self._notices[exchange.noted_from :] + told
+        return exchange.told + self._notices[exchange.noted_from :] + told
 
 
 class GuardedRead:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.specs.checks import wire_mcp, wire_openapi, wire_openrpc
 from cogcli.specs.checks.wire_finding import Finding, Wire
 from cogcli.specs.checks.wire_flow import flow_findings
 from cogcli.specs.checks.wire_python import python_findings
-from cogcli.specs.contract_patterns import refusal
-from cogcli.specs.contract_prepared import prepared
+from cogcli.specs.contracts import refused_patterns
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -30,20 +29,9 @@ def judged(binding: Binding, capability: Capability, service: Service, matter: b
 
 def _pattern_findings(wire: Wire) -> Iterator[Finding]:
     """`wire.pattern`: what the service gives or takes cannot be checked in bounded time."""
-    for pattern in dict.fromkeys(text for schema in wire.described for text in _dropped(schema)):
-        why = refusal(pattern)
-        shown = pattern if len(pattern) <= _LONGEST else f"{pattern[: _LONGEST - 1]}…"
-        message = f"{wire.title} has the pattern `{shown}`, which cannot be run: {why}"
+    for said in dict.fromkeys(text for schema in wire.described for text in refused_patterns(schema)):
         hint = "write it without that in the service's document, or bind another operation"
-        yield Finding("wire.pattern", "E", ("operation",), message, hint)
-
-
-def _dropped(schema: Any) -> tuple[str, ...]:
-    ready = prepared(schema)
-    return ready.dropped if ready is not None else ()
-
-
-_LONGEST: Final = 100
+        yield Finding("wire.pattern", "E", ("operation",), f"{wire.title} has {said}", hint)
 
 
 def judged_service(service: Service) -> Iterator[Finding]:

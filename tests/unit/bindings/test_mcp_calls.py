@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -237,6 +238,53 @@ def test_a_reply_that_breaks_its_own_schema_is_a_server_fault(call: Caller) -> N
     error = call.refused("breaks_promise", service=TOOLS)
     assert error.code == "call.server-error"
     assert "output schema" in error.message
+
+
+@pytest.mark.parametrize("which", ["takes", "gives"])
+@pytest.mark.parametrize(
+    ("pattern", "engine", "is_run"),
+    [
+        ("^(a|a)*$", "", True),
+        ("^((a+)+)+$", "", True),
+        ("^(a|a)*$", "jsonschema", False),
+        ("^a*a*a*a*b$", "jsonschema", False),
+        ("^(?=a)a+$", "", False),
+        (r"^(a)\1$", "", False),
+        ("^((a{1000}){1000}){1000}$", "", False),
+    ],
+)
+def test_a_pattern_of_a_server_that_is_not_locked_is_applied_or_its_tool_is_not_called(
+    own: Caller,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    which: str,
+    pattern: str,
+    engine: str,
+    is_run: bool,
+) -> None:
+    monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", engine)
+    schema: dict[str, Any] = {"anyOf": [{"type": "string", "pattern": pattern}, {"const": 7}]}
+    if which == "gives":
+        schema = {"type": "object", "properties": {"said": schema}}
+    server = service(f"--{which}={json.dumps(schema)}", f"--ledger={tmp_path / 'ledger'}")
+    error = own.refused("structured", {"text": "a" * 60 + "!"}, service=server)
+    if is_run:
+        assert error.code == ("request.value" if which == "takes" else "call.server-error")
+        return
+    assert (error.code, error.left) == ("call.rejected", False)
+    assert pattern[:20] in error.message
+    assert "cannot be run" in error.message
+    assert error.hint
+    assert own("echo", service=server).body["text"] == "hello"
+
+
+@pytest.mark.parametrize("which", ["takes", "gives"])
+def test_a_schema_of_a_server_that_cannot_be_applied_is_told_with_the_call(own: Caller, which: str) -> None:
+    schema = {"type": "object", "$ref": "https://a.example/x"} if which == "gives" else {"$ref": "#/nowhere"}
+    server = service(f"--{which}={json.dumps(schema)}")
+    notices = own("structured", service=server).meta.notices
+    what = "input" if which == "takes" else "output"
+    assert notices == [f"the {what} schema of tool `structured` cannot be applied: nothing was checked by it"]
 
 
 def test_sizes_are_capped_both_ways(call: Caller) -> None:
