@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 CHOICES: Final = ("active:", "override:")
 """How the pins begin that tell what was chosen for this host."""
 
+_MOST_NAMED: Final = 3
+
 
 class Replayed(NamedTuple):
     """How a replay went; `difference` None means that it equals."""
@@ -30,6 +32,8 @@ class Replayed(NamedTuple):
 
 def replay(settings: Settings, directory: Path) -> Replayed:
     """Run an episode again from its log and its pinned specs; no service is called, no clock or random source read.
+
+    A run that went on with changed specs says so itself: what the registry holds now is not looked at.
 
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
@@ -45,7 +49,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
 
     events, recording = recorded_of(directory)
     started, catalog = _beginning(recording, directory)
-    changed = changed_specs(settings, started)
+    changed = {} if recording.changed else changed_specs(settings, started)
     step = _first_step_using(changed, catalog, started)
     if step is not None:
         spec, current = next(iter(changed.items()))
@@ -76,8 +80,22 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     except EndOfLog:
         pass
     except Diverged as diverged:
-        return Replayed(started.episode_id, len(events), diverged.difference, tuple(changed))
-    return Replayed(started.episode_id, len(events), sink.untold(), tuple(changed))
+        return Replayed(
+            started.episode_id, len(events), _explained(diverged.difference, recording), tuple(changed)
+        )
+    return Replayed(started.episode_id, len(events), _explained(sink.untold(), recording), tuple(changed))
+
+
+def _explained(difference: Difference | None, recording: Recording) -> Difference | None:
+    """The same; where the run had gone on with specs that its log does not hold, that is told as the reason."""
+    changed = recording.changed
+    if difference is None or changed is None or (difference.seq or changed.seq or 0) < (changed.seq or 0):
+        return difference
+    specs = changed.payload["changed_specs"]
+    names = ", ".join(f"`{name}`" for name in specs[:_MOST_NAMED])
+    names += f" and {len(specs) - _MOST_NAMED} more" if len(specs) > _MOST_NAMED else ""
+    why = f"from event {changed.seq} on the run went on with changed specs ({names}), which its log does not hold"
+    return difference._replace(what=f"{why}: {difference.what}")
 
 
 def _beginning(recording: Recording, directory: Path) -> tuple[Event, Catalog]:

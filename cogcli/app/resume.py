@@ -78,12 +78,12 @@ def resume(
         if not request.abort:
             require_own_consent(settings, directory, recording)
         try:
-            catalog, selection, selected = _specs(settings, recording, request, directory)
+            catalog, selection, selected, changed = _specs(settings, recording, request, directory)
         except SkillNotFoundError as error:
             raise away(error, directory, "resume") from error
         answers = _answers(recording, request)
         said = _said(recording, request, catalog, directory)
-        _tell_resumption(journal, recording, answers, request)
+        _tell_resumption(journal, recording, answers, request, changed)
         options = options_from(_beginning(recording).payload["options"])
         live = live_runner(
             settings, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
@@ -209,10 +209,10 @@ def _only_new(
 
 def _specs(
     settings: Settings, recording: Recording, request: ResumeRequest, directory: Path
-) -> tuple[Catalog, SelectionOptions, dict[str, Chain]]:
+) -> tuple[Catalog, SelectionOptions, dict[str, Chain], list[str]]:
     """The specs to go on with, read once: those that the run began with, unless a change is allowed; without errors.
     With them the bindings that were chosen then; where specs have changed, none: they are chosen anew. Changed specs
-    are as strict as those that the run began with, at least."""
+    are as strict as those that the run began with, at least. Last, which of them changed."""
     from cogcli.app.registry import opened
     from cogcli.app.replay import differing_specs
     from cogcli.specs.checks import check
@@ -239,7 +239,7 @@ def _specs(
     blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
     if blocking:
         raise ProblemsFound(blocking)
-    return catalog, selection, selected
+    return catalog, selection, selected, changed
 
 
 def _as_strict(settings: Settings, started: Event, directory: Path) -> Catalog:
@@ -310,7 +310,11 @@ def _names(request: Event) -> set[str]:
 
 
 def _tell_resumption(
-    journal: Journal, recording: Recording, answers: list[tuple[Event, bool]], request: ResumeRequest
+    journal: Journal,
+    recording: Recording,
+    answers: list[tuple[Event, bool]],
+    request: ResumeRequest,
+    changed: list[str],
 ) -> None:
     last, started = recording.last, recording.started
     if last is None or started is None:
@@ -321,9 +325,10 @@ def _tell_resumption(
     if request.allow_changed_specs:
         reason += ", changed specs allowed"
     checkpoint = {"offset": last.seq, "event": last.id}
-    journal.append(
-        build.run_resumed(started.run_id or "", reason=reason, checkpoint=checkpoint, caused_by=last.id)
+    draft = build.run_resumed(
+        started.run_id or "", reason=reason, checkpoint=checkpoint, caused_by=last.id, changed_specs=changed
     )
+    journal.append(draft)
 
 
 def _answer_event(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:

@@ -55,6 +55,8 @@ class Recording:
         self.sittings = Sittings()
         self.started: Event | None = None
         self.last: Event | None = None
+        self.changed: Event | None = None
+        """The first resumption with specs that were not those the run began with."""
         self.decisions: dict[Key, Event] = {}
         """What a person decided about a call in doubt, unless that is used up."""
         self.requests: dict[str, Event] = {}
@@ -78,6 +80,8 @@ class Recording:
             self.answered_at.setdefault(key, event.seq or 0)
         if kind == "call.retried" and "idempotency_key" in event.payload:
             self.keys[key] = event.payload["idempotency_key"]
+        if kind == "run.resumed" and event.payload.get("changed_specs"):
+            self.changed = self.changed or event
         if kind == "run.started" and self.started is None:
             self.started = event
         elif kind == "step.started":

@@ -6,6 +6,7 @@ together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from cogcli.events.envelope import Draft
@@ -201,9 +202,13 @@ def doubt_decided(
     return Draft("policy.decided", "governance", run_id, payload, step_id, speaker, caused_by)
 
 
-def run_resumed(run_id: str, *, reason: str, checkpoint: Payload, caused_by: str | None) -> Draft:
-    """The run goes on in the same log."""
-    payload = {"reason": reason, "checkpoint": checkpoint}
+def run_resumed(
+    run_id: str, *, reason: str, checkpoint: Payload, caused_by: str | None, changed_specs: Sequence[str] = ()
+) -> Draft:
+    """The run goes on in the same log; with specs that are not those it began with, these are named."""
+    payload: Payload = {"reason": reason, "checkpoint": checkpoint}
+    if changed_specs:
+        payload["changed_specs"] = list(changed_specs)
     return Draft("run.resumed", "runtime", run_id, payload, None, "system", caused_by)
 
 

@@ -230,6 +230,7 @@ class Runtime(Payload):
     checkpoint: Json | None = None
     dropped_bytes: Count | None = None
     signal: str | None = None
+    changed_specs: list[str] | None = None
 
 
 class LayerCompleted(Payload):

@@ -275,6 +275,34 @@ def test_a_changed_spec_is_named_and_refused_unless_allowed(stopped: Any) -> Non
     assert result["error"]["code"] == "resume.changed-specs"
     assert "demo_text_second" in result["error"]["message"]
     stopped.run("resume", "@last", "--allow-changed-specs", "-q").assert_ok()
+    (resumed,) = (e["payload"] for e in _events(stopped) if e["event_type"] == "run.resumed")
+    assert resumed["changed_specs"] == ["binding:demo_text_second"]
+    _clean(stopped)  # the change changed nothing: the specs that it began with tell the same
+
+
+def test_a_replay_says_where_a_run_went_on_with_changed_specs(stopped: Any) -> None:
+    """Its log holds the specs that it began with, and can tell again what those did."""
+    _declare(stopped, "side_effects: false")
+    _kill_in(stopped, "second")
+    skill = stopped.root / "skills/local/demo/three/skill.yaml"
+    began_with = skill.read_text()
+    skill.write_text(began_with.replace("{text: vars.b}, output", "{text: vars.a}, output"))
+    assert skill.read_text() != began_with
+    stopped.run("resume", "@last", *CHANGED).assert_ok()
+    stopped.run("verify", "@last").assert_ok()
+    for present in (skill.read_text(), began_with):
+        skill.write_text(present)
+        told = stopped.run("replay", "@last", "--json").assert_exit(1).json["replay"]["difference"]
+        assert told["step_id"] == "c"
+        assert "went on with changed specs (`skill:demo.three`)" in told["what"]
+
+
+def test_a_change_allowed_where_there_is_none_is_none(stopped: Any) -> None:
+    _declare(stopped, "side_effects: false")
+    _kill_in(stopped, "second")
+    stopped.run("resume", "@last", *CHANGED).assert_ok()
+    assert not [e for e in _events(stopped) if "changed_specs" in e["payload"]]
+    _clean(stopped)
 
 
 def test_a_spec_that_cannot_be_used_any_more_is_refused_before_anything_goes_on(stopped: Any) -> None:
