@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 def shared(settings: Settings) -> EnvironmentRefusal | None:
     """The warning for a runs directory that is not its user's alone; None for one that is, or is not there yet."""
-    from shlex import quote
-
     path = settings.runs_dir
     try:
         found = os.stat(path)
@@ -25,6 +23,8 @@ def shared(settings: Settings) -> EnvironmentRefusal | None:
     if found.st_uid not in (user, 0):
         why, cure = "belongs to another user", "name one of your own: --runs-dir DIR"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        from shlex import quote
+
         who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
         why, cure = f"can be written to by {who}", f"chmod go-w {quote(str(path))}"
     else:

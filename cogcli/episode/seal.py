@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from cogcli.core.errors import CogcliError, InternalError
 from cogcli.core.files import FileRefused
@@ -22,10 +23,12 @@ from cogcli.episode.learn import learned
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
 from cogcli.episode.reading import unreadable
-from cogcli.episode.recording import Recording
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
 from cogcli.events.envelope import Event
+
+if TYPE_CHECKING:
+    from cogcli.episode.recording import Recording
 
 
 def seal(journal: Journal) -> None:
@@ -78,6 +81,8 @@ def in_doubt(journal: Journal) -> Recording | None:
 
     On a full disk the run's pause goes where the ballast was.
     """
+    from cogcli.episode.recording import Recording
+
     with suppress(CogcliError):
         recording = Recording(event for _, event in journal.events())
         if _may_have_acted(recording):

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
 _PLACES: Final = frozenset(("file", "files", "path", "paths", "dir", "directory", "folder", "store"))
 _LAST_WORD: Final = re.compile(r"[A-Za-z]+$")
-_ARGUMENT: Final = re.compile(r"(?:^|[\s\"'])-{0,2}([A-Za-z][A-Za-z0-9_-]*)(?:=|:\s*)(\S.*)", re.DOTALL)
+# Texts, and compiled when first asked: a run whose specs are known imports this and needs none of them.
+_ARGUMENT: Final = r"(?s:(?:^|[\s\"'])-{0,2}([A-Za-z][A-Za-z0-9_-]*)(?:=|:\s*)(\S.*))"
 _KEYS: Final = ("key", "sig", "signature")
 """What a credential is called in a query alone."""
-_QUERY: Final = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
-_USER: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@", re.IGNORECASE)
-_SCHEME: Final = re.compile(r"\s*(?:Bearer|Basic)\s+(?!\$)\S{8,}\s*", re.IGNORECASE)
-_LONG_WORD: Final = re.compile(r"(?<![{\w])(?=[^\s\"',;=]*[0-9])[A-Za-z0-9+/._~-]{20,}")
+_QUERY: Final = r"[?&]([^=&#]+)=([^&#]+)"
+_USER: Final = r"(?i:[a-z][a-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@)"
+_SCHEME: Final = r"(?i:\s*(?:Bearer|Basic)\s+(?!\$)\S{8,}\s*)"
+_LONG_WORD: Final = r"(?<![{\w])(?=[^\s\"',;=]*[0-9])[A-Za-z0-9+/._~-]{20,}"
 """A word that is no scheme and no name: long, with digits in it, and not within `${NAME}`."""
 
 IsLiteral = Callable[[str], bool]
@@ -51,8 +52,8 @@ def in_header(name: str, value: str) -> bool:
     """Whether a header holds a credential: by its name, by the scheme before a text, or beside a variable."""
     alone = has_no_placeholder(value)
     if names_secret(name):
-        return is_written_out(value, has_no_placeholder) or (not alone and bool(_LONG_WORD.search(value)))
-    return alone and bool(_SCHEME.fullmatch(value))
+        return is_written_out(value, has_no_placeholder) or (not alone and bool(re.search(_LONG_WORD, value)))
+    return alone and bool(re.fullmatch(_SCHEME, value))
 
 
 def written_out(value: Any, literal: IsLiteral, path: Path = (), *, named: bool = False) -> Iterator[Path]:
@@ -89,7 +90,7 @@ def in_arguments(arguments: list[Any]) -> Iterator[int]:
         flag = (
             isinstance(before, str) and before.startswith("-") and "=" not in before and keeps_secret(before)
         )
-        named = (found[1] for found in (_ARGUMENT.search(text),) if found)
+        named = (found[1] for found in (re.search(_ARGUMENT, text),) if found)
         if (flag and not text.startswith("-") and is_written_out(text, _always)) or any(
             map(keeps_secret, named)
         ):
@@ -98,9 +99,9 @@ def in_arguments(arguments: list[Any]) -> Iterator[int]:
 
 def in_address(url: str) -> bool:
     """Whether a URL, or the path of an operation, holds a credential."""
-    if _USER.match(url):
+    if re.match(_USER, url):
         return True
-    return any(_names_key(name) and not value.startswith("{") for name, value in _QUERY.findall(url))
+    return any(_names_key(name) and not value.startswith("{") for name, value in re.findall(_QUERY, url))
 
 
 def _names_key(name: str) -> bool:
