@@ -442,33 +442,41 @@ def _asked(run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str,
         return safety_rules.GateVerdict("error", "unknown capability"), None
     inner = StepRecord(run, path, gate.capability, capability, "verify")
     try:
-        inner.input = _gate_input(gate, capability, given)
-        reply = yield from governed(run, inner, capability, inner.input)
+        reply = yield from consulted(run, inner, capability, _gate_input(gate, given))
     except (RuntimeErrorBase, Degraded) as error:
-        failure = error if isinstance(error, RuntimeErrorBase) else None
-        inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
         verdict = safety_rules.GateVerdict("error", str(error))
-    except Cancelled as cut:
-        inner.cut_off(cut)
-        raise
     else:
-        inner.finish("done", output=reply)
         verdict = safety_rules.judged(gate, reply)
     record.add_usage(inner.usage)
     return verdict, inner.input
 
 
-def _gate_input(gate: Gate, capability: Capability, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What a gate is asked: its own mapping, or the equally named fields of the newest object."""
+def _gate_input(gate: Gate, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What a gate is asked: its own mapping, or the newest object."""
     if gate.input is None:
-        values = given.get("output", given["input"])
-    else:
-        found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
-        values = {name: value for name, value in found.items() if value is not MISSING}
-    kept, violations = fit(capability.inputs, copied(values))
-    if violations:
-        raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
-    return kept
+        return given.get("output", given["input"])
+    found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
+    return {name: value for name, value in found.items() if value is not MISSING}
+
+
+def consulted(run: Run, inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+    """The reply of a call inside a step, a gate's or a probe's: governed like any other, with events of its own. It is
+    given the equally named fields of these values. Raises what it failed with, once its own end is told."""
+    try:
+        kept, violations = fit(capability.inputs, copied(values))
+        if violations:
+            raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+        inner.input = kept
+        reply = yield from governed(run, inner, capability, kept)
+    except (RuntimeErrorBase, Degraded) as error:
+        failure = error if isinstance(error, RuntimeErrorBase) else None
+        inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
+        raise
+    except Cancelled as cut:
+        inner.cut_off(cut)
+        raise
+    inner.finish("done", output=reply)
+    return reply
 
 
 def _tell_decision(

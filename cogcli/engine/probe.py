@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.calls import PROBE
-from cogcli.core.errors import InputMappingError, RuntimeErrorBase
+from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.jsonvalue import copied
-from cogcli.engine.call import governed
+from cogcli.engine.call import consulted
 from cogcli.engine.doubt import DoubtResolution
 from cogcli.engine.ending import Degraded
 from cogcli.engine.record import StepRecord
-from cogcli.engine.tasks import Cancelled
 from cogcli.specs.fields import fit
 
 if TYPE_CHECKING:
@@ -42,29 +41,15 @@ def probed(
         return None
     inner = StepRecord(run, f"{path}{PROBE}{number}", capability.probe, probe, "verify")
     try:
-        inner.input = _question(probe, {"idempotency_key": key, "input": values})
-        reply = yield from governed(run, inner, probe, copied(inner.input))
-    except (RuntimeErrorBase, Degraded) as error:
-        failure = error if isinstance(error, RuntimeErrorBase) else None
-        inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
+        reply = yield from consulted(run, inner, probe, {"idempotency_key": key, "input": values})
+    except (RuntimeErrorBase, Degraded):
         return None
-    except Cancelled as cut:
-        inner.cut_off(cut)
-        raise
-    inner.finish("done", output=reply)
     return resolution_of(capability, probe.id, reply)
 
 
 def is_promise(resolution: DoubtResolution) -> bool:
     """Whether a service says that the call takes no effect any more, under a key that it has closed."""
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
-
-
-def _question(probe: Capability, given: dict[str, Any]) -> dict[str, Any]:
-    kept, violations = fit(probe.inputs, given)
-    if violations:
-        raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
-    return kept
 
 
 def resolution_of(capability: Capability, probe_id: str, reply: dict[str, Any]) -> DoubtResolution | None:
