@@ -1,4 +1,4 @@
-"""Measure what `docs/performance.md` promises: `python tooling/bench.py WHAT [--json]`.
+"""Measure speed and memory: `python tooling/bench.py WHAT [--json]`.
 
 Medians, and ratios against something run side by side: the bare interpreter, a bare loop that appends. Nothing here
 is a test; machines are noisy.
