@@ -22,6 +22,16 @@ class NotJson(ValueError):
         self.reason = reason
 
 
+def holds_at_most(value: Any, most: int) -> bool:
+    """Whether a value consists of at most so many values, itself among them; no more of them are looked at."""
+    count, waiting = 0, [value]
+    while waiting and count <= most:
+        part = waiting.pop()
+        count += 1
+        waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+    return count <= most
+
+
 def copied(value: Any) -> Any:
     """A copy that shares no list or dict with `value`; a tuple becomes a list."""
     if type(value) is dict:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import holds_at_most
 from cogcli.specs.documents import found_at, pointed
 
 MAX_VALUES: Final = 200
@@ -72,7 +73,7 @@ class _Search:
 
     def values(self, schema: Any, depth: int) -> Iterator[Any]:
         """Values of at most so many nodes that may fit a subschema."""
-        return (value for value in self._values(schema, depth) if _is_small(value))
+        return (value for value in self._values(schema, depth) if holds_at_most(value, MAX_NODES))
 
     def _values(self, schema: Any, depth: int) -> Iterator[Any]:
         self._left -= 1
@@ -166,15 +167,6 @@ class _Search:
             if isinstance(part, dict):
                 found += self._required(part, depth - 1)
         return found
-
-
-def _is_small(value: Any) -> bool:
-    count, waiting = 0, [value]
-    while waiting and count <= MAX_NODES:
-        part = waiting.pop()
-        count += 1
-        waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
-    return count <= MAX_NODES
 
 
 def _types_of_value(value: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import copied
+from cogcli.core.jsonvalue import copied, holds_at_most
 from cogcli.specs.contracts import fits
 from cogcli.verification.matching_text import text_like
 
@@ -180,7 +180,7 @@ def _object(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
         if found is _NOTHING:
             return
         made[name] = found
-    if _is_small(made):
+    if holds_at_most(made, _MOST_NODES):
         yield made
 
 
@@ -196,17 +196,8 @@ def _array(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
         if found is _NOTHING:
             return
         made.append(found)
-    if _is_small(made):
+    if holds_at_most(made, _MOST_NODES):
         yield made
-
-
-def _is_small(value: Any) -> bool:
-    count, waiting = 0, [value]
-    while waiting and count <= _MOST_NODES:
-        part = waiting.pop()
-        count += 1
-        waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
-    return count <= _MOST_NODES
 
 
 _NOTHING: Final = object()

@@ -154,22 +154,11 @@ def test_a_file_may_hold_the_answer(paying: Any) -> None:
 def test_an_answer_on_disk_is_not_asked_for_again(paying: Any, after: str) -> None:
     _die(paying, "demo.one", "-p", "text=x", after=1)
     _resume(paying, "--in-doubt", "done", "--output", '{"receipt": "r-77"}', *WHO).assert_ok()
-    _cut_after(paying, after)
+    paying.cut_after(after)
     assert _resume(paying).assert_ok().json["outputs"] == {"receipt": "r-77"}
     assert _ledger(paying) == ["x"]
     assert len(_events(paying, "policy.decided")) == 1
     _clean(paying)
-
-
-def _cut_after(project: Any, event_type: str) -> None:
-    """Leave the newest episode as a crash right after its last event of this type would have."""
-    episode = project.episode
-    lines = (episode / "events.jsonl").read_bytes().splitlines(keepends=True)
-    last = max(n for n, line in enumerate(lines) if json.loads(line)["event_type"] == event_type)
-    (episode / "events.jsonl").write_bytes(b"".join(lines[: last + 1]))
-    (episode / "learn.jsonl").write_bytes(b"")
-    for name in ("state.json", "summary.json", "manifest.json"):
-        (episode / name).unlink(missing_ok=True)
 
 
 SAYS_NOTHING = {
@@ -233,7 +222,7 @@ def test_an_item_left_out_stays_so_after_another_crash(paying: Any) -> None:
     _die(paying, "demo.items", "-p", 'texts:=["a"]', after=1)
     _resume(paying, "--in-doubt", "pay#0=skip").assert_ok()
     for after in ("policy.decided", "step.skipped"):
-        _cut_after(paying, after)
+        paying.cut_after(after)
         assert _resume(paying).assert_ok().json["outputs"] == {"receipts": [None]}
     assert _ledger(paying) == ["a"]
     _clean(paying)

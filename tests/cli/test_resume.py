@@ -157,17 +157,6 @@ def test_a_person_decides_about_an_effect_in_doubt(stopped: Any, choice: str, co
     _clean(stopped)
 
 
-def _cut_after(project: Any, event_type: str) -> None:
-    """Leave the newest episode as a crash right after its last event of this type would have."""
-    episode = project.episode
-    lines = (episode / "events.jsonl").read_bytes().splitlines(keepends=True)
-    last = max(n for n, line in enumerate(lines) if json.loads(line)["event_type"] == event_type)
-    (episode / "events.jsonl").write_bytes(b"".join(lines[: last + 1]))
-    (episode / "learn.jsonl").write_bytes(b"")
-    for name in ("state.json", "summary.json", "manifest.json"):
-        (episode / name).unlink(missing_ok=True)
-
-
 @pytest.mark.parametrize(
     ("choice", "after"),
     [
@@ -183,7 +172,7 @@ def test_what_a_person_decided_stands_after_another_crash(stopped: Any, choice: 
     code = 0 if choice == "rerun" else 1
     stopped.run("resume", "@last", "--in-doubt", choice, "-q").assert_exit(code)
     calls = _ledger(stopped).count("second\n")
-    _cut_after(stopped, after)
+    stopped.cut_after(after)
     other = "skip" if choice == "rerun" else "rerun"
     stopped.run("resume", "@last", "--in-doubt", other, "-q").assert_exit(code)
     again = 1 if choice == "rerun" else 0
@@ -195,7 +184,7 @@ def test_what_a_person_decided_stands_after_another_crash(stopped: Any, choice: 
 def test_a_rerun_that_is_in_doubt_itself_is_asked_about_again(stopped: Any) -> None:
     _kill_in(stopped, "second")
     stopped.run("resume", "@last", "--in-doubt", "rerun", "-q").assert_ok()
-    _cut_after(stopped, "call.retried")
+    stopped.cut_after("call.retried")
     stopped.run("resume", "@last", "-q").assert_exit(5)
     assert _ledger(stopped).count("second\n") == 2
     stopped.run("resume", "@last", "--in-doubt", "skip", "-q").assert_exit(1)
@@ -239,7 +228,7 @@ def test_a_run_that_ended_is_sealed_to_the_same_bytes_and_told_the_same(stopped:
     _declare(stopped, "side_effects: false")
     whole = stopped.run("run", "demo.three", "-p", "text=x", "--json", "-q").assert_ok().json
     before = {path.name: path.read_bytes() for path in stopped.episode.iterdir() if path.is_file()}
-    _cut_after(stopped, "run.terminated")
+    stopped.cut_after("run.terminated")
     binding = stopped.root / "bindings/local/demo.text.second/demo_text_second.yaml"
     binding.write_text(binding.read_text() + "# edited: it does not matter any more\n")
     again = stopped.run("resume", "@last", "--json", "-q").assert_ok().json
@@ -261,7 +250,7 @@ def test_a_resumed_run_is_signed_like_any_other(stopped: Any, cut: str | None) -
         _kill_in(stopped, "second")
     else:
         stopped.run("run", "demo.three", "-p", "text=x", "-q").assert_ok()
-        _cut_after(stopped, cut)
+        stopped.cut_after(cut)
     stopped.run("resume", "@last", "-q", env={"COGCLI_SIGNING_KEY": str(key)}).assert_ok()
     assert json.loads((stopped.episode / "manifest.json").read_bytes())["signature"]["alg"] == "ed25519"
 

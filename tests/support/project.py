@@ -214,3 +214,13 @@ class Project:
     def episode(self) -> Path:
         """The directory of the newest episode."""
         return self.episodes[0]
+
+    def cut_after(self, event_type: str) -> None:
+        """Leave the newest episode as a crash right after its last event of this type would have."""
+        episode = self.episode
+        lines = (episode / "events.jsonl").read_bytes().splitlines(keepends=True)
+        last = max(n for n, line in enumerate(lines) if json.loads(line)["event_type"] == event_type)
+        (episode / "events.jsonl").write_bytes(b"".join(lines[: last + 1]))
+        (episode / "learn.jsonl").write_bytes(b"")
+        for name in ("state.json", "summary.json", "manifest.json"):
+            (episode / name).unlink(missing_ok=True)

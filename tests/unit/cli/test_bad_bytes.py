@@ -66,17 +66,6 @@ def answered(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
     return code, json.loads(capsys.readouterr().out)
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty project and a home, to run commands in."""
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "COGCLI_RUNS_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "cogcli.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.parametrize(
     "words", [["run", "text.language", "-p"], ["run", "text.language", "--goal"], [BAD], ["trace"]]
 )

@@ -78,17 +78,6 @@ def test_a_line_that_people_write_is_framed_whole_where_nobody_looks() -> None:
     assert f" 1 | {text}" in map(plain, lines)
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty project and a home, to run commands in."""
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "COGCLI_RUNS_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "cogcli.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def told(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     code = main.run(argv)
     streams = capsys.readouterr()

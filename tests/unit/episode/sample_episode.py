@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cogcli.core.ports import Clock
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.journal import Journal
+from cogcli.episode.reopen import Reopened
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
 from cogcli.events import build
@@ -183,6 +185,28 @@ def write_run(journal: Journal) -> None:
         result_artifacts=["notes"],
     )
     terminated(journal)
+
+
+def one_step_done(runs_dir: Path) -> Journal:
+    """A run of two steps, of which the first has ended."""
+    journal = new_journal(runs_dir)
+    started(journal)
+    planned(journal, ("read", "detect", "Read"), ("write", "act", "Write"))
+    ended(journal, "read", began(journal, "read"))
+    return journal
+
+
+def reopened(
+    directory: Path, *, clock: Clock | None = None, seed: int = 90_000, mend: bool = False
+) -> Reopened:
+    """An episode opened again, later and with other ids."""
+    return Store(directory.parent).reopen(
+        directory,
+        clock=clock or FakeClock(1_700_000_100),
+        ids=FakeIds(seed),
+        redactor=Redactor(),
+        mend=mend,
+    )
 
 
 def sealed_episode(runs_dir: Path, **options: Any) -> Path:

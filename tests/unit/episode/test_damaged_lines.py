@@ -14,25 +14,17 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from sample_episode import reopened
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.redact import Redactor
-from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.overview import overview
 from cogcli.episode.reading import read_events
-from cogcli.episode.reopen import Reopened
 from cogcli.episode.seal import seal
-from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify
 
 LONG = os.environ.get("COGCLI_LONG_TESTS") == "1"
 KEPT = Path(__file__).parents[2] / "episodes"
-
-
-def reopened(directory: Path, *, mend: bool = False, seed: int = 90_000) -> Reopened:
-    clock, ids = FakeClock(1_700_000_100), FakeIds(seed)
-    return Store(directory.parent).reopen(directory, clock=clock, ids=ids, redactor=Redactor(), mend=mend)
 
 
 def log_of(directory: Path) -> bytes:
@@ -51,10 +43,7 @@ def events_of(directory: Path) -> list[dict[str, Any]]:
 @pytest.fixture
 def begun(tmp_path: Path) -> Path:
     """A run that died after the intent of its second call."""
-    journal = sample.new_journal(tmp_path)
-    sample.started(journal)
-    sample.planned(journal, ("read", "detect", "Read"), ("write", "act", "Write"))
-    sample.ended(journal, "read", sample.began(journal, "read"))
+    journal = sample.one_step_done(tmp_path)
     sample.began(journal, "write", input={"note": "JJ**"})
     journal.close()
     return journal.directory

@@ -13,23 +13,15 @@ from typing import Any
 
 import pytest
 import sample_episode as sample
+from sample_episode import reopened
 
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.core.redact import Redactor
-from cogcli.core.system import FakeClock, FakeIds
+from cogcli.core.system import FakeClock
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.reading import read_events
-from cogcli.episode.reopen import Reopened
 from cogcli.episode.seal import seal
-from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify
-
-
-def reopened(directory: Path, *, clock: Any = None, seed: int = 90_000) -> Reopened:
-    return Store(directory.parent).reopen(
-        directory, clock=clock or FakeClock(1_700_000_100), ids=FakeIds(seed), redactor=Redactor()
-    )
 
 
 def refused(directory: Path, kind: type[CogcliError] = EnvironmentRefusal) -> CogcliError:
@@ -52,10 +44,7 @@ def log_of(directory: Path) -> bytes:
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
     """The directory of a run that died after its first step."""
-    journal = sample.new_journal(tmp_path)
-    sample.started(journal)
-    sample.planned(journal, ("read", "detect", "Read"), ("write", "act", "Write"))
-    sample.ended(journal, "read", sample.began(journal, "read"))
+    journal = sample.one_step_done(tmp_path)
     journal.close()
     return journal.directory
 
