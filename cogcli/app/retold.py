@@ -23,6 +23,7 @@ from cogcli.engine.tasks import Cancelled
 from cogcli.episode.ended import ended_by_full_disk
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
+from cogcli.events.masking import mask_payload
 
 if TYPE_CHECKING:
     from cogcli.core.redact import Redactor
@@ -166,7 +167,7 @@ class Retold:
             raise Diverged(Difference(None, draft.step_id, what, None, draft.payload))
         if recorded is self._recording.full:
             raise EndOfLog
-        mine = _timeless(self._redactor.mask(draft.payload))
+        mine = _timeless(mask_payload(draft.payload, self._redactor))
         if draft.event_type == "plan.created" and self._first_rules:
             mine["step_records"] = [_first_record(record) for record in mine["step_records"]]
         theirs = _timeless(recorded.payload)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cogcli.core.display import cells, cut, padded, shortened, visible
 from cogcli.events.envelope import Event, to_json
+from cogcli.events.masking import mask_payload
 from cogcli.report.glyphs import style_of
 from cogcli.report.runs import RunFold, RunView, StepView
 from cogcli.report.spans import Line
@@ -104,7 +105,7 @@ class AsLogged:
         """The line of one event, with its newline."""
         from cogcli.cli.envelope import dumps
 
-        return dumps(to_json(event._replace(payload=self._redactor.mask(event.payload)))) + "\n"
+        return dumps(to_json(event._replace(payload=mask_payload(event.payload, self._redactor)))) + "\n"
 
 
 class JsonLines(Silent):

@@ -39,6 +39,7 @@ from cogcli.episode.reading import EventLog, read_events
 from cogcli.episode.rules import FIRST, LATEST
 from cogcli.events.checksum import with_sum
 from cogcli.events.envelope import Draft, Event, to_json
+from cogcli.events.masking import mask_payload
 
 if TYPE_CHECKING:
     from cogcli.episode.signing import Sign
@@ -134,7 +135,7 @@ class Journal:
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The event as it enters the run's state (rule 6). Raises EnvironmentRefusal `env.disk`."""
-        payload = self._redactor.mask(draft.payload)
+        payload = mask_payload(draft.payload, self._redactor)
         event = self._append(draft, payload, durable)
         if payload is draft.payload:
             return event

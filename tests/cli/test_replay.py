@@ -224,3 +224,14 @@ def test_a_run_whose_last_call_ended_within_the_grace_is_told_again(project: Any
     )
     project.installed("run", "demo.last", "-q").assert_exit(130)
     project.run("replay", "@last").assert_ok()
+
+
+def test_specs_may_have_ids_that_sound_like_secrets(demo: Any) -> None:
+    demo.capability("demo.text.get_secret", "upper")
+    steps = "- {id: api_key, uses: demo.text.get_secret, input: {text: inputs.text}, output: {text: outputs.text}}"
+    demo.skill("demo.secret", steps, inputs="{text: {type: string}}", outputs="{text: {type: string}}")
+    bind = ("--bind", "demo.text.get_secret=demo_text_get_secret")
+    demo.run("run", "demo.secret", "-p", "text=hi", *bind).assert_ok()
+    (log,) = (folder / "events.jsonl" for folder in demo.episodes)
+    assert b"[masked]" not in log.read_bytes()
+    demo.run("replay").assert_ok()
