@@ -16,6 +16,12 @@ _STOP = " \t,]}"
 _MEMBER = re.compile(
     r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*:\s+)("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\]}{\[#&*|>][^,\]}#]*)"""
 )
+_LISTED = re.compile(r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*[:=]\s*)([\[{].*)""")
+_SET = re.compile(
+    r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*=\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,\]}{\[#"']+)"""
+)
+_FLAG = re.compile(r"""(--?[A-Za-z][A-Za-z0-9_-]*)(["']?(?:\s*[,=]\s*|\s+)["']?)([^\s,"'\]]+)""")
+_SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)([^\s,\"'\]}$]{8,})", re.IGNORECASE)
 _TAKEN = re.compile(r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$")
 """How values begin that are looked up: no secret stands there."""
 _LARGEST = 256 * 1024
@@ -39,6 +45,13 @@ class Sources:
             text = lines[number - 1].rstrip("\r") if number <= len(lines) else None
         else:
             text = _line_of(os.path.join(self._base, file), number)
+        if (
+            text is not None
+            and file.endswith(".toml")
+            and "=" not in text
+            and not text.lstrip().startswith("[")
+        ):
+            return None  # within a text of several lines, of which another line has the key
         return None if text is None else without_secrets(text)
 
     def end(self, file: str, line: int, column: int) -> int:
@@ -50,7 +63,7 @@ class Sources:
 
 
 def without_secrets(text: str) -> str:
-    """A line of a spec, the values of its secret keys starred: as long as it was, so that places stay."""
+    """A line of a spec or of settings, the values of secret keys starred: as long as it was, so that places stay."""
     from cogcli.core.redact import names_secret
 
     def starred(found: re.Match[str]) -> str:
@@ -58,7 +71,9 @@ def without_secrets(text: str) -> str:
         plain = not names_secret(key) or _TAKEN.match(value.strip("\"'"))
         return found[0] if plain else f"{key}{between}{'*' * len(value)}"
 
-    return _MEMBER.sub(starred, text)
+    for written in (_MEMBER, _SET, _LISTED, _FLAG):
+        text = written.sub(starred, text)
+    return _SCHEME.sub(lambda found: f"{found[1]}{found[2]}{'*' * len(found[3])}", text)
 
 
 def frame(

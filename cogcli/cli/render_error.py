@@ -56,11 +56,17 @@ def problem_lines(
     if problem.file:
         place = (problem.file, problem.line, problem.column)
         framed = frame(*place, base=base, width=width, sources=sources)
-        lines += framed[:1] if problem.code in _SECRETIVE else framed
+        lines += framed[:1] if _is_secretive(problem) else framed
     for number, text in enumerate(_lines_of(problem.hint)):
         sign, name = ("     ", "      ") if number else ("   = ", "help: ")
         lines.append([(sign, "dim"), (f"{name}{visible(text)}", "")])
     return lines
+
+
+def _is_secretive(problem: Problem) -> bool:
+    from cogcli.core.redact import names_secret
+
+    return problem.code in _SECRETIVE or any(map(names_secret, problem.path.split("/")))
 
 
 def help_rows(hint: str) -> list[tuple[str, str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
-from cogcli.specs.credentials import in_header
+from cogcli.specs.credentials import holds_credential, in_header
 from cogcli.specs.header_names import sendable, settable
 from cogcli.specs.names import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
 from cogcli.specs.shape import Data, MapOf, Number, Text
@@ -46,6 +47,8 @@ def check_headers(headers: Any, path: Path, report: Report, subject: str) -> Non
             message = f"{subject}: header `{name}` cannot be set"
             report.error("header.name", (*path, name), message, key=True)
         if not isinstance(value, str):
+            if holds_credential(value, named=names_secret(name)):
+                _tell_written_out(name, path, report, subject)
             continue
         if not sendable(value):
             report.error(
@@ -53,9 +56,13 @@ def check_headers(headers: Any, path: Path, report: Report, subject: str) -> Non
             )
         check_placeholders(value, (*path, name), report, f"{subject}: header `{name}`")
         if in_header(name, value):
-            message = f"{subject}: header `{name}` holds a secret as written text"
-            hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
-            report.error("secret.literal", (*path, name), message, hint=hint)
+            _tell_written_out(name, path, report, subject)
+
+
+def _tell_written_out(name: str, path: Path, report: Report, subject: str) -> None:
+    message = f"{subject}: header `{name}` holds a secret as written text"
+    hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
+    report.error("secret.literal", (*path, name), message, hint=hint)
 
 
 _BY_AUTH_REF: Final = "remove it and give the service auth_ref: NAME, the variable that holds the token"

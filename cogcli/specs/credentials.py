@@ -29,6 +29,7 @@ _KEYS: Final = ("key", "sig", "signature")
 _QUERY: Final = r"[?&]([^=&#]+)=([^&#]+)"
 _USER: Final = r"(?i:[a-z][a-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@)"
 _SCHEME: Final = r"(?i:\s*(?:Bearer|Basic)\s+(?!\$)\S{8,}\s*)"
+_SCHEME_WITHIN: Final = r"(?i:\b(?:Bearer|Basic)\s+(?!\$)\S{8,})"
 _LONG_WORD: Final = r"(?<![{\w])(?=[^\s\"',;=]*[0-9])[A-Za-z0-9+/._~-]{20,}"
 """A word that is no scheme and no name: long, with digits in it, and not within `${NAME}`."""
 
@@ -95,6 +96,24 @@ def in_arguments(arguments: list[Any]) -> Iterator[int]:
             map(keeps_secret, named)
         ):
             yield index
+
+
+def in_text(text: str) -> bool:
+    """Whether a text, wherever it stands, holds what looks like a credential: a scheme with a value, an address with a
+    password, `--api-key=x`, `X-Api-Key: x`."""
+    words = re.search(_SCHEME_WITHIN, text) or re.search(_USER, text)
+    return bool(words) or any(True for _ in in_arguments([text, *text.split()]))
+
+
+def holds_credential(value: Any, *, named: bool) -> bool:
+    """Whether a list or an object, standing where a text does, holds a credential; `named`: its key says so."""
+    if any(True for _ in written_out(value, has_no_placeholder, named=named)):
+        return True
+    if isinstance(value, dict):
+        return any(holds_credential(item, named=named) for item in value.values())
+    if isinstance(value, list):
+        return any(holds_credential(item, named=named) for item in value)
+    return isinstance(value, str) and has_no_placeholder(value) and bool(re.search(_SCHEME_WITHIN, value))
 
 
 def in_address(url: str) -> bool:

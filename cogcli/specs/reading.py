@@ -132,7 +132,9 @@ class Reader:
             id = value.get("id")
             guess = found.id or (id if isinstance(id, str) else _stem(found.path))
             return Loaded(found, file, guess, name, None, problems)
-        if self._cache:
+        credential = any(problem.code == "secret.literal" for problem in problems)
+        if self._cache and not credential and not _misplaced(found, raw):
+            # What is refused, or holds a credential, stands in its own file alone.
             kept = [[p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems]
             self._cache.keep(found.kind, name, Compiled(raw, kept))
         return self._placed(found, file, name, raw, problems)

@@ -18,8 +18,10 @@ from cogcli.specs.common_shape import (
 )
 from cogcli.specs.credentials import (
     has_no_placeholder,
+    holds_credential,
     in_address,
     in_arguments,
+    in_text,
     is_written_out,
     keeps_secret,
 )
@@ -109,6 +111,10 @@ def check_service(raw: dict[str, Any], report: Report, subject: str) -> None:
                 hint = f"write {name}: ${{{name}}} and set the variable"
                 report.error("secret.literal", ("env", name), message, hint=hint)
 
+        elif holds_credential(value, named=keeps_secret(name)):
+            message = f"{subject}: `env.{name}` holds a secret as written text"
+            report.error("secret.literal", ("env", name), message, hint=f"write {name}: ${{{name}}}")
+
 
 def _check_arguments(arguments: Any, report: Report, subject: str) -> None:
     for index in in_arguments(arguments) if isinstance(arguments, list) else ():
@@ -151,6 +157,11 @@ def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
     headers = metadata.get("headers") if isinstance(metadata, dict) else None
     check_headers(headers, ("metadata", "headers"), report, subject)
     _check_arguments(raw.get("args"), report, subject)
+    command = raw.get("command")
+    if isinstance(command, str) and in_text(command):
+        message = f"{subject}: `command` holds a secret as written text"
+        hint = "give it to the server by env: NAME: ${NAME}"
+        report.error("secret.literal", ("command",), message, hint=hint)
     if isinstance(raw.get("spec_ref"), str) and in_address(raw["spec_ref"]):
         message = f"{subject}: `spec_ref` holds a secret"
         report.error(

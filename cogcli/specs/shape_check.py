@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.jsonvalue import kind_of, shown
+from cogcli.specs.credentials import in_text
 from cogcli.specs.problems import Problem, suggestion
 from cogcli.specs.report import Path, Report
 from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, Number, Record, Shape, Text, ignored
@@ -61,8 +62,10 @@ class _Walk:
         hint = shape.hint if isinstance(shape, ListOf | Text) else ""
         if not hint and isinstance(shape, Text) and kind_of(value) in ("number", "boolean"):
             hint = f'quote it: "{shown(value).split(" ", 1)[1]}"'
-        message = f"{_said(subject, path, named)}: found {shown(value)}, expected {_kinds(shape)}"
-        self.report.error("value.type", path, message, hint=hint)
+        secretive = shape.code if isinstance(shape, Text) and shape.secretive else ""
+        found = kind_of(value) if secretive or (isinstance(value, str) and in_text(value)) else shown(value)
+        message = f"{_said(subject, path, named)}: found {found}, expected {_kinds(shape)}"
+        self.report.error(secretive or "value.type", path, message, hint=hint)
 
     def _text(self, shape: Text, value: str, path: Path, said: str) -> None:
         if shape.choices and value not in shape.choices:
