@@ -313,14 +313,14 @@ def fanout_bare(url: str) -> float:
 
 def fanout_run(runs: Path, url: str, count: int) -> float:
     """Seconds of one run, from first event to last, its connections opened anew."""
-    from cogcli.bindings.execute import LiveRunner
-    from cogcli.bindings.invokers.base import Surroundings
-    from cogcli.bindings.secrets import Secrets
+    from cogcli.bindings.live_runner import LiveRunner
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
     from cogcli.engine.context import Engine, RunOptions
     from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
+    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.secrets import Secrets
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import capability_from
     from cogcli.specs.catalog import Catalog

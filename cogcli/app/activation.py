@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.choices import told_of
+from cogcli.app.binding_choices import told_of
 from cogcli.app.registry import opened, options
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.host_layout import ACTIVE_FILE
+from cogcli.specs.host_overrides import Active
 from cogcli.specs.layers import HOST_FOLDER
-from cogcli.specs.overlay import Active
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
@@ -69,10 +69,10 @@ def activate(settings: Settings, capability: str, binding: str) -> Activated:
 def _require_sound(catalog: Catalog, capability: str, active: Active, given: SelectionOptions) -> None:
     """Raise for a file of the host that cannot be read, for a binding that could not be called if it were active, and
     for all that is wrong with it, its fallbacks and their services."""
+    from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
-    from cogcli.specs.problems import ProblemsFound
-    from cogcli.specs.refusals import ineligible
     from cogcli.specs.selection import named
+    from cogcli.specs.selection_errors import ineligible
 
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
     if unreadable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.app.registry import opened, options
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
-from cogcli.specs.problems import Problem
+from cogcli.core.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,14 +7,14 @@ import platform
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.accepted import service_files
-from cogcli.app.check import Check, place_of
 from cogcli.app.checks import Checked, checked
+from cogcli.app.doctor_check import Check, place_of
 from cogcli.app.doctor_services import CODES, services
 from cogcli.app.registry import Usable, options
 from cogcli.app.runs_dir import shared
 from cogcli.app.trust import WORDS, layers_of
-from cogcli.report.words import counted, size
+from cogcli.app.trust_digests import service_files
+from cogcli.report.humanize import counted, size
 from cogcli.specs.builtin import builtin_root
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogcli.app.settings import Settings
-    from cogcli.specs.problems import Problem
+    from cogcli.core.problems import Problem
 
 
 _SHOWN: Final = 5
@@ -60,7 +60,7 @@ def _head(settings: Settings) -> str:
 
 
 def _machine() -> Iterator[Check]:
-    from cogcli.specs.yaml_io import has_c_parser
+    from cogcli.yaml.reader import has_c_parser
 
     if has_c_parser():
         yield Check("machine", "yaml", "ok", "C parser")
@@ -78,7 +78,7 @@ def _machine() -> Iterator[Check]:
 
 def _schema_engine() -> Check:
     from cogcli.core.errors import EnvironmentRefusal
-    from cogcli.specs.schema_engine import RUST, engine
+    from cogcli.schema.engine_choice import RUST, engine
 
     try:
         found = engine()

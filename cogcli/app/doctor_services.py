@@ -9,7 +9,7 @@ import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from cogcli.app.check import Check, place_of
+from cogcli.app.doctor_check import Check, place_of
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.specs.eligibility import not_set, untrusted
 from cogcli.specs.service import network_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cogcli.app.checks import Checked
     from cogcli.app.settings import Settings
     from cogcli.core.http import Http
-    from cogcli.specs.problems import Problem
+    from cogcli.core.problems import Problem
     from cogcli.specs.service import Service
 
 CODES: Final = (

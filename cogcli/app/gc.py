@@ -6,14 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.app.inspect import before, find, store_of
+from cogcli.app.episodes import before, find, store_of
 from cogcli.core.errors import UsageError
 from cogcli.episode.pins import pin, pinned, unpin
 from cogcli.episode.removal import is_being_made, remove, remove_leftovers, size_of
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.episode.overview import Overview
+    from cogcli.episode.episode_row import Overview
 
 REMOVABLE = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 """A run that goes on, or waits for somebody, is nothing to clear away."""

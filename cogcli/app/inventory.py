@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app.registry import Layers, Usable, fields_of, opened, options, text_of
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
+from cogcli.core.problems import ProblemsFound, in_order, suggestion
 from cogcli.specs.eligibility import reasons, variables_of
-from cogcli.specs.problems import ProblemsFound, in_order, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable

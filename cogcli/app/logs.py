@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.core.errors import CogcliError
-    from cogcli.episode.reading import EventLog
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_reader import EventLog
     from cogcli.events.envelope import Event
 
     Warn = Callable[[CogcliError], None]
@@ -23,17 +23,17 @@ def events_of(directory: Path, warn: Warn | None = None) -> list[Event]:
 
 def each_event(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
     """The same one at a time, for logs of any length; `warn` hears of what keeps the log from being whole."""
-    from cogcli.episode.reading import EventLog
+    from cogcli.episode.log_reader import EventLog
 
     return read_through(EventLog(directory), directory, warn)
 
 
 def shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
     """The events for whoever only looks: where there is no log, what `state.json` alone tells, which `warn` hears."""
-    from cogcli.app.inspect import parsed, stored
+    from cogcli.app.episodes import parsed, stored
     from cogcli.episode.foreign_log import events_of_state
     from cogcli.episode.layout import EVENTS, STATE
-    from cogcli.episode.reading import opened, unreadable
+    from cogcli.episode.log_reader import opened, unreadable
 
     with opened(directory) as folder:
         names = folder.entries().keys()
@@ -54,7 +54,7 @@ def read_through(
     either is refused then, for nobody knows what happened after the damage.
     """
     from cogcli.episode.layout import EVENTS, is_renamed
-    from cogcli.episode.reading import renamed, unreadable, without_beginning
+    from cogcli.episode.log_reader import renamed, unreadable, without_beginning
 
     first: Event | None = None
     for _, event in log:
@@ -85,8 +85,8 @@ def read_through(
 def recorded_of(directory: Path, warn: Warn | None = None) -> tuple[list[Event], Recording]:
     """A log of ours, and as the source of answers. Raises EnvironmentRefusal `episode.unreadable` for any other."""
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.reading import EventLog, another_tools, unreadable
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_reader import EventLog, another_tools, unreadable
     from cogcli.events.payloads import problem_of
 
     events = list(read_through(EventLog(directory), directory, warn, whole=True))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from cogcli.app.listening import Address
-    from cogcli.app.runs_at_once import RunsAtOnce
+    from cogcli.app.run_pool import RunsAtOnce
+    from cogcli.app.server_socket import Address
 
 PATH: Final = "/mcp"
 _LOOPBACK_NAMES: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))

@@ -20,8 +20,8 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from cogcli.app.listening import leave_standard_streams
 from cogcli.app.mcp_ids import BAD_ID, has_bad_id
+from cogcli.app.server_socket import leave_standard_streams
 from cogcli.core import threads
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
     from mcp.server import Server
 
-    from cogcli.app.runs_at_once import RunsAtOnce
+    from cogcli.app.run_pool import RunsAtOnce
 
     Incoming = ObjectReceiveStream[SessionMessage | Exception]
     Outgoing = ObjectSendStream[SessionMessage]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app import scenario_run
 from cogcli.core.errors import CogcliError, UsageError
-from cogcli.specs.problems import suggestion
-from cogcli.verification.compare import differences
+from cogcli.core.problems import suggestion
+from cogcli.verification.output_diff import differences
 from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, told
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from cogcli.app.run_skill import RunResult
     from cogcli.app.scenario_run import Stage, Watched
     from cogcli.app.settings import Settings
+    from cogcli.core.problems import Problem
     from cogcli.core.redact import Redactor
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.problems import Problem
     from cogcli.specs.service import Service
+    from cogcli.verification.call_judges import Judge
     from cogcli.verification.exchange import Exchange
-    from cogcli.verification.judging import Judge
-    from cogcli.verification.loopback import Answering, Loopback
+    from cogcli.verification.loopback_server import Answering, Loopback
 
 OUTPUTS: Final = "outputs equal expected_output"
 
@@ -82,7 +82,7 @@ def _trusted(settings: Settings, directory: str) -> bool:
 
 def scenarios_of(settings: Settings, place: Place, names: Sequence[str] | None) -> list[Scenario]:
     """All scenarios of a place, or those named: by path, or as the list names them. Raises UsageError."""
-    from cogcli.verification.stand_ins import STAND_INS
+    from cogcli.verification.named_mocks import STAND_INS
 
     known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(place.directory)}
     paths = list(known.values()) if names is None else [_path(name, known) for name in names]
@@ -252,7 +252,7 @@ class _Verifier:
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
         """The server that stands in for the service, None where the service itself is called."""
-        from cogcli.verification.loopback import Loopback
+        from cogcli.verification.loopback_server import Loopback
         from cogcli.verification.scenario import LOOPBACK, MockServer
 
         mock = scenario.mock_server
@@ -309,7 +309,7 @@ def _catalog(settings: Settings, place: Place, scenarios: Iterable[Scenario]) ->
     """Everything the command's layers hold; the registries beside the scenarios are the weakest but the built-in."""
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.layers import Layer
-    from cogcli.specs.loading import Registry
+    from cogcli.specs.registry import Registry
 
     directories = {place.directory: place.trusted}
     for scenario in scenarios:
@@ -344,8 +344,8 @@ def _static_check(wrong: list[Problem]) -> Check:
 
 
 def _judge(binding: Binding, service: Service) -> Judge | None:
-    from cogcli.specs.documents import DocumentFault
-    from cogcli.verification.judging import judge_of
+    from cogcli.core.document_fault import DocumentFault
+    from cogcli.verification.call_judges import judge_of
 
     try:
         return judge_of(binding, service)
@@ -354,9 +354,9 @@ def _judge(binding: Binding, service: Service) -> Judge | None:
 
 
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
-    from cogcli.specs.documents import DocumentFault
-    from cogcli.verification.judging import document_server
-    from cogcli.verification.stand_ins import canned, stand_in
+    from cogcli.core.document_fault import DocumentFault
+    from cogcli.verification.call_judges import document_server
+    from cogcli.verification.named_mocks import canned, stand_in
 
     if scenario.mock_server and scenario.mock_server.replies:
         return canned(scenario.mock_server.replies)
@@ -412,8 +412,8 @@ def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
 
 def _redactor(stage: Stage) -> Redactor:
     """Knows every secret that the call may have been given."""
-    from cogcli.bindings.secrets import Secrets
     from cogcli.core.redact import Redactor
+    from cogcli.protocols.secrets import Secrets
 
     redactor = Redactor()
     if not (stage.service.trusted and stage.binding.trusted):

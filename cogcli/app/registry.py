@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import BindingResolutionError, CogcliError
 from cogcli.specs.cache import CompiledCache
-from cogcli.specs.loading import Registry
+from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
 
 if TYPE_CHECKING:

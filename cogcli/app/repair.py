@@ -39,8 +39,8 @@ def repair(settings: Settings, directory: Path) -> bool:
 
 def _completed(journal: Journal) -> None:
     """Seal an ended run; of another, prove `state.json` again where what proved it was lost."""
-    from cogcli.episode.account import account_of
     from cogcli.episode.layout import STATE
+    from cogcli.episode.log_fold import account_of
     from cogcli.episode.seal import persist_pending, seal
     from cogcli.episode.verify import verify
 
@@ -55,7 +55,7 @@ def _is_damaged(directory: Path) -> bool:
     from cogcli.core.files import FileRefused
     from cogcli.episode.damage import damage_of
     from cogcli.episode.layout import MANIFEST
-    from cogcli.episode.reading import opened
+    from cogcli.episode.log_reader import opened
 
     with opened(directory) as folder:
         try:
@@ -67,9 +67,9 @@ def _is_damaged(directory: Path) -> bool:
 def _only_unsealed(directory: Path) -> bool:
     """Whether the run has ended, no manifest says so, and log and blobs are as they were. Another tool's is not ours to
     seal."""
-    from cogcli.episode.account import account_of
     from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST
-    from cogcli.episode.reading import read_events
+    from cogcli.episode.log_fold import account_of
+    from cogcli.episode.log_reader import read_events
     from cogcli.episode.verify import verify
 
     if (directory / MANIFEST).exists():

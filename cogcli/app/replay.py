@@ -10,9 +10,9 @@ from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.app.retold import Difference
+    from cogcli.app.replay_adapters import Difference
     from cogcli.app.settings import Settings
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
     from cogcli.specs.catalog import Catalog
 
 CHOICES: Final = ("active:", "override:")
@@ -37,10 +37,10 @@ def replay(settings: Settings, directory: Path) -> Replayed:
 
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
+    from cogcli.app.launch import engine_of, options_from
     from cogcli.app.logs import recorded_of
-    from cogcli.app.retold import CutOff, Difference, Diverged, EndOfLog, Recorded, Retold
+    from cogcli.app.replay_adapters import CutOff, Difference, Diverged, EndOfLog, Recorded, Retold
     from cogcli.app.turns import Turns
-    from cogcli.app.wire import engine_of, options_from
     from cogcli.core.redact import Redactor
     from cogcli.core.system import FakeClock, FakeIds
     from cogcli.engine.run import execute
@@ -99,7 +99,7 @@ def _explained(difference: Difference | None, recording: Recording) -> Differenc
 
 
 def _beginning(recording: Recording, directory: Path) -> tuple[Event, Catalog]:
-    from cogcli.specs.pinned import asking_no_secret
+    from cogcli.specs.spec_snapshot import asking_no_secret
 
     started = recording.started
     if started is None:
@@ -109,7 +109,7 @@ def _beginning(recording: Recording, directory: Path) -> tuple[Event, Catalog]:
 
 def pinned_catalog(started: Event, directory: Path) -> Catalog:
     """The specs that a run began with, as its episode keeps them. Raises EnvironmentRefusal `episode.unreadable`."""
-    from cogcli.specs.pinned import catalog_of
+    from cogcli.specs.spec_snapshot import catalog_of
 
     name = started.payload.get("pins", {}).get("specs_blob")
     if name is None:
@@ -124,7 +124,7 @@ def pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 def _pinned_specs(directory: Path, digest: str) -> Any:
     from cogcli.episode.blobs import BlobFolder, parsed
-    from cogcli.episode.reading import opened
+    from cogcli.episode.log_reader import opened
 
     with opened(directory) as folder:
         blobs = BlobFolder(folder)
@@ -190,7 +190,7 @@ def _pins_now(settings: Settings, started: Event) -> dict[str, str]:
 
 def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:
     """The first step in plan order that a changed spec concerns; the first one where a skill changed."""
-    from cogcli.specs.targets import targets_of
+    from cogcli.specs.uses import targets_of
 
     touched = {name.partition(":")[2] for name in changed}
     if not touched:

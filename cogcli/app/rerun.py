@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.again import Again, again_of, parts_above
-from cogcli.app.going_on import require_whole
+from cogcli.app.rerun_effects import Again, again_of, parts_above
+from cogcli.app.resume_adapters import require_whole
 from cogcli.core.errors import SkillNotFoundError, UsageError
+from cogcli.core.problems import suggestion
 from cogcli.episode.effects import effects_of
-from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
     from cogcli.app.logs import Warn
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cogcli.core.calls import Answer, Attempt, Chain
     from cogcli.engine.plan import Plan
     from cogcli.engine.ports import CapabilityRunner
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
     from cogcli.mapping.apply import TakenOver
 
 
@@ -124,8 +124,8 @@ def reusing(
     warn: Warn | None = None,
 ) -> Any:
     """The request, the loaded skill and the reuse of a rerun; every check of a run passed."""
-    from cogcli.app.away import away
-    from cogcli.app.granted import require_own_level
+    from cogcli.app.foreign_project import away
+    from cogcli.app.recorded_permissions import require_own_level
     from cogcli.app.run_skill import load
     from cogcli.engine.plan import planned
 

@@ -11,14 +11,14 @@ from cogcli.events import build
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.app.doubts import DoubtAnswer
+    from cogcli.app.doubt_decisions import DoubtAnswer
     from cogcli.app.run_skill import Control, RunResult
     from cogcli.app.settings import Settings
     from cogcli.core.calls import Chain
     from cogcli.engine.doubt import DoubtResolution
     from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.episode.journal import Journal
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.selection import SelectionOptions
 
@@ -51,13 +51,13 @@ def resume(
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
     """
-    from cogcli.app.away import away
-    from cogcli.app.granted import require_own_consent
+    from cogcli.app.foreign_project import away
+    from cogcli.app.launch import live_runner, options_from
+    from cogcli.app.recorded_permissions import require_own_consent
     from cogcli.app.run_skill import stopped_in_doubt
     from cogcli.app.signing import signer_of
-    from cogcli.app.wire import live_runner, options_from
     from cogcli.core.redact import Redactor
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
     from cogcli.episode.seal import in_doubt
     from cogcli.episode.store import Store
 
@@ -106,8 +106,8 @@ def _only_sealed(journal: Journal, events: list[Event], end: Event, signal: str 
     from cogcli.app.run_skill import Control, finished_as, sealed
     from cogcli.engine.outcome import Outcome
     from cogcli.engine.run import Finished
-    from cogcli.episode.rebuild import rebuild
-    from cogcli.episode.recording import located
+    from cogcli.episode.log_index import located
+    from cogcli.episode.state_rebuild import rebuild
 
     told, state = end.payload, rebuild(events)
     error = located(told["error"]) if told["error"] else None
@@ -138,18 +138,18 @@ def _gone_on(
 ) -> RunResult:
     from functools import partial
 
-    from cogcli.app.again import again_since
-    from cogcli.app.closing import Closing
-    from cogcli.app.doubts import Doubts
-    from cogcli.app.going_on import GoingOn, Resuming
+    from cogcli.app.abort import Closing
+    from cogcli.app.doubt_decisions import Doubts
+    from cogcli.app.launch import engine_of, options_from
     from cogcli.app.replay import request_of
+    from cogcli.app.rerun_effects import again_since
+    from cogcli.app.resume_adapters import GoingOn, Resuming
     from cogcli.app.run_skill import Control, finished_as, sealed
     from cogcli.app.turns import Turns
-    from cogcli.app.wire import engine_of, options_from
-    from cogcli.bindings.invokers.capture import diverted
     from cogcli.engine.run import execute
     from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance.approvals import Approvals
+    from cogcli.protocols.pythoncall.stdout_capture import diverted
 
     started = _beginning(recording)
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
@@ -215,8 +215,8 @@ def _specs(
     are as strict as those that the run began with, at least. Last, which of them changed."""
     from cogcli.app.registry import opened
     from cogcli.app.replay import differing_specs
+    from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
-    from cogcli.specs.problems import ProblemsFound
     from cogcli.specs.selection import SelectionOptions
 
     started = _beginning(recording)
@@ -290,7 +290,7 @@ def _said(
     recording: Recording, request: ResumeRequest, catalog: Catalog, directory: Path
 ) -> dict[str | None, DoubtResolution]:
     """What is said now about calls in doubt. Raises UsageError for what says nothing."""
-    from cogcli.app.doubts import resolutions
+    from cogcli.app.doubt_decisions import resolutions
 
     by = request.by or "somebody"
     capabilities = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
@@ -332,7 +332,7 @@ def _tell_resumption(
 
 
 def _answer_event(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
-    from cogcli.episode.recording import answered
+    from cogcli.episode.log_index import answered
 
     payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
     draft = build.approval_answered(

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.caller import checked_frame, checked_inputs
+from cogcli.app.run_inputs import checked_frame, checked_inputs
 from cogcli.core.canonical import compact
 from cogcli.core.errors import ABORTED, OK, CogcliError
-from cogcli.specs.pinned import document_of
-from cogcli.specs.problems import Problem, ProblemsFound, in_order
+from cogcli.core.problems import Problem, ProblemsFound, in_order
 from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.spec_snapshot import document_of
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.engine.run import Finished, Request
     from cogcli.episode.journal import Journal
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
     from cogcli.events.envelope import Event
     from cogcli.mapping.apply import TakenOver
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.fields import Fields
-    from cogcli.specs.loading import Registry
+    from cogcli.specs.registry import Registry
     from cogcli.specs.skill import Skill
 
 
@@ -151,13 +151,13 @@ def run(
     `around` may put something between the engine and the live calls, to look at what goes through.
     Raises EnvironmentRefusal where the log cannot be written: what is there stays readable.
     """
+    from cogcli.app.launch import engine_of, live_runner
     from cogcli.app.signing import signer_of
-    from cogcli.app.wire import engine_of, live_runner
-    from cogcli.bindings.invokers.capture import diverted
     from cogcli.core.redact import Redactor
     from cogcli.engine.run import execute
     from cogcli.episode.seal import give_up
     from cogcli.episode.store import Store
+    from cogcli.protocols.pythoncall.stdout_capture import diverted
 
     ids = settings.ids
     redactor = Redactor()
@@ -210,7 +210,7 @@ def run(
 
 def _registry(settings: Settings) -> Registry:
     from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.loading import Registry
+    from cogcli.specs.registry import Registry
 
     return Registry(settings.layers, cache=CompiledCache(settings.cache_file), base=settings.base)
 
@@ -286,7 +286,7 @@ def stopped_in_doubt(
     from cogcli.core.errors import EffectInDoubtError
     from cogcli.engine.outcome import Outcome, in_step
     from cogcli.engine.run import Finished
-    from cogcli.episode.rebuild import rebuild
+    from cogcli.episode.state_rebuild import rebuild
 
     intent = recording.open_doubts[0]
     told, step_id = intent.payload, intent.step_id or ""
@@ -329,7 +329,7 @@ def finished_as(
 
 
 def _in_doubt(journal: Journal) -> tuple[str, ...]:
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
 
     recording = Recording(event for _, event in journal.events())
     return tuple(event.step_id or "" for event in recording.open_doubts)
@@ -347,6 +347,6 @@ def _exit_code(finished: Finished, control: Control | None) -> int:
 
 
 def _told(error: CogcliError, catalog: Catalog | None) -> dict[str, Any]:
-    from cogcli.app.told_error import told
+    from cogcli.app.error_payload import told
 
     return told(error, catalog)

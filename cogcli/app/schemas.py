@@ -23,10 +23,10 @@ def schema(name: str) -> dict[str, Any]:
 
         return SCHEMAS[name]()
     if name in OWN:
-        from cogcli.app.own_schemas import config_schema, envelope_schema
+        from cogcli.app.cli_schemas import config_schema, envelope_schema
 
         return config_schema() if name == "config" else envelope_schema()
-    from cogcli.specs.problems import suggestion
+    from cogcli.core.problems import suggestion
 
     hint = suggestion(name, NAMES) or f"there is {', '.join(NAMES)}"
     raise UsageError("usage.value", f"there is no schema `{name[:60]}`", hint=hint, next=("cogcli schema",))

@@ -11,7 +11,7 @@ from cogcli.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogcli.verification.lines import Line, Lines
+    from cogcli.verification.rule_runner import Line, Lines
     from cogcli.verification.verdict import Verdict
 
 _AT_ONCE = 8
@@ -19,10 +19,10 @@ _AT_ONCE = 8
 
 def invoker_lines(protocol: str) -> Lines:
     """The rules of one protocol. Raises UsageError where nothing speaks it."""
-    from cogcli.bindings.invokers.registry import INVOKERS
-    from cogcli.verification import mcp_lines, openapi_lines, openrpc_lines
+    from cogcli.protocols.registry import INVOKERS
+    from cogcli.verification import mcp_rules, openapi_rules, openrpc_rules
 
-    known = {"openapi": openapi_lines.LINES, "openrpc": openrpc_lines.LINES, "mcp": mcp_lines.LINES}
+    known = {"openapi": openapi_rules.LINES, "openrpc": openrpc_rules.LINES, "mcp": mcp_rules.LINES}
     spoken = [name for name in known if name in INVOKERS]
     if protocol not in spoken:
         raise UsageError("usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(spoken)}")
@@ -31,17 +31,17 @@ def invoker_lines(protocol: str) -> Lines:
 
 def error_lines() -> Lines:
     """Every row of the failure model: what keeps a run from starting, then what ends one."""
-    from cogcli.app import start_rows
-    from cogcli.verification import error_rows
+    from cogcli.app import preflight_rules
+    from cogcli.verification import failure_rules
 
-    return {**start_rows.lines(), **error_rows.lines()}
+    return {**preflight_rules.lines(), **failure_rules.lines()}
 
 
 def shown(lines: Lines, *, listener: Callable[[Verdict], None] | None = None) -> Verified:
     """Provoke every line, some at a time; the listener hears the verdicts in the order of the lines."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from cogcli.bindings.invokers.capture import diverted
+    from cogcli.protocols.pythoncall.stdout_capture import diverted
 
     begun = time.monotonic()
     verdicts = []
@@ -54,8 +54,8 @@ def shown(lines: Lines, *, listener: Callable[[Verdict], None] | None = None) ->
 
 
 def _one(id: str, line: Line) -> Verdict:
-    from cogcli.verification.bench import Bench
-    from cogcli.verification.lines import verdict_of
+    from cogcli.verification.harness import Bench
+    from cogcli.verification.rule_runner import verdict_of
 
     with Bench() as bench:
         return verdict_of(id, line, bench)

@@ -26,9 +26,9 @@ from cogcli.core.errors import CogcliError
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
+    from cogcli.app.mcp_catalog import Offer, Served
+    from cogcli.app.run_pool import RunsAtOnce
     from cogcli.app.run_skill import RunRequest, RunResult
-    from cogcli.app.runs_at_once import RunsAtOnce
-    from cogcli.app.served_skills import Offer, Served
     from cogcli.events.envelope import Event
 
     Asked = ServerRequestContext[Any, Any]

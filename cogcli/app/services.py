@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
-from cogcli.specs.problems import ProblemsFound, suggestion
+from cogcli.core.problems import ProblemsFound, suggestion
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.bindings.invokers.base import Surroundings
+    from cogcli.protocols.invoker import Surroundings
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.service import Service
 
@@ -56,20 +56,20 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
     Raises UsageError for a service that has nothing to compare, ServiceResolutionError, what the call raises, and
     EnvironmentRefusal where the lock cannot be written.
     """
-    from cogcli.bindings.invokers import mcp_lock
+    from cogcli.protocols.mcp import tool_lock
 
     service = _service(settings, service_id)
     if service.kind in _NOUNS:
         return _document(settings, service, accept=accept)
     _require_server(service)
-    before = mcp_lock.locked(service.root, service.id)
+    before = tool_lock.locked(service.root, service.id)
     now = _tools(settings, service)
     found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
     if before is None:  # nothing was agreed to yet that could break
         found = tuple(difference._replace(breaking=False) for difference in found)
     if accept:
         _accept(settings, service, now)
-    lock = settings.shown(mcp_lock.path_of(service.root))
+    lock = settings.shown(tool_lock.path_of(service.root))
     names = tuple(tool["name"] for tool in now)
     return Refreshed(service.id, "tool", before is not None, names, found, accept, lock)
 
@@ -119,9 +119,9 @@ def _require_server(service: Service) -> None:
 
 
 def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
-    from cogcli.bindings.invokers.base import CallContext
-    from cogcli.bindings.invokers.mcp import Mcp
     from cogcli.core.calls import Cancellation
+    from cogcli.protocols.invoker import CallContext
+    from cogcli.protocols.mcp.invoker import Mcp
 
     invoker = Mcp(_surroundings(settings))
     try:
@@ -131,9 +131,9 @@ def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
 
 
 def _surroundings(settings: Settings) -> Surroundings:
-    from cogcli.app.places import state_home
-    from cogcli.bindings.invokers.base import Surroundings
-    from cogcli.bindings.secrets import Secrets
+    from cogcli.app.user_dirs import state_home
+    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.secrets import Secrets
 
     # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
     secrets = Secrets(settings.environ, lambda secret: None)
@@ -147,7 +147,7 @@ def _surroundings(settings: Settings) -> Surroundings:
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[Difference, ...]:
-    from cogcli.bindings.invokers.mcp_pins import changed_fields
+    from cogcli.protocols.mcp.pins import changed_fields
 
     found = []
     for name in sorted({*before, *now}):
@@ -161,15 +161,15 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[Differenc
 
 
 def _accept(settings: Settings, service: Service, tools: list[dict[str, Any]]) -> None:
-    from cogcli.app.places import state_home
-    from cogcli.bindings.invokers import mcp_lock
-    from cogcli.bindings.invokers.mcp import identity
-    from cogcli.bindings.invokers.mcp_pins import Pins
+    from cogcli.app.user_dirs import state_home
+    from cogcli.protocols.mcp import tool_lock
+    from cogcli.protocols.mcp.invoker import identity
+    from cogcli.protocols.mcp.pins import Pins
 
     try:
-        mcp_lock.write(service.root, service.id, tools)
+        tool_lock.write(service.root, service.id, tools)
     except OSError as error:
-        path = settings.shown(mcp_lock.path_of(service.root))
+        path = settings.shown(tool_lock.path_of(service.root))
         raise EnvironmentRefusal(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
         ) from error

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
-from cogcli.specs.documents import DocumentFault, document_in, place_of, read_document
+from cogcli.documents.loader import document_in, place_of, read_document
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.bindings.invokers.base import Surroundings
-    from cogcli.specs.document_changes import Change
+    from cogcli.documents.changes import Change
+    from cogcli.protocols.invoker import Surroundings
     from cogcli.specs.service import Service
 
 
@@ -30,7 +31,7 @@ class Compared(NamedTuple):
 def compared(service: Service, surroundings: Surroundings, seconds: float) -> Compared:
     """Ask the service, and compare. Raises UsageError without `spec_ref`, ServiceResolutionError for a file that is
     no document, and what the call raises."""
-    from cogcli.bindings.invokers.live_document import live_document
+    from cogcli.protocols.live_document import live_document
 
     path = _path(service)
     before = _stored(service, path)
@@ -87,9 +88,9 @@ def _judged(
     service: Service, before: dict[str, Any] | None, now: dict[str, Any]
 ) -> tuple[tuple[str, ...], tuple[Change, ...]]:
     from cogcli.core.errors import ServerFaultError
-    from cogcli.specs import document_changes
-    from cogcli.specs.openapi_document import OpenApiDocument
-    from cogcli.specs.openrpc_document import OpenRpcDocument
+    from cogcli.documents import changes
+    from cogcli.documents.openapi import OpenApiDocument
+    from cogcli.documents.openrpc import OpenRpcDocument
 
     make = OpenRpcDocument if service.kind == "openrpc" else OpenApiDocument
     try:
@@ -103,10 +104,10 @@ def _judged(
         raise ServerFaultError("call.server-error", text, hint=fault.hint, left=True) from fault
     if isinstance(new, OpenRpcDocument):
         rpc = old if isinstance(old, OpenRpcDocument) else None
-        return new.names, document_changes.openrpc_changes(rpc, new)
+        return new.names, changes.openrpc_changes(rpc, new)
     api = old if isinstance(old, OpenApiDocument) else None
     names = tuple(entry.id or f"{entry.method} {entry.path}" for entry in new.entries)
-    return names, document_changes.openapi_changes(api, new)
+    return names, changes.openapi_changes(api, new)
 
 
 def _refusal(service: Service, fault: DocumentFault) -> ServiceResolutionError:

@@ -6,7 +6,7 @@ import os
 from copy import copy
 
 from cogcli.app.config import KEYS, LEVELS, PROJECT_FILE, ConfigFile, Key, from_text
-from cogcli.app.places import (
+from cogcli.app.user_dirs import (
     cache_home,
     config_home,
     find_project,

@@ -11,9 +11,9 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.display import visible
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

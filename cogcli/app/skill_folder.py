@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import USAGE, UsageError
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.specs.problems import Problem, ProblemsFound
+from cogcli.core.problems import Problem, ProblemsFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def read_folder(path: str) -> SkillFolder:
 
 
 def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
-    from cogcli.specs.yaml_io import MAX_DEPTH, MAX_NODES, Limits, parse
+    from cogcli.yaml.reader import MAX_DEPTH, MAX_NODES, Limits, parse
 
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     fences = [n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))]

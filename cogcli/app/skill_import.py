@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.app.registry import opened
 from cogcli.core.errors import USAGE, EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
-from cogcli.specs.problems import Problem, ProblemsFound, suggestion
+from cogcli.core.problems import Problem, ProblemsFound, suggestion
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings

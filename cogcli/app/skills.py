@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.app.registry import Layers, Usable, fields_of, opened, options, text_of
 from cogcli.core.errors import SkillNotFoundError
-from cogcli.specs.problems import suggestion
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
@@ -80,7 +80,7 @@ def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
     catalog = registry.reach(skill_id)
     skill = catalog.skills.get(skill_id)
     if skill is None:
-        from cogcli.specs.problems import ProblemsFound, in_order
+        from cogcli.core.problems import ProblemsFound, in_order
 
         if catalog.problems:
             raise ProblemsFound(in_order(catalog.problems))

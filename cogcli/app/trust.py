@@ -10,7 +10,7 @@ import time
 from hashlib import sha256
 
 from cogcli.app.config import PROJECT_FILE, ConfigFile
-from cogcli.app.places import cache_home, config_home
+from cogcli.app.user_dirs import cache_home, config_home
 from cogcli.core.errors import EnvironmentRefusal
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Final
 
-    from cogcli.app.accepted import Found
+    from cogcli.app.trust_digests import Found
     from cogcli.specs.layers import Layer
 
 SCHEMA: Final = "cogcli.trust/2"
@@ -126,7 +126,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
 
 def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ: Mapping[str, str]) -> Trust:
     """What differs from what was accepted. An entry that is damaged, or too much to look at, is a change, too."""
-    from cogcli.app.accepted import Needs, digests, found
+    from cogcli.app.trust_digests import Needs, digests, found
 
     try:
         accepted: dict[str, str] = dict(entry["accepted"])
@@ -167,7 +167,7 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
 def _is_remembered(
     project: str, accepted: dict[str, str], present: Found, environ: Mapping[str, str]
 ) -> bool:
-    from cogcli.app.accepted import identities
+    from cogcli.app.trust_digests import identities
     from cogcli.core.files import FileRefused, read_regular
 
     try:
@@ -181,7 +181,7 @@ def _is_remembered(
 def _remember(
     project: str, accepted: dict[str, str], present: Found, begun: int, environ: Mapping[str, str]
 ) -> None:
-    from cogcli.app.accepted import identities
+    from cogcli.app.trust_digests import identities
     from cogcli.core.files import write_atomic
 
     identity, newest, size = identities(present)
@@ -214,7 +214,7 @@ def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
 
     Raises EnvironmentRefusal `trust.size`, `env.disk`.
     """
-    from cogcli.app.accepted import digests, found, needs_of, service_files
+    from cogcli.app.trust_digests import digests, found, needs_of, service_files
     from cogcli.specs.host_layout import layout_of
 
     root, layers = os.path.abspath(project), layers_of(project)

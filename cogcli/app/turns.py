@@ -13,11 +13,11 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from cogcli.episode.recording import is_of_probe
+from cogcli.episode.log_index import is_of_probe
 
 if TYPE_CHECKING:
     from cogcli.core.calls import Attempt
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
     from cogcli.events.envelope import Event
 
 _PATIENCE_SECONDS: Final = 5.0

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cogcli.app.questions import Question, open_questions
-from cogcli.cli.ask import can_ask, plain
+from cogcli.app.pending_approvals import Question, open_questions
 from cogcli.cli.envelope import dumps
-from cogcli.core.display import visible
+from cogcli.cli.prompt import can_ask, plain
 from cogcli.core.errors import ABORTED
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.cli.frame import Sources
+from cogcli.cli.code_frame import Sources
 
 if TYPE_CHECKING:
     from cogcli.app.checks import Checked
-    from cogcli.specs.problems import Problem
+    from cogcli.core.problems import Problem
 
 KINDS: Final = ("junit", "sarif", "json", "md", "github")
 

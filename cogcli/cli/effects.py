@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from cogcli.app.again import WORDS
+from cogcli.app.rerun_effects import WORDS
 from cogcli.cli.answers import stepped
-from cogcli.cli.ask import can_ask, plain
-from cogcli.core.display import visible
+from cogcli.cli.prompt import can_ask, plain
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogcli.app.again import Question
     from cogcli.app.rerun import Reuse
+    from cogcli.app.rerun_effects import Question
     from cogcli.cli.context import Context
 
 _MOST_NAMED = 5

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cogcli.core.display import visible_json
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
+from cogcli.core.terminal_text import visible_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -196,7 +196,7 @@ def _file_value(path: str) -> tuple[Any, str]:
 
 
 def _yaml(path: str) -> Any:
-    from cogcli.specs.yaml_io import parse
+    from cogcli.yaml.reader import parse
 
     data = _bytes(path)
     if not data.strip():

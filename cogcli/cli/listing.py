@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cogcli.core.display import cells, padded, shortened, visible
-from cogcli.report.spans import Line
+from cogcli.core.terminal_text import cells, padded, shortened, visible
+from cogcli.report.styled_text import Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

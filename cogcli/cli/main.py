@@ -199,7 +199,7 @@ def _fail(
     context: Context | None = None,
 ) -> int:  # fmt: skip
     """Tell an expected error on stderr, and on stdout as the envelope when that was asked for."""
-    from cogcli.cli.failures import tell
+    from cogcli.cli.error_output import tell
     from cogcli.cli.next_step import next_steps
 
     if debug:
@@ -220,6 +220,6 @@ def _print_traceback(screen: Screen, error: BaseException) -> None:
     """Frames only, never the values of variables."""
     import traceback
 
-    from cogcli.core.display import visible_block
+    from cogcli.core.terminal_text import visible_block
 
     screen.tell(visible_block("".join(traceback.format_exception(error))))

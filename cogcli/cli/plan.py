@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.display import cells, cut, padded, visible
 from cogcli.core.errors import OK
-from cogcli.report.spans import Line
-from cogcli.report.words import counted
+from cogcli.core.terminal_text import cells, cut, padded, visible
+from cogcli.report.humanize import counted
+from cogcli.report.styled_text import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

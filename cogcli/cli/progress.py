@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cogcli.core.display import cells, cut, padded, shortened, visible
+from cogcli.core.terminal_text import cells, cut, padded, shortened, visible
 from cogcli.events.envelope import Event, to_json
 from cogcli.events.masking import mask_payload
 from cogcli.report.glyphs import style_of
-from cogcli.report.runs import RunFold, RunView, StepView
-from cogcli.report.spans import Line
+from cogcli.report.humanize import duration, short_trace
+from cogcli.report.run_fold import RunFold, RunView, StepView
+from cogcli.report.styled_text import Line
 from cogcli.report.table import EventLines
 from cogcli.report.tree import skipped_because
-from cogcli.report.words import duration, short_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cogcli.cli.frame import Sources, frame
-from cogcli.core.display import visible
+from cogcli.cli.code_frame import Sources, frame
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
-from cogcli.report.spans import Line
+from cogcli.core.terminal_text import visible
+from cogcli.report.styled_text import Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cogcli.specs.problems import Problem
+    from cogcli.core.problems import Problem
 
 _SECRETIVE = ("secret.literal", "service.url")
 """Problems about what must not stand in a file: only their place is shown."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.cli.frame import frame
+from cogcli.cli.code_frame import frame
 from cogcli.cli.render_error import help_rows, next_lines
-from cogcli.core.display import visible
+from cogcli.core.terminal_text import visible
 from cogcli.report.glyphs import style_of
-from cogcli.report.spans import Line
-from cogcli.report.words import duration, short_episode
+from cogcli.report.humanize import duration, short_episode
+from cogcli.report.styled_text import Line
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import RunResult
@@ -38,7 +38,7 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     if told.get("code") in ("safety.confirmation", "policy.approval"):
         found.append(f"cogcli resume {episode} --approve {told.get('capability')}{again}")
     if result.in_doubt:
-        from cogcli.app.doubts import ways
+        from cogcli.app.doubt_decisions import ways
 
         found += [f"{command}{again}" for command in ways(episode, result.in_doubt)]
     if found:

@@ -15,7 +15,7 @@ def is_skill(context: Context, word: str) -> bool:
     first, dot, second = word.partition(".")
     if not dot or "/" in word or not (first + second).replace("-", "").replace("_", "").isalnum():
         return False
-    from cogcli.app.inspect import find
+    from cogcli.app.episodes import find
     from cogcli.app.registry import opened
 
     known = opened(context.settings).ids("skill")

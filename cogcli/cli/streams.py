@@ -12,11 +12,11 @@ import os
 import sys
 from contextlib import suppress
 
-from cogcli.core.display import visible_block
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.outside import whole_number
+from cogcli.core.terminal_text import visible_block
 from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
-from cogcli.report.spans import Line, coloured, plain
+from cogcli.report.styled_text import Line, coloured, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.cli.progress import AsLogged, Lines
-from cogcli.core.display import visible
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import RunResult
@@ -38,7 +38,7 @@ class Telling(Lines):
     """Events as lines on stderr, or as JSON lines on stdout; folded for the tree."""
 
     def __init__(self, screen: Screen, *, jsonl: bool) -> None:
-        from cogcli.report.runs import RunFold
+        from cogcli.report.run_fold import RunFold
 
         super().__init__(screen)
         self.fold = RunFold()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.cli.listing import Column, show
-from cogcli.core.display import LONGEST_SHOWN, beginning, visible, visible_block
 from cogcli.core.errors import UsageError
+from cogcli.core.terminal_text import LONGEST_SHOWN, beginning, visible, visible_block
 from cogcli.report.glyphs import style_of
-from cogcli.report.unfinished import Standing
+from cogcli.report.unfinished_runs import Standing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cogcli.cli.context import Context
     from cogcli.events.envelope import Event
     from cogcli.report.lineage import Target
-    from cogcli.report.runs import RunFold, StepView
-    from cogcli.report.spans import Line
+    from cogcli.report.run_fold import RunFold, StepView
+    from cogcli.report.styled_text import Line
 
 LISTED = ("tsv", "csv", "md")
 DRAWN = ("mermaid", "dot")
@@ -85,15 +85,15 @@ def answer(context: Context, view: str, shown: Shown) -> None:
     _VIEWS[view](context, shown)
     if view == "export" or context.screen.quiet or (context.arguments.text("--format") or "text") != "text":
         return
-    from cogcli.cli import standing
+    from cogcli.cli import next_actions
     from cogcli.cli.render_error import next_lines
 
     told = (
-        standing.lines(context, shown, width=context.screen.err.width, in_tree=False)
+        next_actions.lines(context, shown, width=context.screen.err.width, in_tree=False)
         if view != "tree"
         else []
     )
-    for line in told + next_lines(standing.commands(context, shown)):
+    for line in told + next_lines(next_actions.commands(context, shown)):
         context.screen.say(line)
 
 
@@ -132,7 +132,7 @@ def exists(path: str) -> UsageError:
 
 def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
     """The episode for the envelope, with what the view adds."""
-    from cogcli.cli.standing import commands
+    from cogcli.cli.next_actions import commands
     from cogcli.report.table import rows
 
     root = shown.fold.root
@@ -176,9 +176,9 @@ def _note(shown: Shown) -> list[Line]:
 
 
 def _tree(context: Context, shown: Shown) -> None:
-    from cogcli.cli import standing
+    from cogcli.cli import next_actions
 
-    told = standing.lines(context, shown, width=context.screen.out.width, in_tree=True)
+    told = next_actions.lines(context, shown, width=context.screen.out.width, in_tree=True)
     context.screen.answer_lines([*tree_lines(context, shown), *told, *_io(context, shown)])
 
 
@@ -249,7 +249,7 @@ def _lines(word: str, block: str, most: int | None) -> list[Line]:
 
 
 def _columns(context: Context, names: tuple[str, ...]) -> list[Column]:
-    from cogcli.report.words import duration, fuzzy_time
+    from cogcli.report.humanize import duration, fuzzy_time
 
     now, glyphs = context.settings.clock.now(), context.screen.out.glyphs
     special = {
@@ -293,7 +293,7 @@ def _is_listed(context: Context) -> bool:
 
 
 def _targets(shown: Shown) -> list[Target]:
-    from cogcli.app.inspect import declared
+    from cogcli.app.episodes import declared
     from cogcli.report.lineage import Flow, targets
 
     found = targets(shown.fold, Flow(shown.events), declared(shown.directory, shown.events))
@@ -332,7 +332,7 @@ def _why(context: Context, shown: Shown) -> None:
 
 
 def _chains(context: Context, shown: Shown) -> list[list[str]]:
-    from cogcli.app.inspect import declared
+    from cogcli.app.episodes import declared
     from cogcli.report.lineage import Flow, overlap, targets
     from cogcli.report.why import causes, known
 
@@ -398,7 +398,7 @@ class Told:
         self._screen.answer(self._text(event) + "\n")
 
     def _text(self, event: Event) -> str:
-        from cogcli.core.display import cut
+        from cogcli.core.terminal_text import cut
 
         if self._jsonl:
             from cogcli.cli.envelope import dumps
@@ -417,7 +417,7 @@ class Told:
 
 
 def _exported(context: Context, shown: Shown) -> dict[str, Any]:
-    from cogcli.report.traced import traced
+    from cogcli.report.trace_export import traced
 
     trace = traced(shown.events, io=context.arguments.on("--io"))
     if context.arguments.text("--format") == "chrome":

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.core.display import visible
-from cogcli.report.words import counted
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import counted
 from cogcli.verification.verdict import FAILED, SKIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cogcli.core.problems import Problem
     from cogcli.report.junit import Case
-    from cogcli.specs.problems import Problem
     from cogcli.verification.verdict import Verdict
 
 KINDS: Final = ("junit", "json", "md", "github")
@@ -69,7 +69,7 @@ def github_of(verdicts: Sequence[Verdict]) -> str:
 
 
 def _problem(verdict: Verdict) -> Problem:
-    from cogcli.specs.problems import Problem
+    from cogcli.core.problems import Problem
 
     message = f"{verdict.id}: {verdict.reason}"
     return Problem(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.core.display import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, cut, padded, visible
 from cogcli.report.glyphs import style_of
-from cogcli.report.words import counted, duration
+from cogcli.report.humanize import counted, duration
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cogcli.cli.streams import Stream
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
     from cogcli.verification.verdict import Check, Frame, Verdict
 
 _SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}

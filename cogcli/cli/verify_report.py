@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.display import visible
+from cogcli.core.terminal_text import visible
 from cogcli.report.glyphs import style_of
 
 if TYPE_CHECKING:
     from cogcli.episode.findings import Finding
     from cogcli.report.glyphs import Glyphs
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 _WORDS: Final = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity the status whose sign and colour a finding has."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.engine.context import Run
-from cogcli.engine.record import StepRecord
+from cogcli.engine.step_recorder import StepRecord
 from cogcli.events import build
 from cogcli.governance.approvals import action_hash
 from cogcli.specs.capability import Capability

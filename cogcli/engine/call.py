@@ -28,13 +28,13 @@ from cogcli.core.errors import (
 from cogcli.core.jsonvalue import copied
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING
-from cogcli.core.spans import span_of, trace_of
+from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.engine import approval
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
-from cogcli.engine.ending import Degraded as Degraded
 from cogcli.engine.ports import CapabilityRunner
-from cogcli.engine.record import StepRecord
+from cogcli.engine.step_ending import Degraded as Degraded
+from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Call, Cancelled, Sleep, Slot, Steps
 from cogcli.events import build
 from cogcli.governance import safety as safety_rules

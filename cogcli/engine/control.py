@@ -18,11 +18,11 @@ from cogcli.core.jsonvalue import copied, kind_of
 from cogcli.engine import call
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import LeftOut
-from cogcli.engine.ending import LEFT_OUT
 from cogcli.engine.graph import RunStep
 from cogcli.engine.invocation import invoked, sent
 from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
-from cogcli.engine.record import StepRecord
+from cogcli.engine.step_ending import LEFT_OUT
+from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Cancelled, Next, Steps, Task
 from cogcli.mapping.apply import Write, write_value
 from cogcli.mapping.expressions import holds, value_of

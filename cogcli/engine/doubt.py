@@ -15,13 +15,13 @@ from cogcli.core.calls import Answer
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EffectInDoubtError, RejectedError
 from cogcli.core.redact import Redactor
-from cogcli.engine.ending import Degraded
+from cogcli.engine.step_ending import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogcli.engine.context import Run
-    from cogcli.engine.record import StepRecord
+    from cogcli.engine.step_recorder import StepRecord
     from cogcli.engine.tasks import Steps
     from cogcli.specs.capability import Capability
 

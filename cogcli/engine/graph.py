@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cogcli.engine.blackboard import Blackboard
 from cogcli.engine.context import Run
-from cogcli.engine.ending import RELEASING, Ending
 from cogcli.engine.plan import PlannedStep
-from cogcli.engine.record import StepRecord
 from cogcli.engine.schedule import ReadySet
+from cogcli.engine.step_ending import RELEASING, Ending
+from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Next, Steps, Task, Wake
+from cogcli.engine.write_order import Blackboard
 
 RunStep = Callable[[Run, PlannedStep, Blackboard], Steps]
 

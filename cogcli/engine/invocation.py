@@ -12,7 +12,7 @@ from cogcli.engine.context import Run
 from cogcli.engine.graph import RunStep
 from cogcli.engine.nested import run_nested
 from cogcli.engine.plan import PlannedStep, Target
-from cogcli.engine.record import StepRecord
+from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Sleep, Steps
 from cogcli.mapping.expressions import as_case, value_of
 from cogcli.mapping.inputs import Scope, reads_nothing, resolved

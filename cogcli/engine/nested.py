@@ -8,7 +8,7 @@ from cogcli.core.errors import MaxSkillDepthExceededError, RuntimeErrorBase
 from cogcli.engine.context import Run
 from cogcli.engine.graph import Graph, RunStep
 from cogcli.engine.outcome import Outcome, in_step, outcome_of
-from cogcli.engine.record import StepRecord, no_usage
+from cogcli.engine.step_recorder import StepRecord, no_usage
 from cogcli.engine.tasks import Cancelled, Steps
 from cogcli.events import build
 from cogcli.events.envelope import Draft

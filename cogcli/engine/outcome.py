@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cogcli.core.errors import FinalOutputValidationError, RuntimeErrorBase, StepExecutionError
-from cogcli.engine.ending import Ending
+from cogcli.engine.step_ending import Ending
 from cogcli.specs.fields import Fields, fit
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from cogcli.core.refs import parse_target
 from cogcli.mapping import expressions, inputs, outputs
 from cogcli.specs.capability import Capability
+from cogcli.specs.cognitive_hints import wires
 from cogcli.specs.fields import Fields, FieldSpec
-from cogcli.specs.hints import wires
 from cogcli.specs.skill import Skill, Step
 
 ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"

@@ -16,8 +16,8 @@ from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.jsonvalue import copied
 from cogcli.engine.call import consulted
 from cogcli.engine.doubt import DoubtResolution
-from cogcli.engine.ending import Degraded
-from cogcli.engine.record import StepRecord
+from cogcli.engine.step_ending import Degraded
+from cogcli.engine.step_recorder import StepRecord
 from cogcli.specs.fields import fit
 
 if TYPE_CHECKING:

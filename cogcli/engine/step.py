@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cogcli.core.error_codec import recalled
 from cogcli.core.errors import (
     PENDING,
     VETOED,
@@ -11,15 +12,14 @@ from cogcli.core.errors import (
     ResponseMappingError,
     RuntimeErrorBase,
 )
-from cogcli.core.recall import recalled
 from cogcli.engine import call
-from cogcli.engine.blackboard import Blackboard
 from cogcli.engine.context import Run
 from cogcli.engine.control import Performed, performed
-from cogcli.engine.ending import Ending
 from cogcli.engine.plan import PlannedStep
-from cogcli.engine.record import StepRecord
+from cogcli.engine.step_ending import Ending
+from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Park, Steps
+from cogcli.engine.write_order import Blackboard
 from cogcli.events.envelope import Event
 from cogcli.mapping.apply import Write
 from cogcli.mapping.expressions import holds

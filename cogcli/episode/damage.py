@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
-from cogcli.episode.reading import Lines, is_torn, is_torn_tail, parsed_line
+from cogcli.episode.log_reader import Lines, is_torn, is_torn_tail, parsed_line
 from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, whole_beginning
 
 INTENTS: Final = ("step.started", "call.retried")

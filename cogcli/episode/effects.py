@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.canonical import digest_of
 
 if TYPE_CHECKING:
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
     from cogcli.events.envelope import Event
 
 DONE: Final = "done"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.episode.document import earlier, milliseconds_between
+from cogcli.episode.document_bytes import earlier, milliseconds_between
 from cogcli.episode.foreign_words import in_seed_words, is_foreign
 from cogcli.episode.vocabulary import STEP_STATUSES
 from cogcli.events.envelope import Event

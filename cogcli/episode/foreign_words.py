@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.episode.document import milliseconds_between
+from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.events.envelope import Event
 
 _WRONG: Final = ("failed", "vetoed", "error")

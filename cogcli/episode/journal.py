@@ -29,14 +29,14 @@ import orjson
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
-from cogcli.episode.ballast import FULL, Ballast
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spilled
+from cogcli.episode.disk_reserve import FULL, Ballast
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shortened
 from cogcli.episode.layout import BALLAST, EVENTS, LEARN
-from cogcli.episode.leftovers import unmake
-from cogcli.episode.reading import EventLog, read_events
+from cogcli.episode.log_reader import EventLog, read_events
 from cogcli.episode.rules import FIRST, LATEST
+from cogcli.episode.temp_cleanup import unmake
 from cogcli.events.checksum import with_sum
 from cogcli.events.envelope import Draft, Event, to_json
 from cogcli.events.masking import mask_payload

@@ -13,8 +13,8 @@ import orjson
 
 from cogcli.core.canonical import digest
 from cogcli.episode import summary
-from cogcli.episode.account import Account
-from cogcli.episode.tally import Use
+from cogcli.episode.counters import Use
+from cogcli.episode.log_fold import Account
 
 MAX_PROPOSALS: Final = 100
 MAX_EVIDENCE: Final = 10

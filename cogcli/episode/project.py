@@ -25,11 +25,11 @@ import orjson
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.actions import action_of
+from cogcli.episode.beliefs import Knowledge
 from cogcli.episode.blobs import Put
-from cogcli.episode.document import milliseconds_between, on_one_line, to_bytes, whole_milliseconds
+from cogcli.episode.document_bytes import milliseconds_between, on_one_line, to_bytes, whole_milliseconds
 from cogcli.episode.findings import Told, unheard
 from cogcli.episode.foreign_words import in_seed_words
-from cogcli.episode.knowledge import Knowledge
 from cogcli.episode.large_values import SMALL, by_reference, digest_of, in_full
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
 from cogcli.episode.plan_projection import GIVEN, PlanProjection

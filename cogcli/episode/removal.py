@@ -20,9 +20,9 @@ from typing import Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
+from cogcli.episode.episode_row import Overview, overview
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.episode.layout import EVENTS
-from cogcli.episode.overview import Overview, overview
 
 REMOVED: Final = ".gc-"
 """How the names of directories begin that are no episodes any more."""

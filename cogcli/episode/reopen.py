@@ -28,14 +28,13 @@ from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
-from cogcli.episode.ballast import holder
 from cogcli.episode.damage import Damage, damage_of, lost_in, put_newline
+from cogcli.episode.disk_reserve import holder
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.episode.journal import End, Journal
 from cogcli.episode.layout import EVENTS, MANIFEST, TORN, is_renamed
-from cogcli.episode.leftovers import remove_temporaries
-from cogcli.episode.reading import (
+from cogcli.episode.log_reader import (
     LONGEST_LINE,
     NO_NEWLINE,
     Lines,
@@ -52,6 +51,7 @@ from cogcli.episode.reading import (
     without_log,
 )
 from cogcli.episode.rules import FIRST, LATEST, rules_of
+from cogcli.episode.temp_cleanup import remove_temporaries
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_lines import LineCheck
 from cogcli.events import build

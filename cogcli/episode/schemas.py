@@ -92,7 +92,7 @@ def event_schema() -> Schema:
 
 def learn_schema() -> Schema:
     """One line of `learn.jsonl`."""
-    from cogcli.episode.models import LearnEntry
+    from cogcli.episode.document_models import LearnEntry
 
     return _document("learn.jsonl", LearnEntry)
 
@@ -109,21 +109,21 @@ def state_schema() -> Schema:
 
 def written_state_schema() -> Schema:
     """`state.json` as it is written here."""
-    from cogcli.episode.models import StateDocument
+    from cogcli.episode.document_models import StateDocument
 
     return _document("state.json, as cogcli writes it", StateDocument)
 
 
 def summary_schema() -> Schema:
     """`summary.json`."""
-    from cogcli.episode.models import Summary
+    from cogcli.episode.document_models import Summary
 
     return _document("summary.json", Summary)
 
 
 def manifest_schema() -> Schema:
     """`manifest.json`."""
-    from cogcli.episode.models import Manifest
+    from cogcli.episode.document_models import Manifest
 
     return _document("manifest.json", Manifest)
 

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 
 from cogcli.core.errors import CogcliError, InternalError
 from cogcli.core.files import FileRefused
-from cogcli.episode.account import Account, account_of
-from cogcli.episode.document import to_bytes
-from cogcli.episode.ended import ended_by_full_disk
+from cogcli.episode.closed_scopes import ended_by_full_disk
+from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learned
+from cogcli.episode.log_fold import Account, account_of
+from cogcli.episode.log_reader import unreadable
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
-from cogcli.episode.reading import unreadable
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
 
 
 def seal(journal: Journal) -> None:
@@ -81,7 +81,7 @@ def in_doubt(journal: Journal) -> Recording | None:
 
     On a full disk the run's pause goes where the ballast was.
     """
-    from cogcli.episode.recording import Recording
+    from cogcli.episode.log_index import Recording
 
     with suppress(CogcliError):
         recording = Recording(event for _, event in journal.events())

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cogcli.episode.models import Json, Number, Outcome, Ratio, StepKind, StepStatus
+from cogcli.episode.document_models import Json, Number, Outcome, Ratio, StepKind, StepStatus
 
 Version = Annotated[str, Field(pattern=r"^1\.")]
 

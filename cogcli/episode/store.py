@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.episode.episode_filter import Wanted
+from cogcli.episode.episode_listing import indexed_ids, survey
+from cogcli.episode.episode_row import Overview
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
-from cogcli.episode.overview import Overview
-from cogcli.episode.reading import unreadable
-from cogcli.episode.survey import indexed_ids, survey
-from cogcli.episode.wanted import Wanted
+from cogcli.episode.log_reader import unreadable
 
 if TYPE_CHECKING:
     from cogcli.core.ports import Clock, IdSource
@@ -56,7 +56,7 @@ class Store:
             raise ValueError("not an episode id or trace id")
         # Reading commands, which never come here, do without what only writing needs.
         from cogcli.episode.journal import Journal
-        from cogcli.episode.leftovers import unmake
+        from cogcli.episode.temp_cleanup import unmake
 
         made: Folder | None = None
         try:

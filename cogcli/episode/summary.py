@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from cogcli.episode.account import Account
 from cogcli.episode.blobs import Put
-from cogcli.episode.document import milliseconds_between
+from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.large_values import by_reference, digest_of
+from cogcli.episode.log_fold import Account
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_STATUSES, SUMMARY_SCHEMA
 

@@ -17,13 +17,12 @@ import orjson
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
-from cogcli.episode.account import Account
 from cogcli.episode.findings import Finding, Severity
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import digest_of
 from cogcli.episode.layout import EVENTS, MANIFEST, is_renamed
-from cogcli.episode.project import state_bytes
-from cogcli.episode.reading import (
+from cogcli.episode.log_fold import Account
+from cogcli.episode.log_reader import (
     NO_NEWLINE,
     Lines,
     event_of,
@@ -34,13 +33,14 @@ from cogcli.episode.reading import (
     parsed_line,
     unreadable,
 )
+from cogcli.episode.project import state_bytes
 from cogcli.episode.rules import FIRST, rules_of
+from cogcli.episode.verify_authenticity import NOTHING, Trusted, head_findings, signature_findings
 from cogcli.episode.verify_documents import DocumentCheck, Log, State
 from cogcli.episode.verify_files import Inventory
 from cogcli.episode.verify_foreign import ForeignFiles, foreign_findings, is_foreign
 from cogcli.episode.verify_lines import LineCheck
-from cogcli.episode.verify_origin import NOTHING, Trusted, head_findings, signature_findings
-from cogcli.episode.verify_story import StoryCheck
+from cogcli.episode.verify_ordering import StoryCheck
 from cogcli.episode.vocabulary import PROJECTION
 from cogcli.events.envelope import Event
 

@@ -16,13 +16,13 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.account import Account
 from cogcli.episode.blobs import parsed
-from cogcli.episode.document import to_bytes
+from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY, is_blob_name
 from cogcli.episode.learn import learned
+from cogcli.episode.log_fold import Account
 from cogcli.episode.manifest import entry, manifest_of, measured
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of

@@ -21,9 +21,9 @@ from cogcli.episode.blobs import MAX_BLOB, parsed
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, is_blob_name
+from cogcli.episode.log_reader import Lines, is_unchained, parsed_line
 from cogcli.episode.manifest import SCHEMA
 from cogcli.episode.named_files import NamedFile, is_inside, named_files, unhashed, unlike
-from cogcli.episode.reading import Lines, is_unchained, parsed_line
 from cogcli.episode.vocabulary import OUTCOMES
 from cogcli.events.envelope import Event
 

@@ -18,7 +18,7 @@ from cogcli.episode.blobs import MAX_LINE
 from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, is_trace_id
-from cogcli.episode.reading import is_unchained
+from cogcli.episode.log_reader import is_unchained
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import PHASES
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.display import cells, cut, visible
+from cogcli.core.terminal_text import cells, cut, visible
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import Glyphs
-from cogcli.report.runs import RunFold, RunView, StepView
-from cogcli.report.spans import Line
-from cogcli.report.words import duration
+from cogcli.report.humanize import duration
+from cogcli.report.run_fold import RunFold, RunView, StepView
+from cogcli.report.styled_text import Line
 
 SAME, CHANGED, GONE, NEW = "=", "~", "-", "+"
 _ABSENT: Final = object()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cogcli.specs.problems import Problem
+from cogcli.core.problems import Problem
 
 PER_KIND: Final = 10
 """GitHub shows no more of a kind for one step."""

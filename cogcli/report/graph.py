@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.display import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, cut, padded, visible
 from cogcli.report.glyphs import Glyphs, style_of
-from cogcli.report.runs import RunFold
-from cogcli.report.spans import Line
-from cogcli.report.unfinished import CUT_OFF, IN_DOUBT, WAITS
-from cogcli.report.words import counted
+from cogcli.report.humanize import counted
+from cogcli.report.run_fold import RunFold
+from cogcli.report.styled_text import Line
+from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 
 class Node(NamedTuple):

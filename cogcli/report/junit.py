@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from xml.etree import ElementTree as ET
 
-from cogcli.core.display import visible, visible_block
+from cogcli.core.terminal_text import visible, visible_block
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.display import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, cut, padded, visible
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import Glyphs
-from cogcli.report.runs import RunFold
-from cogcli.report.spans import Line
-from cogcli.report.words import counted
+from cogcli.report.humanize import counted
+from cogcli.report.run_fold import RunFold
+from cogcli.report.styled_text import Line
 
 COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cogcli.core.spans import span_of
+from cogcli.core.trace_ids import span_of
 from cogcli.events.envelope import Event
-from cogcli.report.told_values import word
+from cogcli.report.payload_values import word
 from cogcli.report.trace_spans import Attributes, TraceSpan
 
 

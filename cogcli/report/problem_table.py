@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cogcli.core.display import visible
-from cogcli.report.words import counted
-from cogcli.specs.problems import Problem
+from cogcli.core.problems import Problem
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import counted
 
 
 def problem_table(problems: Sequence[Problem], *, limit: int | None = None) -> str:

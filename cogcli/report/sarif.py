@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from cogcli.core.display import visible
-from cogcli.specs.problems import Problem
+from cogcli.core.problems import Problem
+from cogcli.core.terminal_text import visible
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT: Final = "SRCROOT"

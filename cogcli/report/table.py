@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from cogcli.core.display import beginning, visible
+from cogcli.core.terminal_text import beginning, visible
 from cogcli.events.envelope import Event
-from cogcli.report.runs import Branch, RunFold
+from cogcli.report.run_fold import Branch, RunFold
 
 COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", "writes")
 

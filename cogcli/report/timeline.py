@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.display import cells, cut, padded, shortened, visible
+from cogcli.core.terminal_text import cells, cut, padded, shortened, visible
 from cogcli.report.glyphs import ASCII, Glyphs, style_of
-from cogcli.report.runs import Branch, RunFold, StepView
-from cogcli.report.spans import Line
-from cogcli.report.unfinished import CUT_OFF, IN_DOUBT, WAITS
-from cogcli.report.words import duration, milliseconds_between
+from cogcli.report.humanize import duration, milliseconds_between
+from cogcli.report.run_fold import Branch, RunFold, StepView
+from cogcli.report.styled_text import Line
+from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 COLUMNS: Final = ("step_id", "status", "start_ms", "ms")
 _TICKS: Final = 5

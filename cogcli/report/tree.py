@@ -9,19 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.display import cells, cut, padded, shortened, visible
+from cogcli.core.terminal_text import cells, cut, padded, shortened, visible
 from cogcli.report.glyphs import Glyphs, outcome_style, style_of
-from cogcli.report.runs import Branch, RunFold, RunView, StepView, used
-from cogcli.report.spans import Line
-from cogcli.report.unfinished import CUT_OFF, IN_DOUBT, WAITS
-from cogcli.report.words import (
-    counted,
-    duration,
-    error_text,
-    fuzzy_time,
-    short_episode,
-    short_trace,
-)
+from cogcli.report.humanize import counted, duration, error_text, fuzzy_time, short_episode, short_trace
+from cogcli.report.run_fold import Branch, RunFold, RunView, StepView, used
+from cogcli.report.styled_text import Line
+from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 _LEAST_FLOW = 12
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from cogcli.core.display import visible
+from cogcli.core.terminal_text import visible
 from cogcli.report.glyphs import ASCII, Glyphs
 from cogcli.report.lineage import Declared, Flow, Target, Write, overlap
-from cogcli.report.runs import RunFold, RunView, StepView
-from cogcli.report.spans import Line
+from cogcli.report.run_fold import RunFold, RunView, StepView
+from cogcli.report.styled_text import Line
 
 GIVEN: Final = ("inputs", "frame")
 _MOST: Final = 200

@@ -20,7 +20,7 @@ from cogcli.specs.shape import Data, MapOf, Number, Record, Text, ignored, may, 
 from cogcli.specs.template import TemplateFault, mixed_literals, parse_template, texts
 
 if TYPE_CHECKING:
-    from cogcli.specs.report import Report
+    from cogcli.specs.problem_report import Report
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 RESPONSE_MODES: Final = ("json", "text", "raw")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from cogcli import __version__
-from cogcli.specs.schema_engine import engine_marks
+from cogcli.schema.engine_choice import engine_marks
 
 if TYPE_CHECKING:
     import sqlite3
@@ -161,6 +161,19 @@ def _decoded(stored: object) -> Compiled | None:
 
 
 def _age_of_rules() -> int:
-    """The newest modification among the modules of this room: edited rules make old entries unreachable."""
-    with os.scandir(os.path.dirname(os.path.abspath(__file__))) as entries:
-        return max((e.stat().st_mtime_ns for e in entries if e.name.endswith(".py")), default=0)
+    """The newest modification of what reads and checks specs: edited rules make old entries unreachable."""
+    return newest_change("specs", "yaml", "schema", "core/problems.py")
+
+
+def newest_change(*places: str) -> int:
+    """The newest modification (nanoseconds) among the modules of rooms of this package."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    newest = 0
+    for place in places:
+        path = os.path.join(package, place)
+        if place.endswith(".py"):
+            newest = max(newest, os.stat(path).st_mtime_ns)
+            continue
+        with os.scandir(path) as entries:
+            newest = max([newest, *(e.stat().st_mtime_ns for e in entries if e.name.endswith(".py"))])
+    return newest

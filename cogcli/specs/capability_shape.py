@@ -11,7 +11,7 @@ from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, Record, Tex
 from cogcli.specs.skill import MERGE_STRATEGIES
 
 if TYPE_CHECKING:
-    from cogcli.specs.report import Report
+    from cogcli.specs.problem_report import Report
 
 CONSTRAINTS: Final = (
     "no_external_network",

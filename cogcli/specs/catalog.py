@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
-from cogcli.specs.overlay import Host
-from cogcli.specs.policy import Defaults
+from cogcli.specs.default_selection import Defaults
+from cogcli.specs.host_overrides import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogcli.core.problems import Problem
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
-    from cogcli.specs.problems import Problem
     from cogcli.specs.service import Service
     from cogcli.specs.skill import Skill
-    from cogcli.specs.yaml_io import Places
+    from cogcli.yaml.reader import Places
 
 
 class Shadow(NamedTuple):

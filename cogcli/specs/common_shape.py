@@ -9,11 +9,12 @@ from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
 from cogcli.specs.credentials import holds_credential, in_header
 from cogcli.specs.header_names import sendable, settable
-from cogcli.specs.names import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
+from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
 from cogcli.specs.shape import Data, MapOf, Number, Text
 
 if TYPE_CHECKING:
-    from cogcli.specs.report import Path, Report
+    from cogcli.core.problems import KeyPath
+    from cogcli.specs.problem_report import Report
 
 FREE: Final = MapOf(Data(), foreign=True)
 TIMEOUT: Final = Number(above=0, most=3600)
@@ -40,7 +41,7 @@ def check_version(raw: dict[str, Any], report: Report, subject: str) -> None:
         report.warn("version.format", ("version",), message, hint='write MAJOR.MINOR.PATCH, as in "1.0.0"')
 
 
-def check_headers(headers: Any, path: Path, report: Report, subject: str) -> None:
+def check_headers(headers: Any, path: KeyPath, report: Report, subject: str) -> None:
     """Header names and values of a service or binding (protocols.md 4)."""
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if not settable(name):
@@ -59,7 +60,7 @@ def check_headers(headers: Any, path: Path, report: Report, subject: str) -> Non
             _tell_written_out(name, path, report, subject)
 
 
-def _tell_written_out(name: str, path: Path, report: Report, subject: str) -> None:
+def _tell_written_out(name: str, path: KeyPath, report: Report, subject: str) -> None:
     message = f"{subject}: header `{name}` holds a secret as written text"
     hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
     report.error("secret.literal", (*path, name), message, hint=hint)
@@ -69,7 +70,7 @@ _BY_AUTH_REF: Final = "remove it and give the service auth_ref: NAME, the variab
 _BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
 
 
-def check_placeholders(value: str, path: Path, report: Report, said: str) -> None:
+def check_placeholders(value: str, path: KeyPath, report: Report, said: str) -> None:
     """Every `${` of a header or environment value opens a `${NAME}`."""
     if value.count("${") != len(PLACEHOLDER.findall(value)):
         report.error("value.range", path, f"{said}: expected `${{NAME}}` with A-Z, 0-9 and `_`")

@@ -17,7 +17,7 @@ from cogcli.core.redact import MASK, names_secret
 from cogcli.core.refs import parse, parse_loop
 
 if TYPE_CHECKING:
-    from cogcli.specs.report import Path
+    from cogcli.core.problems import KeyPath
 
 _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
 _PLACES: Final = frozenset(("file", "files", "path", "paths", "dir", "directory", "folder", "store"))
@@ -57,7 +57,9 @@ def in_header(name: str, value: str) -> bool:
     return alone and bool(re.fullmatch(_SCHEME, value))
 
 
-def written_out(value: Any, literal: IsLiteral, path: Path = (), *, named: bool = False) -> Iterator[Path]:
+def written_out(
+    value: Any, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
+) -> Iterator[KeyPath]:
     """The places of the credentials below a value; `named`: the value itself stands under such a key."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -145,7 +147,7 @@ def _literal_in_step(foreach: dict[str, Any]) -> IsLiteral:
 _OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
 
 
-def in_fields(fields: Any, path: Path) -> Iterator[Path]:
+def in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
     """The credentials among the defaults and examples of declared fields."""
     for name, field in fields.items() if isinstance(fields, dict) else ():
         if isinstance(field, dict):
@@ -153,7 +155,7 @@ def in_fields(fields: Any, path: Path) -> Iterator[Path]:
                 yield from written_out(field.get(key), _always, (*path, name, key), named=names_secret(name))
 
 
-def in_skill(raw: dict[str, Any]) -> Iterator[Path]:
+def in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
     """The credentials of a skill as its file declares it, which need not be checked yet."""
     yield from in_fields(raw.get("inputs"), ("inputs",))
     steps = raw.get("steps")
@@ -171,20 +173,20 @@ def in_skill(raw: dict[str, Any]) -> Iterator[Path]:
             yield from written_out(value, literal, ("steps", index, *place))
 
 
-def in_capability(raw: dict[str, Any]) -> Iterator[Path]:
+def in_capability(raw: dict[str, Any]) -> Iterator[KeyPath]:
     """The credentials of a capability as its file declares it."""
     for key in ("inputs", "outputs"):
         yield from in_fields(raw.get(key), (key,))
 
 
-def masked(raw: Any, places: Iterator[Path]) -> Any:
+def masked(raw: Any, places: Iterator[KeyPath]) -> Any:
     """A spec with these places masked; the same object where there are none."""
     for path in places:
         raw = _replaced(raw, path)
     return raw
 
 
-def _replaced(value: Any, path: Path) -> Any:
+def _replaced(value: Any, path: KeyPath) -> Any:
     if not path:
         return MASK
     changed = dict(value) if isinstance(value, dict) else list(value)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.specs.capability import CONFORMANCE_RANKS
-from cogcli.specs.names import PLACEHOLDER
+from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cogcli.schema.bundle import Closing
+from cogcli.schema.visitor import Bundle
 from cogcli.specs.fields import FieldSpec
-from cogcli.specs.foreign_schema import Closing
-from cogcli.specs.schema_walk import Bundle
 
 
 def schema_of(field: FieldSpec) -> Any:

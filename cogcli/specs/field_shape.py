@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.jsonvalue import kind_of, shown
 from cogcli.specs.fields import TYPES, field_from, fit, has_type
-from cogcli.specs.names import FIELD_NAME
+from cogcli.specs.id_grammar import FIELD_NAME
 from cogcli.specs.shape import Boolean, Data, Key, ListOf, MapOf, Record, Text, ignored, may, need
 
 if TYPE_CHECKING:
-    from cogcli.specs.report import Path, Report
+    from cogcli.core.problems import KeyPath
+    from cogcli.specs.problem_report import Report
 
 _KEYS: Final[dict[str, Key]] = {
     "type": need(Text(choices=TYPES)),
@@ -30,7 +31,7 @@ FIELD_ID: Final = Text(
 FIELDS: Final = MapOf(FIELD, name=FIELD_ID)
 
 
-def check_fields(raw: Any, path: Path, report: Report, subject: str) -> None:
+def check_fields(raw: Any, path: KeyPath, report: Report, subject: str) -> None:
     """The rules of every field in a mapping of fields."""
     if not isinstance(raw, dict):
         return
@@ -40,7 +41,7 @@ def check_fields(raw: Any, path: Path, report: Report, subject: str) -> None:
             _check_field(field, (*path, name), report, said)
 
 
-def _check_field(field: dict[str, Any], path: Path, report: Report, said: str) -> None:
+def _check_field(field: dict[str, Any], path: KeyPath, report: Report, said: str) -> None:
     type = field.get("type")
     if type not in TYPES:
         return
@@ -54,7 +55,7 @@ def _check_field(field: dict[str, Any], path: Path, report: Report, said: str) -
         _check_default(field, (*path, "default"), report, said)
 
 
-def _check_items(field: dict[str, Any], path: Path, report: Report, said: str) -> None:
+def _check_items(field: dict[str, Any], path: KeyPath, report: Report, said: str) -> None:
     items = field.get("items")
     if items is None:
         return
@@ -70,15 +71,15 @@ def _check_items(field: dict[str, Any], path: Path, report: Report, said: str) -
     _check_field(items, (*path, "items"), report, f"{said[:-1]}.items`")
 
 
-def _check_enum(enum: list[Any], type: str, path: Path, report: Report, said: str) -> None:
+def _check_enum(enum: list[Any], type: str, path: KeyPath, report: Report, said: str) -> None:
     for index, value in enumerate(enum):
         if not has_type(value, type):
             message = f"{said}: enum value is {shown(value)}, expected {type}"
             report.error("field.enum", (*path, index), message)
 
 
-def _check_schema(schema: Any, path: Path, report: Report, said: str) -> None:
-    from cogcli.specs.schema_limits import faults
+def _check_schema(schema: Any, path: KeyPath, report: Report, said: str) -> None:
+    from cogcli.schema.limits import faults
 
     if not isinstance(schema, dict | bool):
         message = f"{said}: schema is {shown(schema)}, expected object or boolean"
@@ -88,7 +89,7 @@ def _check_schema(schema: Any, path: Path, report: Report, said: str) -> None:
         report.error("field.schema", (*path, *where), f"{said}: {reason}")
 
 
-def _check_default(field: dict[str, Any], path: Path, report: Report, said: str) -> None:
+def _check_default(field: dict[str, Any], path: KeyPath, report: Report, said: str) -> None:
     spec = field_from(field)
     _, violations = fit({"default": spec}, {"default": field["default"]})
     for violation in violations[:1]:

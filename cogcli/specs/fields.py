@@ -92,7 +92,7 @@ def _fitted(field: FieldSpec, value: Any, place: str, violations: list[Violation
 
 
 def _apply_schema(schema: Any, value: Any, place: str, violations: list[Violation]) -> None:
-    from cogcli.specs.contracts import errors
+    from cogcli.schema.validator import errors
 
     for where, message in errors(schema, value):
         full = f"{place}/{where}" if where else place

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from cogcli.specs.id_grammar import is_plain_id
 from cogcli.specs.layout import NO_CHANNEL, Found, Layout, Stray
-from cogcli.specs.names import is_plain_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ class HostLayout(Layout):
 
     def _misnamed(self) -> Iterator[Stray]:
         """Files that nearly have the name of one that would be read."""
-        from cogcli.specs.problems import did_you_mean
+        from cogcli.core.problems import did_you_mean
 
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
         for name in self._list(self.layer.root):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
-from cogcli.specs.report import Report, has_errors
+from cogcli.specs.problem_report import Report, has_errors
 from cogcli.specs.service_shape import SERVICE, check_service
 from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, cleaned, ignored, may, need
 from cogcli.specs.shape_check import check_shape
 
 if TYPE_CHECKING:
-    from cogcli.specs.problems import Problem
-    from cogcli.specs.yaml_io import Places
+    from cogcli.core.problems import Problem
+    from cogcli.yaml.reader import Places
 
 MODES: Final = ("replace", "prefer")
 

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.outside import bad_byte
-from cogcli.specs.names import CHANNEL, is_capability_id, is_plain_id, is_skill_id
+from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_plain_id, is_skill_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

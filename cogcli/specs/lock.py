@@ -12,8 +12,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from cogcli.core.canonical import digest_of
+from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.specs.documents import DocumentFault, Identity, Pointer
+from cogcli.core.json_pointer import Pointer
+from cogcli.documents.loader import Identity, placed
 
 NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"
@@ -46,7 +48,7 @@ def locked_services(root: str) -> Mapping[str, Tools]:
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
     if isinstance(found, DocumentFault):
-        raise found.placed(found.file)  # a new one: what is raised remembers where
+        raise placed(found, found.file)  # a new one: what is raised remembers where
     return found
 
 
@@ -110,4 +112,4 @@ def _damaged(
 ) -> DocumentFault:
     hint = "restore it; or remove it and agree anew: cogcli services refresh ID --accept"
     fault = DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint, pointer=pointer, place=place)
-    return fault.placed(identity.path)
+    return placed(fault, identity.path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.eligibility import Reason, SelectionOptions, reasons, required_conformance
-from cogcli.specs.refusals import (
+from cogcli.specs.selection_errors import (
     ambiguous,
     ineligible,
     no_binding,
@@ -23,7 +23,7 @@ from cogcli.specs.refusals import (
 
 if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.overlay import Override
+    from cogcli.specs.host_overrides import Override
 
 __all__ = ["Considered", "Link", "Selection", "SelectionOptions", "named", "select"]
 

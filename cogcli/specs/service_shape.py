@@ -29,7 +29,7 @@ from cogcli.specs.service import is_shipped
 from cogcli.specs.shape import ListOf, MapOf, Record, Text, may, need
 
 if TYPE_CHECKING:
-    from cogcli.specs.report import Report
+    from cogcli.specs.problem_report import Report
 
 _COMMON: Final = frozenset(("id", "kind", "metadata", "network"))
 KEYS_OF_KIND: Final = {

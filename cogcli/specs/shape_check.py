@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.jsonvalue import kind_of, shown
+from cogcli.core.problems import KeyPath, Problem, suggestion
 from cogcli.specs.credentials import in_text
-from cogcli.specs.problems import Problem, suggestion
-from cogcli.specs.report import Path, Report
+from cogcli.specs.problem_report import Report
 from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, Number, Record, Shape, Text, ignored
 
 if TYPE_CHECKING:
-    from cogcli.specs.yaml_io import Places
+    from cogcli.yaml.reader import Places
 
 
 def check_shape(
-    shape: Shape, value: Any, places: Places | None, file: str, subject: str, *, at: Path = ()
+    shape: Shape, value: Any, places: Places | None, file: str, subject: str, *, at: KeyPath = ()
 ) -> list[Problem]:
     """Every way in which a parsed value differs from its shape; `subject` opens each message."""
     walk = _Walk(Report(file, places))
@@ -34,7 +34,7 @@ class _Walk:
     def __init__(self, report: Report) -> None:
         self.report = report
 
-    def check(self, shape: Shape, value: Any, path: Path, subject: str, named: int) -> None:
+    def check(self, shape: Shape, value: Any, path: KeyPath, subject: str, named: int) -> None:
         if isinstance(shape, Either):
             chosen = next((o for o in shape.options if kind_of(value) == KIND[type(o)]), None)
             if chosen is None:
@@ -58,7 +58,7 @@ class _Walk:
         elif isinstance(shape, Record):
             self._record(shape, value, path, subject, named)
 
-    def _wrong_type(self, shape: Shape, value: Any, path: Path, subject: str, named: int) -> None:
+    def _wrong_type(self, shape: Shape, value: Any, path: KeyPath, subject: str, named: int) -> None:
         hint = shape.hint if isinstance(shape, ListOf | Text) else ""
         if not hint and isinstance(shape, Text) and kind_of(value) in ("number", "boolean"):
             hint = f'quote it: "{shown(value).split(" ", 1)[1]}"'
@@ -67,7 +67,7 @@ class _Walk:
         message = f"{_said(subject, path, named)}: found {found}, expected {_kinds(shape)}"
         self.report.error(secretive or "value.type", path, message, hint=hint)
 
-    def _text(self, shape: Text, value: str, path: Path, said: str) -> None:
+    def _text(self, shape: Text, value: str, path: KeyPath, said: str) -> None:
         if shape.choices and value not in shape.choices:
             message = f"{said}: found {shown(value)}, expected {expected(shape)}"
             other_case = next(
@@ -84,14 +84,14 @@ class _Walk:
             message = f"{said}: {found}expected {expected(shape)}"
             self.report.error(shape.code, path, message, hint=shape.hint)
 
-    def _number(self, shape: Number, value: float, path: Path, said: str) -> None:
+    def _number(self, shape: Number, value: float, path: KeyPath, said: str) -> None:
         low = shape.least is not None and value < shape.least
         if low or (shape.most is not None and value > shape.most) or _at_or_below(shape.above, value):
             self.report.error(
                 "value.range", path, f"{said}: found {shown(value)}, expected {expected(shape)}"
             )
 
-    def _list(self, shape: ListOf, value: list[Any], path: Path, subject: str, named: int) -> None:
+    def _list(self, shape: ListOf, value: list[Any], path: KeyPath, subject: str, named: int) -> None:
         if len(value) < shape.least or (shape.most and len(value) > shape.most):
             said = _said(subject, path, named)
             message = f"{said}: found {len(value)} entries, expected {_bounds(shape.least, shape.most)}"
@@ -99,7 +99,7 @@ class _Walk:
         for index, item in enumerate(value):
             self.check(shape.item, item, (*path, index), subject, named)
 
-    def _map(self, shape: MapOf, value: dict[str, Any], path: Path, subject: str, named: int) -> None:
+    def _map(self, shape: MapOf, value: dict[str, Any], path: KeyPath, subject: str, named: int) -> None:
         if shape.filled and not any(shape.foreign or not ignored(name) for name in value):
             self.report.error("value.range", path, f"{_said(subject, path, named)}: empty, expected an entry")
         for name, item in value.items():
@@ -112,7 +112,7 @@ class _Walk:
                 self.report.error(shape.name.code, (*path, name), message, key=True)
             self.check(shape.value, item, (*path, name), subject, named)
 
-    def _record(self, shape: Record, value: dict[str, Any], path: Path, subject: str, named: int) -> None:
+    def _record(self, shape: Record, value: dict[str, Any], path: KeyPath, subject: str, named: int) -> None:
         if shape.thing:
             own = value.get("id")
             label = f"`{own}`" if isinstance(own, str) else str(path[-1] + 1 if path else "")
@@ -132,7 +132,7 @@ class _Walk:
                 self.report.error("key.missing", path, f"{subject}: key `{prefix}{name}` is missing")
 
 
-def _said(subject: str, path: Path, named: int) -> str:
+def _said(subject: str, path: KeyPath, named: int) -> str:
     own = ".".join(map(str, path[named:]))
     return f"{subject}: `{own}`" if own else subject
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.specs.binding_shape import BINDING, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
+from cogcli.specs.default_selection_shape import DEFAULTS
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, SERVICES, check_overrides, read_services
-from cogcli.specs.policy_shape import DEFAULTS
-from cogcli.specs.report import Report, has_errors
+from cogcli.specs.problem_report import Report, has_errors
 from cogcli.specs.service_shape import SERVICE, check_service, document_key
 from cogcli.specs.shape import Shape, cleaned
 from cogcli.specs.shape_check import check_shape
@@ -17,8 +17,8 @@ from cogcli.specs.skill_shape import SKILL, check_skill
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogcli.specs.problems import Problem
-    from cogcli.specs.yaml_io import Places
+    from cogcli.core.problems import Problem
+    from cogcli.yaml.reader import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy")
 HOST_KINDS: Final = ("overrides", "services", "active")

@@ -8,12 +8,13 @@ from cogcli.core.refs import READABLE
 from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
 from cogcli.specs.credentials import in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
-from cogcli.specs.names import LONGEST_ID, SKILL_ID, STEP_ID
+from cogcli.specs.id_grammar import LONGEST_ID, SKILL_ID, STEP_ID
 from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, Number, Record, Text, may, need
 from cogcli.specs.skill import MERGE_STRATEGIES, STEP_KINDS
 
 if TYPE_CHECKING:
-    from cogcli.specs.report import Path, Report
+    from cogcli.core.problems import KeyPath
+    from cogcli.specs.problem_report import Report
 
 MAX_STEPS: Final = 10_000
 MERGES: Final = ("collect", "concat_lists", "first_success")
@@ -156,7 +157,7 @@ def _nth(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _check_step(step: dict[str, Any], path: Path, report: Report) -> None:
+def _check_step(step: dict[str, Any], path: KeyPath, report: Report) -> None:
     subject = f"step `{step.get('id')}`" if isinstance(step.get("id"), str) else f"step {path[-1] + 1}"
     given = step.get("config")
     config: dict[str, Any] = given if isinstance(given, dict) else {}
@@ -187,14 +188,14 @@ _CONFLICTS: Final = (
 )
 
 
-def _check_conflicts(blocks: set[str], path: Path, report: Report, subject: str) -> None:
+def _check_conflicts(blocks: set[str], path: KeyPath, report: Report, subject: str) -> None:
     for first, second in _CONFLICTS:
         if first in blocks and second in blocks:
             message = f"{subject}: `{first}` and `{second}` exclude each other"
             report.error("config.conflict", (*path, second), message, hint="make two steps of it", key=True)
 
 
-def _check_loop_names(foreach: Any, path: Path, report: Report, subject: str) -> None:
+def _check_loop_names(foreach: Any, path: KeyPath, report: Report, subject: str) -> None:
     if not isinstance(foreach, dict):
         return
     names = {"as": foreach.get("as") or "item", "index_as": foreach.get("index_as")}
@@ -207,7 +208,7 @@ def _check_loop_names(foreach: Any, path: Path, report: Report, subject: str) ->
         report.error("config.conflict", (*path, "index_as"), message)
 
 
-def _check_scatter_names(scatter: Any, path: Path, report: Report, subject: str) -> None:
+def _check_scatter_names(scatter: Any, path: KeyPath, report: Report, subject: str) -> None:
     entries = scatter.get("capabilities") if isinstance(scatter, dict) else None
     seen = set()
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):

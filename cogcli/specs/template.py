@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogcli.specs.report import Path
+    from cogcli.core.problems import KeyPath
 
 _PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_][A-Za-z0-9_-]*){0,15}"
 _WHOLE: Final = re.compile(rf"input\.({_PATH})|\$\{{input\.({_PATH})\}}")
@@ -70,7 +70,7 @@ def _slot(inner: str | None, rest: str) -> Slot:
     return Slot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
 
 
-def texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
     """Every text of a request that is a template, with its place; what stands under `$literal` is none."""
     if isinstance(value, str):
         yield path, value
@@ -88,7 +88,7 @@ def is_literal(value: Any) -> bool:
     return isinstance(value, dict) and len(value) == 1 and LITERAL in value
 
 
-def mixed_literals(value: Any, path: Path = ()) -> Iterator[Path]:
+def mixed_literals(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     """The places of `$literal` keys that stand beside others."""
     if isinstance(value, list):
         for index, item in enumerate(value):

@@ -9,9 +9,9 @@ from typing import Final
 
 from cogcli.core.redact import Redactor
 from cogcli.specs.binding import Binding
-from cogcli.specs.names import PLACEHOLDER
+from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service
-from cogcli.verification.loopback import Seen
+from cogcli.verification.loopback_server import Seen
 
 _OURS: Final = frozenset(
     (

@@ -13,10 +13,11 @@ from urllib.parse import unquote
 
 import orjson
 
-from cogcli.specs.documents import found_at, resolved
-from cogcli.specs.openapi_document import OpenApiDocument, Operation
-from cogcli.verification.asked import Fault, faults_of
-from cogcli.verification.loopback import Reply, Seen, json_reply
+from cogcli.core.json_pointer import found_at
+from cogcli.documents.loader import resolved
+from cogcli.documents.openapi import OpenApiDocument, Operation
+from cogcli.verification.loopback_server import Reply, Seen, json_reply
+from cogcli.verification.request_check import Fault, faults_of
 from cogcli.verification.sample import NoSample, sample
 
 _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")

@@ -8,11 +8,11 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from cogcli.specs.contracts import errors
-from cogcli.specs.openapi_document import OpenApiDocument, Operation
-from cogcli.verification.asked import body_faults, parameter_faults
+from cogcli.documents.openapi import OpenApiDocument, Operation
+from cogcli.schema.validator import errors
 from cogcli.verification.document_mock import matched, routes_of
-from cogcli.verification.loopback import Reply, Seen
+from cogcli.verification.loopback_server import Reply, Seen
+from cogcli.verification.request_check import body_faults, parameter_faults
 from cogcli.verification.verdict import Check, framed
 
 _SHOWN: Final = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.specs.contracts import errors
-from cogcli.specs.openrpc_document import RpcMethod
+from cogcli.documents.openrpc import RpcMethod
+from cogcli.schema.validator import errors
 from cogcli.verification.exchange import Exchange
 from cogcli.verification.rpc_mock import param_faults, told
 from cogcli.verification.verdict import Check, framed

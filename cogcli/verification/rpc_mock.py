@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cogcli.core.document_fault import DocumentFault
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.specs.contracts import errors
-from cogcli.specs.documents import DocumentFault, resolved
-from cogcli.specs.openrpc_document import OpenRpcDocument, RpcMethod
-from cogcli.verification.asked import Fault
+from cogcli.documents.loader import resolved
+from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
+from cogcli.schema.validator import errors
 from cogcli.verification.document_mock import with_examples
-from cogcli.verification.loopback import Reply, Seen, json_reply
+from cogcli.verification.loopback_server import Reply, Seen, json_reply
+from cogcli.verification.request_check import Fault
 from cogcli.verification.sample import NoSample, sample
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import copied, holds_at_most
-from cogcli.specs.contracts import fits
-from cogcli.verification.matching_text import text_like
+from cogcli.schema.pattern_sample import text_like
+from cogcli.schema.validator import fits
 
 _DEEPEST: Final = 40
 _LONGEST: Final = 100_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import kind_of
-from cogcli.specs.problems import suggestion
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

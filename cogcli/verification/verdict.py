@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.redact import Redactor
-from cogcli.verification.compare import ABSENT, Difference
+from cogcli.verification.output_diff import ABSENT, Difference
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 _ONE_LINE: Final = 100

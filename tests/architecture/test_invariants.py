@@ -39,7 +39,7 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
         "engine/context.py",
         "engine/control.py",
         "episode/project.py",
-        "episode/rebuild.py",
+        "episode/state_rebuild.py",
         "mapping/outputs.py",
     }
     for path in [*(PACKAGE / "bindings").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:

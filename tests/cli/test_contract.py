@@ -377,7 +377,7 @@ def test_an_unexpected_exception_is_a_bug_without_traceback_or_values(demo: Any)
         "import importlib, sys\n"
         "class Break:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'cogcli.app.inspect':\n"
+        "        if name == 'cogcli.app.episodes':\n"
         "            raise ZeroDivisionError('sentinel-4711')\n"
         "sys.meta_path.insert(0, Break())\n"
     )

@@ -11,8 +11,8 @@ import pytest
 from support import foreign_tool as tool
 
 from cogcli.cli.main import run
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project
-from cogcli.episode.reading import read_events
 
 Cli = Callable[..., tuple[int, str, str]]
 RELEASE, LABELS, PAUSED, ALONE = "ep_2024_abc123_s0", "ep_labels", "ep_paused", "ep_alone"

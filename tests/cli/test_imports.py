@@ -91,9 +91,9 @@ def test_a_warm_run_judges_no_binding_anew(demo: Any) -> None:
     shipped_skill(demo)
     demo.run(*CLEAN).assert_ok()
     judges = {
-        "cogcli.specs.checks.wire_verdict",
-        "cogcli.specs.checks.wire_finding",
-        "cogcli.specs.documents",
+        "cogcli.specs.checks.contract_verdict",
+        "cogcli.specs.checks.contract_finding",
+        "cogcli.documents.loader",
     }
     assert not imported(demo, CLEAN) & judges
 

@@ -43,8 +43,8 @@ def test_swapped_folders_are_told_of_a_full_runs_directory_too(
     demo: Any, two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the index: what it remembers is what was seen."""
-    from cogcli.episode.survey import survey
-    from cogcli.episode.wanted import Wanted
+    from cogcli.episode.episode_filter import Wanted
+    from cogcli.episode.episode_listing import survey
 
     runs = two[0].parent
     for _ in range(2):

@@ -130,7 +130,7 @@ def test_an_imported_folder_is_a_skill_that_runs(project: Project) -> None:
 )  # fmt: skip
 def test_the_body_stands_in_the_file_as_it_was(body: str) -> None:
     from cogcli.app.skill_import import _literal
-    from cogcli.specs.yaml_io import parse
+    from cogcli.yaml.reader import parse
 
     text = "\n".join(_literal("key", body))
     parsed = parse(text.encode(), file="x")

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance_runs import Ran
 
-from cogcli.app import inspect
+from cogcli.app import episodes
 from cogcli.episode.verify import verify
 
 Differences = Iterator[str]
@@ -28,7 +28,7 @@ def _sound(ran: Ran) -> Differences:
     if ran.episode is None:
         return
     yield from (f"verify: {f.code} {f.message}" for f in verify(ran.episode) if f.severity == "error")
-    if inspect.stored(ran.episode) != inspect.projected(ran.episode):
+    if episodes.stored(ran.episode) != episodes.projected(ran.episode):
         yield "state.json is not what the events project"
 
 

@@ -22,10 +22,10 @@ from support.mcp_calls import SERVER
 from support.raw_server import Conversation, serving
 from support.waiting import wait_until
 
-from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse, Invoker
-from cogcli.bindings.invokers.registry import INVOKERS
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse, Invoker
+from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 

@@ -63,7 +63,7 @@ def ended(thread: threading.Thread, errors: list[BaseException]) -> None:
 
 
 def test_the_suite_covers_every_protocol() -> None:
-    from cogcli.bindings.invokers.registry import INVOKERS
+    from cogcli.protocols.registry import INVOKERS
 
     assert {name.partition("-")[0] for name in TARGETS} == set(INVOKERS)
 

@@ -79,7 +79,7 @@ def test_text_and_nothing_are_replies_too(notes: Any, tmp_path: Path) -> None:
 
 
 def test_the_service_gives_the_document_it_goes_by(notes: Any) -> None:
-    from cogcli.bindings.invokers.live_document import live_document
+    from cogcli.protocols.live_document import live_document
 
     url, document = notes
     service = Service("notes", "openapi", network="private", trusted=True, settings={"base_url": f"{url}/v1"})

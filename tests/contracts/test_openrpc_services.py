@@ -98,7 +98,7 @@ def test_a_notification_is_answered_by_nothing(sums: Any, tmp_path: Path) -> Non
 
 
 def test_the_service_gives_the_document_it_goes_by(sums: Any) -> None:
-    from cogcli.bindings.invokers.live_document import live_document
+    from cogcli.protocols.live_document import live_document
 
     url, document = sums
     service = Service("sums", "openrpc", network="private", trusted=True, settings={"url": url})

@@ -23,8 +23,8 @@ from crash_flows import Sandbox
 from crash_service import SECRET
 
 from cogcli.core.errors import CogcliError
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import projected_bytes
-from cogcli.episode.reading import read_events
 from cogcli.episode.verify import verify
 from cogcli.mapping.apply import apply, begun
 from cogcli.state.execution import ExecutionState

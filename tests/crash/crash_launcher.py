@@ -159,7 +159,7 @@ def _import_all() -> None:
     for found in pkgutil.walk_packages(cogcli.__path__, "cogcli."):
         if ".invokers." not in found.name and ".official" not in found.name:
             importlib.import_module(found.name)
-    importlib.import_module("cogcli.bindings.invokers.pythoncall")
+    importlib.import_module("cogcli.protocols.pythoncall.invoker")
 
 
 def _be(request: dict[str, Any]) -> int:

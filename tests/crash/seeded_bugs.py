@@ -64,7 +64,7 @@ BUGS = (
     ),
     Bug(
         "an unterminated line accepted",
-        "episode/reading.py",
+        "episode/log_reader.py",
         "        self.torn = rest\n",
         "        if rest:\n            yield number + 1, rest\n",
         test="unit/episode/test_reopening.py -k without_its_newline",
@@ -145,14 +145,14 @@ BUGS = (
     ),
     Bug(
         "a blind repetition of what is in doubt",
-        "app/doubts.py",
+        "app/doubt_decisions.py",
         "        if intent is None or _harmless(intent, attempt.effect):\n",
         "        if True:\n",
         kills=(28,),
     ),
     Bug(
         "what a person decided in doubt kept to itself",
-        "app/doubts.py",
+        "app/doubt_decisions.py",
         "        event = self._journal.append(draft, durable=True)\n",
         "        event = type(intent)(None, '', '', '', None, None, draft.phase, draft.event_type, draft.payload)\n",
         kills=(19, 26),
@@ -174,7 +174,7 @@ BUGS = (
     ),
     Bug(
         "what was closed without an answer called again",
-        "app/going_on.py",
+        "app/resume_adapters.py",
         "        end = recording.ended.over(attempt.run_id, attempt.step_id)\n",
         "        end = None\n",
         flow="race",
@@ -182,7 +182,7 @@ BUGS = (
     ),
     Bug(
         "plan order over the order of the log",
-        "engine/blackboard.py",
+        "engine/write_order.py",
         "        if then is None:\n            return others\n",
         "        if True:\n            return others\n",
         flow="waiting",
@@ -190,7 +190,7 @@ BUGS = (
     ),
     Bug(
         "the verdict of a gate lost",
-        "app/going_on.py",
+        "app/resume_adapters.py",
         '            step_id = step_id.rpartition("@")[0]\n',
         "            pass\n",
         flow="gate",
@@ -205,7 +205,7 @@ BUGS = (
     ),
     Bug(
         "the ballast left behind",
-        "episode/ballast.py",
+        "episode/disk_reserve.py",
         "                os.unlink(BALLAST, dir_fd=self._folder.fd)\n            self.held = False",
         "                pass\n            self.held = False",
         test="unit/episode/test_ballast.py -k holds_no_ballast",

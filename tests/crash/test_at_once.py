@@ -20,9 +20,9 @@ from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.engine.run import execute
-from cogcli.episode.overview import overview
+from cogcli.episode.episode_row import overview
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project
-from cogcli.episode.reading import read_events
 from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify
 

@@ -20,8 +20,8 @@ from crash_points import Range, finished
 from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import SystemClock, SystemIds
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import projected_bytes
-from cogcli.episode.reading import read_events
 from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify
 

@@ -14,7 +14,7 @@ from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import COGCLI, FLOWS, REGISTRY, Flow
 from crash_points import Point, Range
 
-from cogcli.episode.overview import overview
+from cogcli.episode.episode_row import overview
 from cogcli.episode.verify import is_clean, verify
 
 MODES = [f"{error}{on}" for error in ("ENOSPC", "EIO", "EINTR", "EMFILE", "EROFS") for on in ("", "+")]

@@ -14,11 +14,11 @@ import jsonschema
 import pytest
 from support.seed_example import COMPLETE
 
-from cogcli.episode.account import account_of
-from cogcli.episode.document import to_bytes
+from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.learn import learned
+from cogcli.episode.log_fold import account_of
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import projected_bytes
-from cogcli.episode.reading import read_events
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify import is_clean, verify

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cogcli.bindings.invokers.base import Surroundings
-from cogcli.bindings.secrets import Secrets
 from cogcli.core.system import SystemClock
+from cogcli.protocols.invoker import Surroundings
+from cogcli.protocols.secrets import Secrets
 
 
 def surroundings(

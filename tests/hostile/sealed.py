@@ -75,11 +75,11 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 def forged(folder: Path) -> None:
     """Another run's folder in place of this one, every id, hash and document computed anew."""
-    from cogcli.episode.account import Account
-    from cogcli.episode.document import to_bytes
+    from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learned
+    from cogcli.episode.log_fold import Account
+    from cogcli.episode.log_reader import EventLog
     from cogcli.episode.project import project, projected_bytes
-    from cogcli.episode.reading import EventLog
     from cogcli.episode.summary import summary_of
 
     chained(folder, [json.loads(json.dumps(event).replace('"HI"', '"HO"')) for event in events(folder)])

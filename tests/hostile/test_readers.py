@@ -12,7 +12,7 @@ import pytest
 from readers import BROKEN_JSON, BROKEN_YAML, JSON, YAML, Case
 
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.specs.yaml_io import parse, read
+from cogcli.yaml.reader import parse, read
 
 
 def name(case: Case) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 
 from fakes.surroundings import surroundings
 
-from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse, Invoker
-from cogcli.bindings.invokers.registry import INVOKERS
 from cogcli.core.calls import Cancellation, Place
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse, Invoker
+from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from fakes.surroundings import surroundings
 
-from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse
-from cogcli.bindings.invokers.mcp import Mcp
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse
+from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.display import padded, visible
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.terminal_text import padded, visible
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cogcli.core.display import visible
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
-from cogcli.report.words import counted
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import counted
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context
@@ -42,7 +42,7 @@ def execute(context: Context) -> int:
 
 
 def _project(context: Context) -> str:
-    from cogcli.app.places import find_project
+    from cogcli.app.user_dirs import find_project
 
     words = context.arguments.words
     if words and not os.path.isdir(words[0]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.app import inspect
+from cogcli.app import episodes
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.report.compare import as_object, compare, lines, side_of
 
@@ -30,8 +30,8 @@ def _one(context: Context, word: str) -> UsageError:
     """The error for a single episode, with the comparison that was probably meant: with the newest other one."""
     from shlex import quote
 
-    named = inspect.find(context.settings, word)
-    newest = inspect.store_of(context.settings).ids()[:2]
+    named = episodes.find(context.settings, word)
+    newest = episodes.store_of(context.settings).ids()[:2]
     if named.name in newest[:1]:
         pair = f"@last~1 {quote(word)}" if newest[1:] else ""
     else:
@@ -49,6 +49,6 @@ def _side(context: Context, word: str) -> Side:
     from cogcli.app.logs import shown_events
     from cogcli.episode.foreign_log import for_reports
 
-    directory = inspect.find(context.settings, word)
+    directory = episodes.find(context.settings, word)
     events = for_reports(shown_events(directory, context.warn)).events
-    return side_of(directory.name, inspect.status_of(directory), events)
+    return side_of(directory.name, episodes.status_of(directory), events)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.display import cells, cut, padded, visible
 from cogcli.core.errors import NO, OK
+from cogcli.core.terminal_text import cells, cut, padded, visible
 from cogcli.report.glyphs import style_of
-from cogcli.report.words import counted
+from cogcli.report.humanize import counted
 
 if TYPE_CHECKING:
-    from cogcli.app.check import Check
     from cogcli.app.doctor import Diagnosis
+    from cogcli.app.doctor_check import Check
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "skipped"}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.app import gc
 from cogcli.core.errors import OK, UsageError
-from cogcli.report.words import counted, size
+from cogcli.report.humanize import counted, size
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context
@@ -49,7 +49,7 @@ def _pins(context: Context) -> int:
 
 
 def _agreed(context: Context, planned: gc.Sweep) -> bool:
-    from cogcli.cli.ask import agrees, can_ask
+    from cogcli.cli.prompt import agrees, can_ask
 
     if not can_ask(context):
         raise UsageError(

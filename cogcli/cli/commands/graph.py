@@ -31,11 +31,11 @@ def _graph(context: Context, word: str) -> drawing.Graph:
         from cogcli.app.skills import graph_of
 
         return graph_of(context.settings, word)
-    from cogcli.app.inspect import find, status_of
+    from cogcli.app.episodes import find, status_of
     from cogcli.app.logs import shown_events
     from cogcli.episode.foreign_log import for_reports
-    from cogcli.report.runs import fold
-    from cogcli.report.unfinished import settled
+    from cogcli.report.run_fold import fold
+    from cogcli.report.unfinished_runs import settled
 
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.display import cells, cut, padded, visible
 from cogcli.core.errors import OK
+from cogcli.core.terminal_text import cells, cut, padded, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cogcli.app.choices import Told
+    from cogcli.app.binding_choices import Told
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
@@ -20,15 +20,15 @@ _STATE: Final = len("not named")
 
 def execute(context: Context) -> int:
     """Answer with the explanation; where nothing can be called, its reason is this command's error."""
-    from cogcli.app import choices
+    from cogcli.app import binding_choices
 
     given = context.arguments
     kind = given.command.name.split()[0] if given.command else ""
     explain: dict[str, tuple[Callable[..., Told], Callable[[dict[str, Any]], Iterator[Line]]]] = {
-        "skills": (choices.of_skill, _skill),
-        "services": (choices.of_service, _service),
+        "skills": (binding_choices.of_skill, _skill),
+        "services": (binding_choices.of_service, _service),
     }
-    ask, lines = explain.get(kind, (choices.of_capability, _capability))
+    ask, lines = explain.get(kind, (binding_choices.of_capability, _capability))
     told = ask(context.settings, given.words[0])
     context.own["explanation"] = told.body
     if not context.json:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.display import cells, cut, padded, visible, visible_block
 from cogcli.core.errors import OK
+from cogcli.core.terminal_text import cells, cut, padded, visible, visible_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
 """What is told in lines of its own."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.app.inspect import OUTCOMES, before, began_nothing, listed, row_of
+from cogcli.app.episodes import OUTCOMES, before, began_nothing, listed, row_of
 from cogcli.cli.listing import Column, show
-from cogcli.core.display import visible
 from cogcli.core.errors import OK, UsageError
-from cogcli.episode.wanted import Wanted
+from cogcli.core.terminal_text import visible
+from cogcli.episode.episode_filter import Wanted
 from cogcli.report.glyphs import style_of
-from cogcli.report.words import duration, fuzzy_time, short_episode, short_trace
+from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context
-    from cogcli.episode.overview import Overview
+    from cogcli.episode.episode_row import Overview
 
 
 def execute(context: Context) -> int:
@@ -55,7 +55,7 @@ def _tell_of_other_names(context: Context, found: list[Overview]) -> None:
     """Say which folders bear another episode's id; each, since each has to be looked at."""
     for row in found:
         if row.log_id is not None:
-            from cogcli.episode.reading import renamed
+            from cogcli.episode.log_reader import renamed
 
             context.warn(renamed(row.directory, row.log_id))
 

@@ -6,18 +6,18 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from cogcli.app import openapi_checks as app
-from cogcli.cli import reports, verdict_reports
+from cogcli.cli import report_files, verdict_reports
 from cogcli.cli.verdict_screen import details, row, sums
-from cogcli.core.display import cells
 from cogcli.core.errors import NO, OK, UsageError
-from cogcli.report.words import counted
+from cogcli.core.terminal_text import cells
+from cogcli.report.humanize import counted
 from cogcli.verification.verdict import FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
     from cogcli.verification.scenario import Scenario
     from cogcli.verification.verdict import Verdict
 
@@ -27,7 +27,7 @@ _LISTED = 40
 def execute(context: Context) -> int:
     """Verify all scenarios, or those named."""
     given, settings = context.arguments, context.settings
-    wanted = reports.asked(given.many("--report"), verdict_reports.KINDS)
+    wanted = report_files.asked(given.many("--report"), verdict_reports.KINDS)
     protocol = given.text("--protocol") or "openapi"
     place = app.place_of(settings, protocol, given.text("--scenarios-dir"))
     scenarios = app.scenarios_of(settings, place, _names(context, place))
@@ -97,7 +97,11 @@ def _again(context: Context, verdict: Verdict) -> str:
 
 
 def conclude(
-    context: Context, command: str, verdicts: Sequence[Verdict], seconds: float, wanted: list[reports.Report]
+    context: Context,
+    command: str,
+    verdicts: Sequence[Verdict],
+    seconds: float,
+    wanted: list[report_files.Report],
 ) -> int:
     """The exit code; envelope and reports are filled."""
     context.own["scenarios"] = [verdict.as_dict() for verdict in verdicts]
@@ -124,8 +128,8 @@ def conclude(
         "md": lambda: verdict_reports.markdown_of(command, verdicts),
         "json": whole,
     }
-    reports.write(wanted, texts)
-    if any(report.kind == reports.GITHUB for report in wanted):
+    report_files.write(wanted, texts)
+    if any(report.kind == report_files.GITHUB for report in wanted):
         context.screen.tell(verdict_reports.github_of(verdicts))
     _summarise(context, command, verdicts)
     return code

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.app import self_checks as app
-from cogcli.cli import reports, verdict_reports
+from cogcli.cli import report_files, verdict_reports
 from cogcli.cli.commands.openapi import conclude
 from cogcli.cli.verdict_screen import details, row, sums
-from cogcli.core.display import cells
-from cogcli.report.words import counted
+from cogcli.core.terminal_text import cells
+from cogcli.report.humanize import counted
 from cogcli.verification.verdict import FAILED
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
     from cogcli.verification.verdict import Verdict
 
 
 def execute(context: Context) -> int:
     """Provoke every line of the command that was asked for."""
     given = context.arguments
-    wanted = reports.asked(given.many("--report"), verdict_reports.KINDS)
+    wanted = report_files.asked(given.many("--report"), verdict_reports.KINDS)
     name = given.command.name if given.command else ""
     errors = name == "openapi verify-errors"
     lines = app.error_lines() if errors else app.invoker_lines(given.text("--protocol") or "openapi")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app import inspect
-from cogcli.core.display import cut, visible
+from cogcli.app import episodes
 from cogcli.core.errors import NO, OK, UsageError
+from cogcli.core.terminal_text import cut, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.app.replay import Replayed
-    from cogcli.app.retold import Difference
+    from cogcli.app.replay_adapters import Difference
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 
 def execute(context: Context) -> int:
     """Replay, or show a moment of, one episode."""
     given = context.arguments
-    directory = inspect.find(context.settings, given.words[0] if given.words else None)
+    directory = episodes.find(context.settings, given.words[0] if given.words else None)
     context.own["episode_id"] = directory.name
     if given.given("--at"):
         return _moment(context, directory, int(str(given.values["--at"])))
@@ -43,7 +43,7 @@ def execute(context: Context) -> int:
 
 def _moment(context: Context, directory: Path, seq: int) -> int:
     from cogcli.app.logs import events_of
-    from cogcli.episode.document import to_bytes
+    from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.project import project
 
     events = events_of(directory)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.app import inspect
+from cogcli.app import episodes
 from cogcli.cli.commands.resume import user_of
 from cogcli.cli.commands.run import Heard, Signals, pairs_of, tell
 from cogcli.cli.effects import said_of, settled, show_plan
 from cogcli.cli.progress import display_for
-from cogcli.core.display import visible
 from cogcli.core.errors import CogcliError
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.app.rerun import Reuse
@@ -30,11 +30,11 @@ _SETTINGS: Final = {
 def execute(context: Context) -> int:
     """Run the skill of an earlier episode again, from the step asked for."""
     from cogcli.app import run_skill as app
-    from cogcli.app.probing import probed_first
     from cogcli.app.rerun import WholeInputs, reusing
+    from cogcli.app.rerun_probes import probed_first
 
     settings, given = context.settings, context.arguments
-    directory = inspect.find(settings, given.words[0])
+    directory = episodes.find(settings, given.words[0])
     request, loaded, reuse = reusing(
         settings, directory, given.text("--from"), _overrides(context), context.warn
     )

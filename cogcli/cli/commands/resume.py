@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cogcli.app import inspect
+from cogcli.app import episodes
 from cogcli.cli.answers import doubt_answers
 from cogcli.cli.commands.run import Heard, Signals, tell
 from cogcli.cli.progress import display_for
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def execute(context: Context) -> int:
     """Go on with the episode of the first word."""
-    directory = inspect.find(context.settings, context.arguments.words[0])
+    directory = episodes.find(context.settings, context.arguments.words[0])
     context.warn_of_shared_runs()
     result, heard = continued(context, directory, _request(context))
     if not context.arguments.on("--abort"):

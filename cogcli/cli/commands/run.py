@@ -89,7 +89,7 @@ def _checked(
     context: Context, request: RunRequest, problems: list[CogcliError], doubtful: Iterable[str]
 ) -> Loaded:
     from cogcli.app import run_skill as app
-    from cogcli.cli.gather import raise_together
+    from cogcli.cli.error_group import raise_together
 
     try:
         loaded = app.load(context.settings, request)
@@ -197,7 +197,7 @@ class Heard:
     def place(self, error: CogcliError) -> None:
         """Give an error that stopped a run which had begun the command that shows how far it came."""
         if self._episode and not error.next:
-            from cogcli.report.words import short_episode
+            from cogcli.report.humanize import short_episode
 
             error.next = (f"cogcli trace {short_episode(self._episode)}",)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from cogcli.app.schemas import NAMES, schema
 from cogcli.cli.envelope import dumps
-from cogcli.core.display import visible
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context

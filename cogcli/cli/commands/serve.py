@@ -12,10 +12,10 @@ from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogcli.app.listening import Address
+    from cogcli.app.mcp_catalog import Offer
     from cogcli.app.run_skill import RunRequest, RunResult
     from cogcli.app.serve_mcp import Told
-    from cogcli.app.served_skills import Offer
+    from cogcli.app.server_socket import Address
     from cogcli.cli.context import Context
 
 _ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
@@ -35,8 +35,8 @@ def execute(context: Context) -> int:
             f"`--http {address.written}:{address.port}` can be reached by others",
             hint="give --token-file FILE, or listen on 127.0.0.1",
         )
+    from cogcli.app.mcp_catalog import offered
     from cogcli.app.mcp_tools import NAMES
-    from cogcli.app.served_skills import offered
 
     request = _request(context)
     offer = offered(
@@ -70,7 +70,7 @@ def _address(context: Context) -> Address | None:
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[2]) > 65535:
         raise UsageError("usage.value", f"`--http`: found `{text[:60]}`", expected="[HOST:]PORT")
-    from cogcli.app.listening import Address
+    from cogcli.app.server_socket import Address
 
     return Address((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
@@ -81,7 +81,7 @@ def _token(context: Context) -> str:
         return ""
     from os.path import abspath
 
-    from cogcli.bindings.secrets import Secrets
+    from cogcli.protocols.secrets import Secrets
 
     token = Secrets({}, lambda _: None).resolved(f"file:{abspath(path)}")
     if len(token) < 16 or not token.isascii() or not token.isprintable():
@@ -127,7 +127,7 @@ def _quiet_libraries() -> None:
 def _served(context: Context, offer: Offer, request: RunRequest, address: Address | None, token: str) -> int:
     import anyio
 
-    from cogcli.app.runs_at_once import RunsAtOnce
+    from cogcli.app.run_pool import RunsAtOnce
     from cogcli.app.serve_mcp import Tools, server_of
 
     runs = RunsAtOnce(context.settings)
@@ -140,8 +140,8 @@ def _served(context: Context, offer: Offer, request: RunRequest, address: Addres
         _greet(context, offer, "standard input and output")
         ended_by = anyio.run(serve_stdio, server, wire, runs, _signals())
     else:
-        from cogcli.app.listening import bound, leave_standard_streams
         from cogcli.app.mcp_http import PATH, http_server, serve_http
+        from cogcli.app.server_socket import bound, leave_standard_streams
 
         listening = bound(address)
         web = http_server(server, address, token)
@@ -164,7 +164,7 @@ def _signals() -> list[signal.Signals]:
 def _greet(context: Context, offer: Offer, where: str) -> None:
     if context.screen.quiet:
         return
-    from cogcli.report.words import counted
+    from cogcli.report.humanize import counted
 
     out = f"; {counted(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
     context.screen.tell(f"serving {counted(len(offer.tools), 'skill')} on {where}{out}\n")

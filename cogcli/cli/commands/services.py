@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.display import visible
 from cogcli.core.errors import NO, OK
-from cogcli.report.words import counted
+from cogcli.core.terminal_text import visible
+from cogcli.report.humanize import counted
 
 if TYPE_CHECKING:
     from cogcli.app.services import Difference, Refreshed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.core.display import visible
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context

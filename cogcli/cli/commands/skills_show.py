@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.display import cells, cut, padded, visible, visible_block
 from cogcli.core.errors import OK
+from cogcli.core.terminal_text import cells, cut, padded, visible, visible_block
 
 if TYPE_CHECKING:
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 
 def execute(context: Context) -> int:

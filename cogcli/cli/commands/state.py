@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app import inspect
-from cogcli.core.display import cut, visible, visible_block
+from cogcli.app import episodes
 from cogcli.core.errors import NO, OK, PathAbsent, UsageError
+from cogcli.core.terminal_text import cut, visible, visible_block
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 
 def execute(context: Context) -> int:
     """Show what was asked for."""
     given = context.arguments
     _refuse_conflicts(context)
-    directory = inspect.find(context.settings, given.words[0] if given.words else None)
+    directory = episodes.find(context.settings, given.words[0] if given.words else None)
     context.own["episode_id"] = directory.name
     if given.on("--check"):
         return _check(context, directory)
     data = (
-        inspect.projected(directory, context.warn)
+        episodes.projected(directory, context.warn)
         if given.on("--project")
-        else inspect.document(directory, context.warn).data
+        else episodes.document(directory, context.warn).data
     )
-    document = inspect.parsed(data, directory)
+    document = episodes.parsed(data, directory)
     if not given.on("--project"):
-        inspect.warn_of_name(document, directory, context.warn)
+        episodes.warn_of_name(document, directory, context.warn)
     if given.given("--path"):
-        return _value(context, inspect.in_full(document, directory))
+        return _value(context, episodes.in_full(document, directory))
     if context.json:
         context.own["state"] = document
     elif context.screen.out.tty and not given.on("--project"):
@@ -93,10 +93,10 @@ def _absent(error: Any) -> PathAbsent:
 def _check(context: Context, directory: Path) -> int:
     from cogcli.app.logs import events_of
 
-    stored = inspect.stored(directory)
-    if stored is not None and inspect.is_foreign(directory):
+    stored = episodes.stored(directory)
+    if stored is not None and episodes.is_foreign(directory):
         return _check_foreign(context, directory)
-    projected = inspect.projected(directory, context.warn)
+    projected = episodes.projected(directory, context.warn)
     count = len(events_of(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
@@ -113,7 +113,7 @@ def _check_foreign(context: Context, directory: Path) -> int:
     """Another tool writes its document in its own way: what `verify` holds it to, and nothing else, counts."""
     found = [
         {"code": finding.code, "file": finding.file, "message": f"state.json: {finding.message}"}
-        for finding in inspect.verified(directory).findings
+        for finding in episodes.verified(directory).findings
         if finding.file == "state.json" and finding.severity == "error"
     ]
     if found:
@@ -147,10 +147,12 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
     from cogcli.core.errors import CogcliError
 
     try:
-        left = inspect.parsed(stored, directory)
+        left = episodes.parsed(stored, directory)
     except CogcliError:
         return "its JSON"
-    return inspect.first_difference(left, inspect.parsed(projected, directory)) or "its bytes, not its values"
+    return (
+        episodes.first_difference(left, episodes.parsed(projected, directory)) or "its bytes, not its values"
+    )
 
 
 def _summary(context: Context, document: dict[str, Any], directory: Path) -> list[Line]:
@@ -159,18 +161,18 @@ def _summary(context: Context, document: dict[str, Any], directory: Path) -> lis
     rows = {
         "episode": dot.join(_episode(document)),
         "plan": dot.join(_plan(document)),
-        "outcomes": dot.join(_outcomes(document, inspect.status_of(directory))),
+        "outcomes": dot.join(_outcomes(document, episodes.status_of(directory))),
         "files": "  ".join(
             f"{name} {lines if name.endswith('l') else ''}".rstrip()
             + f" {glyphs.sign('done' if good else 'failed')}"
-            for name, lines, good in sorted(inspect.file_marks(directory), key=lambda mark: mark.good)
+            for name, lines, good in sorted(episodes.file_marks(directory), key=lambda mark: mark.good)
         ),
     }
     return [[(f"{name:<10}", "dim"), (cut(visible(text), width - 10), "")] for name, text in rows.items()]
 
 
 def _episode(document: dict[str, Any]) -> list[str]:
-    from cogcli.report.words import short_episode
+    from cogcli.report.humanize import short_episode
 
     episode = _dict(document.get("episode"))
     skill = _dict(episode.get("skill"))
@@ -207,7 +209,7 @@ def _outcomes(document: dict[str, Any], status: str) -> list[str]:
     if names := _dict(outcomes.get("outputs")):
         parts.append(f"outputs {', '.join(names)}")
     if error := _dict(outcomes.get("error")):
-        from cogcli.report.words import error_text
+        from cogcli.report.humanize import error_text
 
         parts.append(error_text(error))
     return parts

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.cli.skill_or_episode import is_skill
-from cogcli.core.display import visible
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.cli.context import Context
     from cogcli.events.envelope import Event
-    from cogcli.report.runs import RunFold
+    from cogcli.report.run_fold import RunFold
 
 _OF_EPISODES = ("--why", "--follow", "--step", "-o")
 
@@ -56,21 +56,21 @@ def _refuse_export(context: Context) -> None:
 
 def _episode(context: Context, name: str | None) -> tuple[Path, str]:
     """The episode's directory, and a line about others of its trace."""
-    from cogcli.app import inspect
+    from cogcli.app import episodes
 
     trace_id = context.arguments.text("--trace-id")
     if trace_id is None:
-        return inspect.find(context.settings, name), ""
+        return episodes.find(context.settings, name), ""
     if name is None:
-        rows = inspect.store_of(context.settings).by_trace(trace_id)
+        rows = episodes.store_of(context.settings).by_trace(trace_id)
         if not rows:
             raise UsageError(
                 "episode.unknown", f"no episode has trace id `{trace_id[:130]}`", next=("cogcli ls",)
             )
         shared = f"{len(rows)} episodes share trace {trace_id}; this is the newest"
         return rows[0].directory, shared if len(rows) > 1 else ""
-    directory = inspect.find(context.settings, name)
-    from cogcli.episode.overview import overview
+    directory = episodes.find(context.settings, name)
+    from cogcli.episode.episode_row import overview
 
     own = overview(directory).trace_id
     if own != trace_id:
@@ -85,10 +85,10 @@ def _episode(context: Context, name: str | None) -> tuple[Path, str]:
 def _inspect(context: Context, directory: Path, note: str) -> int:
     from cogcli.app.logs import shown_events
     from cogcli.cli import trace_views
+    from cogcli.episode.episode_row import overview
     from cogcli.episode.foreign_log import for_reports
-    from cogcli.episode.overview import overview
-    from cogcli.report.runs import fold
-    from cogcli.report.unfinished import settled
+    from cogcli.report.run_fold import fold
+    from cogcli.report.unfinished_runs import settled
 
     view, output = trace_views.view_of(context), _output(context)
     if context.arguments.on("--follow"):
@@ -157,7 +157,7 @@ def _followed(context: Context, directory: Path, view: str) -> list[Event]:
     from cogcli.app.logs import read_through
     from cogcli.cli.progress import display_for
     from cogcli.cli.trace_views import LISTED, Told
-    from cogcli.episode.following import GrowingLog
+    from cogcli.episode.log_tail import GrowingLog
 
     if context.arguments.given("--step") or context.arguments.text("--format") in LISTED:
         raise UsageError(

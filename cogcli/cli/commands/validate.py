@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.cli import check_reports, reports
+from cogcli.cli import check_reports, report_files
+from cogcli.cli.code_frame import Sources
 from cogcli.cli.envelope import dumps, envelope
-from cogcli.cli.frame import Sources
 from cogcli.cli.render_error import concise, problem_lines
 from cogcli.core.errors import NO, OK, UsageError
-from cogcli.report.words import counted
+from cogcli.report.humanize import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogcli.app.checks import Checked
     from cogcli.cli.context import Context
-    from cogcli.report.spans import Line
+    from cogcli.report.styled_text import Line
 
 _STDIN = "<stdin>"
 _LARGEST = 256 * 1024
@@ -27,7 +27,7 @@ def execute(context: Context) -> int:
     from cogcli.app.checks import validate
 
     arguments = context.arguments
-    wanted = reports.asked(arguments.many("--report"), check_reports.KINDS)
+    wanted = report_files.asked(arguments.many("--report"), check_reports.KINDS)
     paths, contents = _paths(context)
     checked = validate(context.settings, paths, contents=contents)
     code = _judge(context, checked)
@@ -66,7 +66,7 @@ def _judge(context: Context, checked: Checked) -> int:
 
 
 def _report(
-    context: Context, checked: Checked, sources: Sources, wanted: list[reports.Report], code: int
+    context: Context, checked: Checked, sources: Sources, wanted: list[report_files.Report], code: int
 ) -> None:
     strict = context.arguments.on("--strict")
 
@@ -80,8 +80,8 @@ def _report(
         "md": lambda: check_reports.markdown_of(checked),
         "json": whole,
     }
-    reports.write(wanted, texts)
-    if any(report.kind == reports.GITHUB for report in wanted):
+    report_files.write(wanted, texts)
+    if any(report.kind == report_files.GITHUB for report in wanted):
         context.screen.tell(check_reports.github_of(checked, sources))
 
 

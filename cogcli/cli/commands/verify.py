@@ -6,8 +6,8 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app import inspect
-from cogcli.cli import reports, verify_report
+from cogcli.app import episodes
+from cogcli.cli import report_files, verify_report
 from cogcli.cli.verify_report import Looked
 from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
 from cogcli.episode.findings import Finding, Severity
@@ -25,7 +25,7 @@ _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 def execute(context: Context) -> int:
     """Verify those named, all, or the newest."""
     started = time.monotonic()
-    wanted = reports.asked(context.arguments.many("--report"), verify_report.KINDS)
+    wanted = report_files.asked(context.arguments.many("--report"), verify_report.KINDS)
     directories = _wanted(context)
     trusted = {"key": _key(context), "head": _head(context, directories)}
     looked: list[Looked] = []
@@ -47,7 +47,7 @@ def _looked(context: Context, directory: Path, trusted: dict[str, str | None], *
     try:
         if context.arguments.on("--repair"):
             repaired = _repaired(context, directory)
-        found = inspect.verified(directory, **trusted)
+        found = episodes.verified(directory, **trusted)
     except CogcliError as error:
         if alone:
             raise
@@ -59,7 +59,7 @@ def _looked(context: Context, directory: Path, trusted: dict[str, str | None], *
 
 def _beside_its_like(one: Looked, directory: Path, seals: dict[str, tuple[Path, str]]) -> Looked:
     """What was found in an episode, and that another one looked at before is sealed under the same id."""
-    seal = inspect.seal_of(directory)
+    seal = episodes.seal_of(directory)
     if seal is None:
         return one
     place, known = seals.setdefault(seal.episode_id, (directory, seal.sha256))
@@ -117,7 +117,7 @@ def _error(finding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _report(
-    context: Context, looked: Sequence[Looked], wanted: list[reports.Report], code: int, seconds: float
+    context: Context, looked: Sequence[Looked], wanted: list[report_files.Report], code: int, seconds: float
 ) -> None:
     def whole() -> str:
         from cogcli.cli.envelope import envelope
@@ -129,7 +129,7 @@ def _report(
         "md": lambda: verify_report.markdown_of(looked),
         "json": whole,
     }
-    reports.write(wanted, texts)
+    report_files.write(wanted, texts)
 
 
 def _wanted(context: Context) -> list[Path]:
@@ -137,9 +137,9 @@ def _wanted(context: Context) -> list[Path]:
     if given.on("--all"):
         if given.words:
             raise UsageError("usage.flag", "`--all` takes no episode", hint="leave one of them out")
-        store = inspect.store_of(settings)
+        store = episodes.store_of(settings)
         return [store.runs_dir / episode_id for episode_id in store.ids()]
-    return [inspect.find(settings, word) for word in given.words or ["@last"]]
+    return [episodes.find(settings, word) for word in given.words or ["@last"]]
 
 
 def _key(context: Context) -> str | None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogcli.core.problems import in_order
+from cogcli.schema.engine_choice import require_engine
 from cogcli.specs.checks.bindings import check_binding
 from cogcli.specs.checks.capabilities import check_capability
-from cogcli.specs.checks.choices import check_choices, needed
 from cogcli.specs.checks.context import Context
+from cogcli.specs.checks.default_selection import check_defaults
 from cogcli.specs.checks.nesting import check_nesting
 from cogcli.specs.checks.overlay import check_host
-from cogcli.specs.checks.policies import check_defaults
+from cogcli.specs.checks.selectable import check_choices, needed
+from cogcli.specs.checks.service_contract import check_wire
 from cogcli.specs.checks.services import check_function, check_service
 from cogcli.specs.checks.skills import check_skill
-from cogcli.specs.checks.wire import check_wire
 from cogcli.specs.eligibility import SelectionOptions
-from cogcli.specs.problems import in_order
-from cogcli.specs.schema_engine import require_engine
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import Problem
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.problems import Problem
 
 
 def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[Problem]:

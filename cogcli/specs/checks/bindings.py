@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.specs.names import PLACEHOLDER
+from cogcli.core.problems import suggestion
+from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.operation_path import GRAMMAR, path_of
-from cogcli.specs.problems import suggestion
 from cogcli.specs.template import TemplateFault, parse_template, texts
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.checks.context import Context
-    from cogcli.specs.report import Report
+    from cogcli.specs.problem_report import Report
     from cogcli.specs.service import Service
 
 _CHANGING: Final = ("PUT", "PATCH", "DELETE")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogcli.core.problems import suggestion
 from cogcli.specs.checks.examples import check_examples
 from cogcli.specs.checks.gates import check_gates
 from cogcli.specs.checks.probes import check_probe
-from cogcli.specs.checks.writes import fault_of
-from cogcli.specs.hints import TYPES
+from cogcli.specs.checks.targets import fault_of
+from cogcli.specs.cognitive_hints import TYPES
 from cogcli.specs.inherit import weaker_safety
-from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.capability import Capability
     from cogcli.specs.checks.context import Context
-    from cogcli.specs.report import Path, Report
+    from cogcli.specs.problem_report import Report
 
 
 def check_capability(context: Context, capability: Capability) -> None:
@@ -40,7 +41,7 @@ def _check_names(context: Context, capability: Capability, report: Report, subje
         if taken or owner != capability.id or alias in capability.aliases[:index]:
             other = "an id" if taken else f"an alias of `{owner}`"
             report.error("alias.clash", ("aliases", index), f"{subject}: alias `{alias}` is already {other}")
-    named: list[tuple[Path, str]] = [
+    named: list[tuple[KeyPath, str]] = [
         (("requires", index), id) for index, id in enumerate(capability.requires)
     ]
     if capability.replacement is not None:

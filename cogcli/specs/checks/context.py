@@ -6,16 +6,15 @@ import os
 from typing import TYPE_CHECKING
 
 from cogcli.core.errors import BindingResolutionError
-from cogcli.specs.file_places import FilePlaces
-from cogcli.specs.problems import suggestion
-from cogcli.specs.report import Report
+from cogcli.core.problems import suggestion
+from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.problem_report import Report
 from cogcli.specs.selection import Selection, select
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath, Problem
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.eligibility import SelectionOptions
-    from cogcli.specs.problems import Problem
-    from cogcli.specs.report import Path
 
 
 class Context:
@@ -24,10 +23,10 @@ class Context:
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.catalog = catalog
         self.options = options
-        self._reports: dict[tuple[str, Path], Report] = {}
+        self._reports: dict[tuple[str, KeyPath], Report] = {}
         self._selections: dict[str, Selection | BindingResolutionError] = {}
 
-    def report(self, file: str, at: Path = ()) -> Report:
+    def report(self, file: str, at: KeyPath = ()) -> Report:
         """Where the problems of a file go, or of the part of it that is `at` a path."""
         report = self._reports.get((file, at))
         if report is None:
@@ -69,7 +68,7 @@ class Context:
 
     def misnamed(self, capability: str, name: str) -> tuple[str, str] | None:
         """What to say where a binding is named that is none of this capability, and a hint; None if it is one."""
-        from cogcli.specs.refusals import of_another, unknown_binding
+        from cogcli.specs.selection_errors import of_another, unknown_binding
 
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cogcli.core.problems import suggestion
 from cogcli.specs.fields import FieldSpec, fit
-from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.capability import Capability
-    from cogcli.specs.report import Path, Report
+    from cogcli.specs.problem_report import Report
 
 
 def check_examples(capability: Capability, report: Report, subject: str) -> None:
@@ -20,7 +21,7 @@ def check_examples(capability: Capability, report: Report, subject: str) -> None
         key = "inputs" if "inputs" in example else "input"
         if key not in example:
             continue
-        path: Path = ("metadata", "examples", index)
+        path: KeyPath = ("metadata", "examples", index)
         said = f"{subject}: example {index + 1}"
         _check_values(example[key], capability.inputs, (*path, key), report, said, whole=True)
         if example.get("outputs") is not None:
@@ -33,7 +34,7 @@ def check_examples(capability: Capability, report: Report, subject: str) -> None
 
 
 def _check_values(
-    values: Any, fields: dict[str, FieldSpec], path: Path, report: Report, said: str, *, whole: bool
+    values: Any, fields: dict[str, FieldSpec], path: KeyPath, report: Report, said: str, *, whole: bool
 ) -> None:
     """`whole` tells whether required fields must be there."""
     if not isinstance(values, dict):

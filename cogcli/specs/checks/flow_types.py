@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.checks.flow import FLAT
-from cogcli.specs.checks.reads import has_members
+from cogcli.specs.checks.dataflow import FLAT
+from cogcli.specs.checks.references import has_members
 from cogcli.specs.checks.types import MISFIT, NARROWS, best_fit, fits, slot_type
 
 if TYPE_CHECKING:
     from cogcli.core.refs import Reference
-    from cogcli.specs.checks.flow import Flow
+    from cogcli.specs.checks.dataflow import Flow
     from cogcli.specs.checks.step_facts import Read
-    from cogcli.specs.report import Report
+    from cogcli.specs.problem_report import Report
     from cogcli.specs.skill import Skill
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.problems import suggestion
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.capability import Capability, Gate
     from cogcli.specs.checks.context import Context
-    from cogcli.specs.report import Path, Report
+    from cogcli.specs.problem_report import Report
 
 
 def check_gates(context: Context, capability: Capability) -> None:
@@ -29,7 +30,7 @@ def gates_of(capability: Capability) -> tuple[Gate, ...]:
     return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
 
 
-def _check_gate(context: Context, capability: Capability, gate: Gate, path: Path, *, post: bool) -> None:
+def _check_gate(context: Context, capability: Capability, gate: Gate, path: KeyPath, *, post: bool) -> None:
     report = context.report(capability.file)
     subject = f"capability `{capability.id}`: gate `{gate.capability}`"
     asked = context.catalog.capability(gate.capability)
@@ -55,7 +56,7 @@ def _check_gate(context: Context, capability: Capability, gate: Gate, path: Path
 
 
 def _check_equal_names(
-    capability: Capability, asked: Capability, report: Report, path: Path, subject: str, *, post: bool
+    capability: Capability, asked: Capability, report: Report, path: KeyPath, subject: str, *, post: bool
 ) -> None:
     have = capability.outputs if post else capability.inputs
     for name, field in asked.inputs.items():
@@ -70,7 +71,7 @@ def _check_mapping(
     asked: Capability,
     mapping: dict[str, str],
     report: Report,
-    path: Path,
+    path: KeyPath,
     subject: str,
     *,
     post: bool,

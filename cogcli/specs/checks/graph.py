@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.problems import suggestion
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogcli.specs.report import Report
+    from cogcli.specs.problem_report import Report
     from cogcli.specs.skill import Skill, Step
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.specs.targets import PREFIX, skills_of, targets_of
+from cogcli.specs.uses import PREFIX, skills_of, targets_of
 
 if TYPE_CHECKING:
     from cogcli.specs.checks.context import Context

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.problems import did_you_mean, suggestion
+from cogcli.core.problems import did_you_mean, suggestion
 from cogcli.specs.selection import CANDIDATE, binding_on
 
 if TYPE_CHECKING:
     from cogcli.specs.checks.context import Context
-    from cogcli.specs.overlay import Override
+    from cogcli.specs.host_overrides import Override
 
 
 def check_host(context: Context) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from cogcli.specs.problems import suggestion
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from cogcli.specs.capability import Capability

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cogcli.core.problems import suggestion
 from cogcli.specs.eligibility import secrets_of, variables_of
-from cogcli.specs.modules import has_function, module_file
-from cogcli.specs.problems import suggestion
-from cogcli.specs.programs import trouble_of
+from cogcli.specs.module_lookup import has_function, module_file
+from cogcli.specs.program_lookup import trouble_of
 from cogcli.specs.service import is_shipped, network_of
 from cogcli.specs.shipped_tools import TABLES
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.binding import Binding
     from cogcli.specs.checks.context import Context
-    from cogcli.specs.report import Path, Report
+    from cogcli.specs.problem_report import Report
     from cogcli.specs.service import Service
 
 SHORTEST_SECRET: Final = 8
@@ -89,7 +90,7 @@ def _check_variables(context: Context, service: Service, report: Report, subject
             )
 
 
-def _place_of(service: Service, name: str) -> Path:
+def _place_of(service: Service, name: str) -> KeyPath:
     """Where a variable is named."""
     for path, values in (
         (("metadata", "headers"), service.metadata.get("headers") or {}),

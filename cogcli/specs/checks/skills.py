@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.checks.flow import Flow, check_reads
+from cogcli.specs.checks.dataflow import Flow, check_reads
 from cogcli.specs.checks.flow_types import check_read_types, check_write_types
 from cogcli.specs.checks.graph import Graph, dependencies_of, report_cycle
-from cogcli.specs.checks.overlaps import check_names, check_outputs, check_races, check_rewrites
 from cogcli.specs.checks.steps import facts_of
+from cogcli.specs.checks.write_conflicts import check_names, check_outputs, check_races, check_rewrites
 
 if TYPE_CHECKING:
     from cogcli.specs.checks.context import Context

@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.core.expressions import ExpressionFault, read_expression
+from cogcli.core.problems import did_you_mean
 from cogcli.core.refs import READABLE
-from cogcli.specs.checks import reads
+from cogcli.specs.checks import references
 from cogcli.specs.checks.step_facts import Read
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.fields import FieldSpec
-from cogcli.specs.problems import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogcli.core.expressions import Expression
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.checks.step_facts import Subject
-    from cogcli.specs.report import Path
     from cogcli.specs.skill import Step, StepConfig
 
 _NO_NAMES: frozenset[str] = frozenset()
@@ -34,7 +34,7 @@ class Place(NamedTuple):
     """One expression of a step: its text, its place below the step, and what is special about it."""
 
     text: str
-    below: Path
+    below: KeyPath
     loops: bool = False
     own: bool = False
     nulls: bool = False
@@ -66,7 +66,7 @@ def _places(config: StepConfig) -> Iterator[Place]:
         yield Place(config.router.on, ("config", "router", "on"), loops=True, nulls=nulls)
 
 
-def _note(at: Subject, place: Place, path: Path, expression: Expression) -> None:
+def _note(at: Subject, place: Place, path: KeyPath, expression: Expression) -> None:
     whole = expression.path
     asked = {mention.reference for mention in expression.mentions if mention.lenient}
     for mention in expression.mentions:
@@ -85,7 +85,7 @@ def _note(at: Subject, place: Place, path: Path, expression: Expression) -> None
         at.facts.guards = expression.mentions
 
 
-def _tell(at: Subject, place: Place, path: Path, fault: ExpressionFault) -> None:
+def _tell(at: Subject, place: Place, path: KeyPath, fault: ExpressionFault) -> None:
     """`expr.name` for what looks like a name of a value, else `expr.syntax`."""
     named = fault.name.partition(".")[0].partition("[")[0]
     code = "expr.name" if named.isidentifier() and named not in READABLE else "expr.syntax"
@@ -102,7 +102,7 @@ def _tell(at: Subject, place: Place, path: Path, fault: ExpressionFault) -> None
 
 def _meant(at: Subject, name: str, head: str) -> str:
     """What a bare name may stand for: a value of the same name, a misspelt namespace, or text without quotes."""
-    near = reads.near_miss(name, _NO_NAMES)
+    near = references.near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
     known = {text.partition(".")[2]: text for text in _known(at)}

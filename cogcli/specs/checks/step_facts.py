@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.core.refs import Reference, Target
-from cogcli.specs.checks.interfaces import Interface
+from cogcli.specs.checks.step_interfaces import Interface
 from cogcli.specs.fields import FieldSpec
 
 if TYPE_CHECKING:
     from cogcli.core.expressions import Mention
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.checks.context import Context
-    from cogcli.specs.report import Path, Report
+    from cogcli.specs.problem_report import Report
     from cogcli.specs.skill import Skill, Step
 
 
@@ -23,7 +24,7 @@ class Read(NamedTuple):
     """
 
     reference: Reference
-    path: Path
+    path: KeyPath
     name: str = ""
     wanted: FieldSpec | None = None
     text: str = ""
@@ -41,7 +42,7 @@ class Write(NamedTuple):
     """A target with its place. `field` is what is declared about the value; `maybe`: it may stay unwritten."""
 
     target: Target
-    path: Path
+    path: KeyPath
     strategy: str
     field: FieldSpec
     maybe: bool
@@ -72,7 +73,7 @@ class Facts:
 class Subject:
     """A step under examination: its skill, its place in the file, and where its facts and problems go."""
 
-    def __init__(self, context: Context, skill: Skill, facts: Facts, path: Path, report: Report) -> None:
+    def __init__(self, context: Context, skill: Skill, facts: Facts, path: KeyPath, report: Report) -> None:
         self.context = context
         self.skill = skill
         self.facts = facts

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.specs.checks import reads
+from cogcli.core.problems import suggestion
+from cogcli.specs.checks import references
 from cogcli.specs.checks.step_facts import Read
 from cogcli.specs.checks.types import literal_misfit
-from cogcli.specs.problems import suggestion
 from cogcli.specs.template import mixed_literals, texts
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.checks.step_facts import Subject
     from cogcli.specs.fields import FieldSpec
-    from cogcli.specs.report import Path
 
 
 def check_input(at: Subject) -> None:
@@ -44,17 +44,17 @@ def check_otherwise(at: Subject) -> None:
         _check_value(at, name, value, path, outputs.get(name))
 
 
-def _check_value(at: Subject, name: str, value: Any, path: Path, wanted: FieldSpec | None) -> None:
+def _check_value(at: Subject, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None) -> None:
     """One value of an input or `otherwise`: its references, and whether a literal can fit."""
     literal = True
     for place, text in texts(value, path):
-        reference = reads.reference_of(text, at.loops)
+        reference = references.reference_of(text, at.loops)
         if reference:
             literal = False
             whole = place == path
             note_reference(at, Read(reference, place, name, wanted if whole else None))
             continue
-        fault = reads.near_miss(text, at.loops)
+        fault = references.near_miss(text, at.loops)
         if fault:
             literal = False
             at.report.error(fault.code, place, f"{at.subject}: {fault.message}", hint=fault.hint)
@@ -73,7 +73,7 @@ def note_reference(at: Subject, read: Read, *, key: bool = False) -> None:
     if read.reference.namespace in at.loops:
         _check_loop(at, read)
         return
-    judged = reads.fault_of(read.reference, at.skill.inputs, expression=bool(read.text))
+    judged = references.fault_of(read.reference, at.skill.inputs, expression=bool(read.text))
     if judged:
         fault, tell = judged.fault, at.report.error if judged.error else at.report.warn
         message = f"{at.subject}: {fault.message}"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogcli.core.problems import suggestion
 from cogcli.core.refs import Target, parse_target
 from cogcli.specs.capability import Capability
-from cogcli.specs.checks import reads, writes
+from cogcli.specs.checks import references, targets
 from cogcli.specs.checks.step_facts import Read, Write
 from cogcli.specs.checks.step_inputs import note_reference
+from cogcli.specs.cognitive_hints import wires
 from cogcli.specs.fields import FieldSpec
-from cogcli.specs.hints import wires
-from cogcli.specs.problems import suggestion
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.checks.step_facts import Subject
-    from cogcli.specs.report import Path
 
 
 def check_output(at: Subject) -> None:
@@ -28,7 +28,7 @@ def check_output(at: Subject) -> None:
     for left, right in at.step.output.items():
         path = (*at.path, "output", left)
         produced = _produced(at, left, path)
-        fault = writes.fault_of(right)
+        fault = targets.fault_of(right)
         target = parse_target(right)
         if fault:
             at.report.error(fault.code, path, f"{at.subject}: {fault.message}", hint=fault.hint)
@@ -38,14 +38,14 @@ def check_output(at: Subject) -> None:
                 at, Write(target, path, strategy, produced, _may_skip(at, left) or not produced.required)
             )
     if strategy == "overwrite":
-        for left, other in writes.twice(good):
+        for left, other in targets.twice(good):
             target_text = at.step.output[left]
             message = f"{at.subject}: `{target_text}` is also written by `{other}`"
             hint = "say merge_strategy: replace, or write elsewhere"
             at.report.error("target.duplicate", (*at.path, "output", left), message, hint=hint)
 
 
-def _produced(at: Subject, left: str, path: Path) -> FieldSpec:
+def _produced(at: Subject, left: str, path: KeyPath) -> FieldSpec:
     """What the left side of an output line gives; anything where it was refused."""
     outputs = at.facts.interface.outputs
     if left in outputs:
@@ -57,7 +57,7 @@ def _produced(at: Subject, left: str, path: Path) -> FieldSpec:
             message = f"{at.subject}: `{left}`: output `{head}` is {field.type}, no path leads into it"
             at.report.error("ref.walk", path, message, key=True)
         return FieldSpec("any", required=field.required)
-    reference = reads.reference_of(left, frozenset())
+    reference = references.reference_of(left, frozenset())
     if reference and reference.namespace in ("inputs", "vars", "outputs"):
         note_reference(at, Read(reference, path), key=True)
         declared = at.skill.inputs.get(left[7:]) if reference.namespace == "inputs" else None
@@ -77,7 +77,7 @@ def _note_wires(at: Subject) -> None:
         for wire in wires(called.spec, listed=at.step.config.foreach is not None):
             target = parse_target(wire.target)
             field = at.facts.interface.outputs.get(wire.output)
-            if target and field and writes.fault_of(wire.target) is None:
+            if target and field and targets.fault_of(wire.target) is None:
                 strategy = at.step.config.merge_strategy or wire.strategy
                 maybe = _may_skip(at, wire.output) or not field.required
                 _note_write(at, Write(target, place, strategy, field, maybe, wraps=wire.listed))
@@ -85,7 +85,7 @@ def _note_wires(at: Subject) -> None:
 
 def _note_write(at: Subject, write: Write) -> None:
     at.facts.writes.append(write)
-    wanted = "" if write.wraps else writes.slot_misfit(write.target, write.field)
+    wanted = "" if write.wraps else targets.slot_misfit(write.target, write.field)
     if wanted:
         message = f"{at.subject}: `{write.target.text}` holds {wanted}, the value is {write.field.type}"
         at.report.error("flow.slot", write.path, message)

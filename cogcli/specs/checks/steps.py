@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.specs.capability import Capability
-from cogcli.specs.checks.constants import constant
-from cogcli.specs.checks.interfaces import interface_of
+from cogcli.specs.checks.constant_conditions import constant
 from cogcli.specs.checks.step_facts import Facts, Subject
 from cogcli.specs.checks.step_inputs import check_input, check_otherwise
+from cogcli.specs.checks.step_interfaces import interface_of
 from cogcli.specs.checks.step_outputs import check_output
-from cogcli.specs.targets import PREFIX
+from cogcli.specs.uses import PREFIX
 
 if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
     from cogcli.specs.checks.context import Context
-    from cogcli.specs.report import Path, Report
+    from cogcli.specs.problem_report import Report
     from cogcli.specs.skill import Skill, StepConfig
 
 
@@ -46,7 +47,7 @@ def _check_uses(at: Subject) -> None:
             _check_deprecated(at, called.spec, path)
 
 
-def _check_deprecated(at: Subject, capability: Capability, path: Path) -> None:
+def _check_deprecated(at: Subject, capability: Capability, path: KeyPath) -> None:
     if capability.deprecated or capability.metadata.get("status") == "deprecated":
         message = f"{at.subject}: capability `{capability.id}` is deprecated"
         hint = f"use {capability.replacement}" if capability.replacement else ""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.app.caller import checked_frame, checked_inputs
+from cogcli.app.run_inputs import checked_frame, checked_inputs
 from cogcli.specs.fields import fields_from
 
 FIELDS = fields_from(

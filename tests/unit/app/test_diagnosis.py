@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cogcli.app.check import Check
 from cogcli.app.doctor import diagnose
+from cogcli.app.doctor_check import Check
 from cogcli.app.settings import Settings
 
 CAPABILITY = """\

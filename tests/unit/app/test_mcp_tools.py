@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from cogcli.app.mcp_catalog import Offer, Served
 from cogcli.app.mcp_tools import Hints, hints_of, names_of, schema_of, tool_of
 from cogcli.app.run_skill import Loaded, RunRequest
-from cogcli.app.served_skills import Offer, Served
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import FieldSpec, fit

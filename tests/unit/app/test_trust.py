@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from cogcli.app import accepted, trust
+from cogcli.app import trust, trust_digests
 from cogcli.app.settings import Settings
-from cogcli.bindings.invokers import mcp_lock
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.protocols.mcp import tool_lock
 
 ROUNDS = 100 if "COGCLI_LONG_TESTS" in os.environ else 20
 """How often what happens at once is tried."""
@@ -357,7 +357,7 @@ def test_more_than_can_be_looked_at_is_refused_and_ends_trust(
     place.write("services/one.yaml", service("one", module="code"))
     place.write("code/part.py", "x" * 1000)
     place.accept()
-    monkeypatch.setattr(accepted, "MAX_BYTES", 500)
+    monkeypatch.setattr(trust_digests, "MAX_BYTES", 500)
     assert place.now.state == "changed"
     with pytest.raises(EnvironmentRefusal, match="more than can be accepted") as refused:
         trust.accept(str(place.root), place.environ)
@@ -371,8 +371,8 @@ def test_a_large_project_is_not_read_again_unless_something_changed(
     place.write("services/one.yaml", service("one", module="code"))
     file = place.write("code/part.py", "#" * 300_000)
     reads = []
-    real = accepted.read_regular
-    monkeypatch.setattr(accepted, "read_regular", lambda *a, **k: reads.append(a) or real(*a, **k))
+    real = trust_digests.read_regular
+    monkeypatch.setattr(trust_digests, "read_regular", lambda *a, **k: reads.append(a) or real(*a, **k))
     monkeypatch.setattr(trust, "_SETTLED", -(10**12))
     place.accept()
     reads.clear()
@@ -475,12 +475,12 @@ def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) ->
 @pytest.mark.slow
 def test_all_tools_that_are_accepted_at_once_are_locked(tmp_path: Path) -> None:
     def accept(id: str) -> Callable[[], Any]:
-        return lambda: mcp_lock.write(str(tmp_path), id, [{"name": f"tool-{id}"}])
+        return lambda: tool_lock.write(str(tmp_path), id, [{"name": f"tool-{id}"}])
 
     for _ in range(ROUNDS // 10):
         at_once(*(accept(f"s{n}") for n in range(8)))
         for n in range(8):
-            (tool,) = mcp_lock.locked(str(tmp_path), f"s{n}") or [{}]
+            (tool,) = tool_lock.locked(str(tmp_path), f"s{n}") or [{}]
             assert tool["name"] == f"tool-s{n}"
         (tmp_path / "cogcli.lock.json").unlink()
 

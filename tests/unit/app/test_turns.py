@@ -11,7 +11,7 @@ from fakes.runner import member
 from cogcli.app import turns
 from cogcli.app.turns import Turns
 from cogcli.core.calls import Attempt, Cancellation
-from cogcli.episode.recording import Recording
+from cogcli.episode.log_index import Recording
 from cogcli.events.envelope import Event
 
 

@@ -13,7 +13,7 @@ from fakes.specs import capability
 from fakes.surroundings import surroundings
 
 from cogcli.bindings.breaker import FAULTS, OPEN_SECONDS, THRESHOLD, Circuits, Passage, of_this_process
-from cogcli.bindings.execute import LiveRunner
+from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Attempt, Cancellation, Member
 from cogcli.core.errors import FAILURE_OF, RuntimeErrorBase, TransportError
 from cogcli.specs.binding import Binding

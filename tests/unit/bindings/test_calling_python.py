@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from fakes.surroundings import surroundings
 
-from cogcli.bindings.invokers.base import CallContext, InvocationRequest, InvocationResponse
-from cogcli.bindings.invokers.capture import CAP, captured, diverted
-from cogcli.bindings.invokers.pythoncall import PythonCall
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse
+from cogcli.protocols.pythoncall.invoker import PythonCall
+from cogcli.protocols.pythoncall.stdout_capture import CAP, captured, diverted
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 

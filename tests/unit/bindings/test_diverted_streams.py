@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from cogcli.bindings.invokers.capture import diverted
+from cogcli.protocols.pythoncall.stdout_capture import diverted
 
 
 def test_interleaved_runs_leave_the_streams_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:

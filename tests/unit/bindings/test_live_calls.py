@@ -8,7 +8,7 @@ import pytest
 from fakes.specs import capability
 from fakes.surroundings import surroundings
 
-from cogcli.bindings.execute import LiveRunner
+from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Attempt, Cancellation, Member
 from cogcli.core.errors import BindingResolutionError, RuntimeErrorBase
 from cogcli.specs.binding import Binding

@@ -9,8 +9,8 @@ import pytest
 from fakes.surroundings import surroundings
 from support.raw_server import Conversation, RawServer, serving
 
-from cogcli.bindings.invokers.live_document import PLACES, live_document
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols.live_document import PLACES, live_document
 from cogcli.specs.service import Service
 
 API: dict[str, Any] = {"openapi": "3.1.0", "paths": {}}

@@ -17,7 +17,7 @@ import pytest
 from support.mcp_calls import Caller, is_alive, pids, service
 from support.waiting import wait_until
 
-from cogcli.bindings.execute import start_seconds
+from cogcli.bindings.live_runner import start_seconds
 from cogcli.core.calls import Cancellation, Member, recorded_chain
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.specs.service import Service

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.mcp_calls import Caller, service
 
-from cogcli.bindings.invokers.mcp_pins import Pins, changed_fields, require_locked
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols.mcp.pins import Pins, changed_fields, require_locked
 from cogcli.specs.lock import digest_of_tool
 
 TOOL: dict[str, Any] = {

@@ -13,9 +13,9 @@ import pytest
 from support.invoking import Caller, calling
 from support.raw_server import Conversation, serving
 
-from cogcli.bindings.invokers.base import InvocationResponse
 from cogcli.core.calls import Cancellation, Siblings
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols.invoker import InvocationResponse
 
 DOCUMENT = """
 openrpc: "1.3.2"

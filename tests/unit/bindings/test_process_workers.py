@@ -17,12 +17,12 @@ from fakes.processes import children, descriptors, is_gone, is_there
 from fakes.surroundings import surroundings
 from support.waiting import wait_until
 
-from cogcli.bindings.invokers.base import CallContext, InvocationRequest
-from cogcli.bindings.invokers.capture import CAP
-from cogcli.bindings.invokers.frames import framed
-from cogcli.bindings.invokers.pythoncall import PythonCall
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase, TransportError
+from cogcli.protocols.invoker import CallContext, InvocationRequest
+from cogcli.protocols.pythoncall.invoker import PythonCall
+from cogcli.protocols.pythoncall.pipe_frames import framed
+from cogcli.protocols.pythoncall.stdout_capture import CAP
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -313,7 +313,7 @@ def test_the_end_of_the_run_leaves_no_process_and_no_file(call: Caller, tmp_path
 def test_one_whose_guard_was_stopped_is_killed_all_the_same(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cogcli.bindings.invokers.process.ENDING_SECONDS", 0.05)
+    monkeypatch.setattr("cogcli.protocols.pythoncall.worker_process.ENDING_SECONDS", 0.05)
     cancel = Cancellation()
     thread = threading.Thread(
         target=lambda: call.refused("stops_its_guard", file=str(tmp_path / "pids"), cancel=cancel)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from cogcli.bindings.reply_line import reply_line
-from cogcli.bindings.secrets import Secrets
+from cogcli.bindings.reply_excerpt import reply_line
+from cogcli.protocols.secrets import Secrets
 
 
 def line(body: Any, **record: Any) -> str:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.bindings.secrets import Secrets
 from cogcli.core.errors import ServiceResolutionError
+from cogcli.protocols.secrets import Secrets
 
 
 def resolved(ref: str, **environ: str) -> tuple[str, list[str]]:

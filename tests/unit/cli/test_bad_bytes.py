@@ -206,7 +206,7 @@ def test_commands_go_on_beside_such_a_file(place: Path, capsys: pytest.CaptureFi
 
 
 def test_a_secret_that_is_no_text_is_named_and_not_shown() -> None:
-    from cogcli.bindings.secrets import Secrets
+    from cogcli.protocols.secrets import Secrets
 
     with pytest.raises(ServiceResolutionError) as caught:
         Secrets({"TOKEN": BAD}, lambda secret: None).resolved("env:TOKEN")

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.cli import main
-from cogcli.cli.frame import Sources, frame
+from cogcli.cli.code_frame import Sources, frame
 from cogcli.cli.streams import Stream
-from cogcli.core.display import beginning
+from cogcli.core.terminal_text import beginning
 from cogcli.events.envelope import Event
-from cogcli.report.spans import plain
+from cogcli.report.styled_text import plain
 from cogcli.report.table import sections
 
 VALUES = st.recursive(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cogcli.core.display import cells, cut, padded, shortened, visible, visible_block, visible_json
+from cogcli.core.terminal_text import cells, cut, padded, shortened, visible, visible_block, visible_json
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import sample_episode as sample
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
-from cogcli.episode.ballast import SIZE, holder
+from cogcli.episode.disk_reserve import SIZE, holder
+from cogcli.episode.episode_row import overview
 from cogcli.episode.folder import Folder
 from cogcli.episode.journal import Journal
-from cogcli.episode.overview import overview
-from cogcli.episode.reading import read_events
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import give_up, persist_pending, seal
 from cogcli.episode.verify import is_clean, verify
 

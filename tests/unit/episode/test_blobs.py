@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
 from cogcli.episode.blobs import MAX_LINE, SPILL, is_reference, resolved, spilled
-from cogcli.episode.reading import read_events
+from cogcli.episode.log_reader import read_events
 
 BIG = "x" * (SPILL + 1)
 FORGED = {"$blob": f"sha256:{'0' * 64}", "bytes": 3, "media_type": "application/json"}

@@ -18,8 +18,8 @@ from sample_episode import reopened
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode import reopen as reopen_module
-from cogcli.episode.overview import overview
-from cogcli.episode.reading import read_events
+from cogcli.episode.episode_row import overview
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import seal
 from cogcli.episode.verify import is_clean, verify
 

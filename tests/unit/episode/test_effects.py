@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.app.again import again_of
+from cogcli.app.rerun_effects import again_of
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.episode.effects import Effect, effects_of
-from cogcli.episode.reading import read_events
-from cogcli.episode.recording import Recording
+from cogcli.episode.log_index import Recording
+from cogcli.episode.log_reader import read_events
 
 ENDS: dict[str, tuple[dict[str, Any], str | None]] = {
     "nothing closed it": ({}, "in doubt"),

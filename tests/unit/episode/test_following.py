@@ -8,8 +8,8 @@ import pytest
 import sample_episode as sample
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.episode.following import GrowingLog
 from cogcli.episode.journal import Journal
+from cogcli.episode.log_tail import GrowingLog
 from cogcli.episode.seal import seal
 
 

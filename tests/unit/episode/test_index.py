@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.core.errors import CogcliError
-from cogcli.episode import survey as surveying
-from cogcli.episode.index import FILE
-from cogcli.episode.overview import Overview, overview
+from cogcli.episode import episode_listing as surveying
+from cogcli.episode.episode_filter import Wanted
+from cogcli.episode.episode_index import FILE
+from cogcli.episode.episode_listing import indexed_ids, survey
+from cogcli.episode.episode_row import Overview, overview
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
-from cogcli.episode.survey import indexed_ids, survey
-from cogcli.episode.wanted import Wanted
 
 EVERYTHING = Wanted()
 

@@ -18,7 +18,7 @@ from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.redact import MASK
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
-from cogcli.episode.reading import read_events
+from cogcli.episode.log_reader import read_events
 
 
 def lines(directory: Path) -> list[dict[str, Any]]:

@@ -15,10 +15,10 @@ from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
-from cogcli.episode.document import to_bytes
+from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.large_values import IN_FULL, SMALL, by_reference, digest_of, expanded, shortened, value_at
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project, state_bytes
-from cogcli.episode.reading import read_events
 from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.summary import summary_of
@@ -319,7 +319,7 @@ def test_a_resumed_run_lasts_as_long_as_its_sittings(tmp_path: Path) -> None:
 
 
 def test_coverage_counts_the_steps_that_never_came_to_run(tmp_path: Path) -> None:
-    from cogcli.episode.account import account_of
+    from cogcli.episode.log_fold import account_of
 
     journal = sample.new_journal(tmp_path)
     sample.started(journal)

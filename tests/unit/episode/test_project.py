@@ -10,11 +10,11 @@ import sample_episode as sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.episode.document import STATE_KEYS, to_bytes
+from cogcli.episode.document_bytes import STATE_KEYS, to_bytes
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import Projection, project, projected_bytes
-from cogcli.episode.reading import read_events
-from cogcli.episode.rebuild import rebuild, rebuild_all
 from cogcli.episode.seal import persist_pending, seal
+from cogcli.episode.state_rebuild import rebuild, rebuild_all
 from cogcli.events import build
 from cogcli.events.envelope import Event
 from cogcli.state.execution import snapshot

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.episode.log_reader import EventLog, read_events
 from cogcli.episode.project import project
-from cogcli.episode.reading import EventLog, read_events
 
 
 def log_of(*events: dict[str, object]) -> bytes:
@@ -132,9 +132,9 @@ _TYPES = [None, "run.started", "plan.created", "step.started", "step.completed",
 )
 @settings(max_examples=300)
 def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> None:
-    from cogcli.episode.account import account_of
-    from cogcli.episode.document import to_bytes
+    from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learned
+    from cogcli.episode.log_fold import account_of
     from cogcli.episode.summary import summary_of
 
     account = account_of(read_events(log_of(*events)))

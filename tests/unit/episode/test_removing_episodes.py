@@ -14,8 +14,8 @@ from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import Redactor
 from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode import removal
+from cogcli.episode.episode_row import Overview
 from cogcli.episode.folder import Folder
-from cogcli.episode.overview import Overview
 from cogcli.episode.pins import FOLDER, pin, pinned, unpin
 from cogcli.episode.removal import remove, remove_leftovers, size_of
 from cogcli.episode.seal import persist_pending

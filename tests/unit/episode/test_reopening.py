@@ -19,7 +19,7 @@ from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.system import FakeClock
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.blobs import BlobFolder
-from cogcli.episode.reading import read_events
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import seal
 from cogcli.episode.verify import is_clean, verify
 

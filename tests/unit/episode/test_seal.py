@@ -16,7 +16,7 @@ import sample_episode as sample
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.episode import manifest as manifest_files
 from cogcli.episode.journal import Journal
-from cogcli.episode.reading import read_events
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify import is_clean, verify
 

@@ -24,12 +24,12 @@ from cogcli.core.canonical import canonical
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
-from cogcli.episode.document import to_bytes
+from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.seal import seal
 from cogcli.episode.signing import fits, public_key, signer
 from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify
-from cogcli.episode.verify_origin import Trusted, level_of
+from cogcli.episode.verify_authenticity import Trusted, level_of
 
 
 def pem(key: Any, *, password: bytes | None = None) -> bytes:

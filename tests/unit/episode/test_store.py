@@ -13,8 +13,8 @@ import pytest
 import sample_episode as sample
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.episode.episode_row import overview
 from cogcli.episode.layout import is_episode_id, is_link
-from cogcli.episode.overview import overview
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify

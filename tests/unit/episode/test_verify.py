@@ -16,9 +16,9 @@ import sample_episode as sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cogcli.app.inspect import verified
+from cogcli.app.episodes import verified
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.episode.document import to_bytes
+from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.seal import persist_pending, seal

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import foreign_tool as tool
 
-from cogcli.app.inspect import file_marks, verified
+from cogcli.app.episodes import file_marks, verified
 from cogcli.episode.findings import Finding
 from cogcli.episode.verify import is_clean, verify
 

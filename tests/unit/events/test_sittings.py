@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cogcli.events.active_time import Sittings
 from cogcli.events.envelope import Event
-from cogcli.events.sittings import Sittings
 
 DAY = "2026-11-20T{}.000000Z"
 

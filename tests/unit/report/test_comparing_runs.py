@@ -9,7 +9,7 @@ from fakes.risk_review import Log, risk_review
 from cogcli.events.envelope import Event
 from cogcli.report.compare import Side, as_object, compare, lines, side_of
 from cogcli.report.glyphs import UNICODE
-from cogcli.report.spans import plain, width
+from cogcli.report.styled_text import plain, width
 
 
 def summary_run(*, binding: str, fails: bool, ms: int, max_words: Any = 60) -> list[Event]:

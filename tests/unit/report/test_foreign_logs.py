@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from support import foreign_tool as tool
 
 from cogcli.episode.foreign_log import events_of_state, for_reports
+from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project
-from cogcli.episode.reading import read_events
 from cogcli.events.envelope import Event
 from cogcli.report import graph, table, timeline
 from cogcli.report.compare import compare, side_of
 from cogcli.report.glyphs import UNICODE
 from cogcli.report.lineage import Flow, targets
-from cogcli.report.runs import RunFold, fold
-from cogcli.report.spans import plain
-from cogcli.report.traced import traced
+from cogcli.report.run_fold import RunFold, fold
+from cogcli.report.styled_text import plain
+from cogcli.report.trace_export import traced
 from cogcli.report.tree import footer, tree
 
 GOLDENS = Path(__file__).resolve().parents[2] / "episodes"

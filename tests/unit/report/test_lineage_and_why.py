@@ -9,8 +9,8 @@ from fakes.risk_review import DECLARED, Log, risk_review
 
 from cogcli.report.glyphs import ASCII, UNICODE
 from cogcli.report.lineage import NOTHING, Declared, Flow, declared_of, lineage, overlap, rows, targets
-from cogcli.report.runs import fold
-from cogcli.report.spans import plain, width
+from cogcli.report.run_fold import fold
+from cogcli.report.styled_text import plain, width
 from cogcli.report.why import causes, known, why
 
 

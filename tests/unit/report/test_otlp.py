@@ -7,12 +7,12 @@ from typing import Any
 
 from fakes.risk_review import Log, risk_review
 
-from cogcli.core.spans import span_of
+from cogcli.core.trace_ids import span_of
 from cogcli.events.envelope import Event
 from cogcli.report.chrome import chrome, lanes_of
 from cogcli.report.otlp import otlp
+from cogcli.report.trace_export import traced
 from cogcli.report.trace_spans import Trace, TraceSpan
-from cogcli.report.traced import traced
 
 START = 1795215480000000
 """The start of the log in microseconds: 2026-11-20T22:58:00Z."""

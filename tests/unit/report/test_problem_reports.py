@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.core.problems import Problem
 from cogcli.report.github import workflow_commands
 from cogcli.report.junit import Case, Failure, junit
 from cogcli.report.problem_table import problem_table
 from cogcli.report.sarif import sarif
-from cogcli.specs.problems import Problem
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/sarif-required.schema.json").read_text())
 BAD = Problem(

@@ -10,8 +10,8 @@ from fakes.risk_review import risk_review
 
 from cogcli.report.glyphs import UNICODE
 from cogcli.report.graph import Graph, Node, dot, graph_of, mermaid, text
-from cogcli.report.runs import fold
-from cogcli.report.spans import plain, width
+from cogcli.report.run_fold import fold
+from cogcli.report.styled_text import plain, width
 
 HOSTILE = Graph(
     'a"];--\n\x1b[2J',

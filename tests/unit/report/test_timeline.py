@@ -5,8 +5,8 @@ from __future__ import annotations
 from fakes.risk_review import risk_review
 
 from cogcli.report.glyphs import ASCII, UNICODE
-from cogcli.report.runs import fold
-from cogcli.report.spans import plain, width
+from cogcli.report.run_fold import fold
+from cogcli.report.styled_text import plain, width
 from cogcli.report.timeline import rows, timeline
 
 

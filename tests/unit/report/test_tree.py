@@ -8,8 +8,8 @@ from fakes.logged import NOW, STAMP, event
 
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import ASCII, UNICODE
-from cogcli.report.runs import fold
-from cogcli.report.spans import plain, width
+from cogcli.report.run_fold import fold
+from cogcli.report.styled_text import plain, width
 from cogcli.report.table import EventLines, rows
 from cogcli.report.tree import footer, header, tree
 

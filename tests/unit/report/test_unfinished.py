@@ -10,12 +10,12 @@ from fakes.logged import NOW, STAMP, event
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import UNICODE
 from cogcli.report.lineage import Flow, targets
-from cogcli.report.runs import RunFold, fold
-from cogcli.report.spans import plain, width
+from cogcli.report.run_fold import RunFold, fold
+from cogcli.report.styled_text import plain, width
 from cogcli.report.table import rows
 from cogcli.report.timeline import timeline
 from cogcli.report.tree import header, tree
-from cogcli.report.unfinished import Standing, settled, told
+from cogcli.report.unfinished_runs import Standing, settled, told
 
 
 def begun(effect: str = "effect", **payload: Any) -> list[Event]:

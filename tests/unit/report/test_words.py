@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cogcli.report.words import duration, fuzzy_time, short_trace, size
+from cogcli.report.humanize import duration, fuzzy_time, short_trace, size
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cogcli.specs.checks.wire_types import described, misfit, misfit_as_text
-from cogcli.specs.contract_cover import covers, disjoint
-from cogcli.specs.contract_ways import parts_in, ways_in
-from cogcli.specs.foreign_schema import Closing
-from cogcli.specs.schema_walk import at, members
+from cogcli.schema.bundle import Closing
+from cogcli.schema.combinations import parts_in, ways_in
+from cogcli.schema.containment import covers, disjoint
+from cogcli.schema.visitor import at, members
+from cogcli.specs.checks.type_fit import described, misfit, misfit_as_text
 from cogcli.verification.sample import NoSample, sample
 
 

@@ -11,7 +11,7 @@ from small_registry import CAPABILITY, SKILL, Write
 from cogcli.specs.cache import Compiled, CompiledCache
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
-from cogcli.specs.loading import Registry
+from cogcli.specs.registry import Registry
 
 ENTRY = Compiled({"id": "a.b"}, [["version.format", "W", 1, 2, "/version", "said", "hint"]])
 

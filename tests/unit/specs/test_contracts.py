@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from support.sources import PACKAGE, modules, said
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.specs import schema_engine
-from cogcli.specs.contract_cover import Cover, covers, disjoint
-from cogcli.specs.contract_examples import candidates
-from cogcli.specs.contract_patterns import pattern_of, refusal
-from cogcli.specs.contracts import UNUSABLE, errors, invalid
-from cogcli.specs.pattern_parts import parts_of
-from cogcli.specs.pattern_steps import needed, shown_steps
-from cogcli.specs.pattern_texts import PYTHON_TEXT, text_of
-from cogcli.specs.schema_engine import PYTHON, RUST, engine
+from cogcli.schema import engine_choice
+from cogcli.schema.candidates import candidates
+from cogcli.schema.containment import Cover, covers, disjoint
+from cogcli.schema.engine_choice import PYTHON, RUST, engine
+from cogcli.schema.patterns import pattern_of, refusal
+from cogcli.schema.regex_parser import parts_of
+from cogcli.schema.regex_work import needed, shown_steps
+from cogcli.schema.regex_writer import PYTHON_TEXT, text_of
+from cogcli.schema.validator import UNUSABLE, errors, invalid
 
 ENGINES = (PYTHON, RUST)
 
@@ -146,14 +146,14 @@ def test_the_fast_engine_is_taken_where_it_is_installed(monkeypatch: pytest.Monk
 def test_without_a_wheel_the_other_engine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COGCLI_SCHEMA_ENGINE", raising=False)
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    schema_engine._engine.cache_clear()
+    engine_choice._engine.cache_clear()
     try:
         assert engine() == PYTHON
-        assert schema_engine.engine_marks() == ":0"
+        assert engine_choice.engine_marks() == ":0"
         assert refusal("^(a|a)*$")
         assert errors({"pattern": "^a+$"}, "b")
     finally:
-        schema_engine._engine.cache_clear()
+        engine_choice._engine.cache_clear()
 
 
 def test_only_the_contracts_import_a_schema_library() -> None:
@@ -164,10 +164,10 @@ def test_only_the_contracts_import_a_schema_library() -> None:
         if {name.partition(".")[0] for name in said(path).modules} & libraries
     }
     assert {name for name in found if not name.startswith("official/")} == {
-        "specs/contract_cover.py",
-        "specs/contract_engines.py",
-        "specs/contract_patterns.py",
-        "specs/schema_engine.py",
+        "schema/containment.py",
+        "schema/engines.py",
+        "schema/patterns.py",
+        "schema/engine_choice.py",
     }
 
 

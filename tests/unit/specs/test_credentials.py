@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cogcli.core.problems import Problem
 from cogcli.specs.credentials import in_capability, in_skill, masked
-from cogcli.specs.problems import Problem
 from cogcli.specs.shapes import check_file
-from cogcli.specs.yaml_io import parse
+from cogcli.yaml.reader import parse
 
 SECRET = "sentinel-4711-sentinel"
 SERVICE = "id: x\nkind: openapi\nbase_url: https://a.example\n"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cogcli.specs.document_changes import Change, openapi_changes, openrpc_changes
-from cogcli.specs.openapi_document import OpenApiDocument
-from cogcli.specs.openrpc_document import OpenRpcDocument
+from cogcli.documents.changes import Change, openapi_changes, openrpc_changes
+from cogcli.documents.openapi import OpenApiDocument
+from cogcli.documents.openrpc import OpenRpcDocument
 
 API: dict[str, Any] = {
     "openapi": "3.1.0",

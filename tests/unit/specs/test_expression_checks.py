@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from cogcli.core.problems import Problem
 from cogcli.specs.checks import check
-from cogcli.specs.checks.constants import constant
+from cogcli.specs.checks.constant_conditions import constant
 from cogcli.specs.layers import Layer
-from cogcli.specs.loading import Registry
-from cogcli.specs.problems import Problem
-from cogcli.specs.yaml_io import Places
+from cogcli.specs.registry import Registry
+from cogcli.yaml.reader import Places
 
 Write = Callable[..., str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.specs.report import Report
+from cogcli.specs.problem_report import Report
 
 
 @pytest.mark.parametrize("letter", ["a", "漢"])

@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from cogcli.specs import yaml_io
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
-from cogcli.specs.loading import Registry
+from cogcli.specs.registry import Registry
+from cogcli.yaml import reader
 
 SPECS = Path(__file__).parents[2] / "specs"
 BASE = Layer("base", str(SPECS / "base"), True)
@@ -61,7 +61,7 @@ def wounded(value: dict[str, Any], dice: random.Random) -> dict[str, Any]:
 @pytest.mark.parametrize("file", sorted((SPECS / "valid").glob("*.yaml")), ids=lambda file: file.name)
 def test_no_spec_can_crash_the_checks(file: Path) -> None:
     dice = random.Random(file.name)
-    value = yaml_io.parse(file.read_bytes(), file=file.name).value
+    value = reader.parse(file.read_bytes(), file=file.name).value
     assert value is not None
     for _ in range(40):
         data = orjson.dumps(wounded(value, dice))

@@ -10,9 +10,9 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.specs.documents import DocumentFault
-from cogcli.specs.openapi_document import OpenApiDocument, openapi_of
-from cogcli.specs.request_places import Place, placed
+from cogcli.core.document_fault import DocumentFault
+from cogcli.documents.openapi import OpenApiDocument, openapi_of
+from cogcli.specs.request_locations import Place, placed
 from cogcli.specs.service import Service
 
 NOTES = """

@@ -8,8 +8,8 @@ import orjson
 import pytest
 from document_service import service_with
 
-from cogcli.specs.documents import DocumentFault
-from cogcli.specs.openrpc_document import OpenRpcDocument, RpcParam, openrpc_of
+from cogcli.core.document_fault import DocumentFault
+from cogcli.documents.openrpc import OpenRpcDocument, RpcParam, openrpc_of
 
 MATHS = """
 openrpc: 1.3.2

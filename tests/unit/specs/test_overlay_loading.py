@@ -12,7 +12,7 @@ from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Shadow
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer, Root, layers_for
-from cogcli.specs.loading import Registry
+from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
 
 LOUD = BINDING.replace("echo_py", "loud").replace("pythoncall", "mcp")

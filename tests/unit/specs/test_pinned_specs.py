@@ -9,8 +9,8 @@ import pytest
 
 from cogcli.core.canonical import compact
 from cogcli.specs.layers import layers_for
-from cogcli.specs.loading import Registry
-from cogcli.specs.pinned import catalog_of, document_of
+from cogcli.specs.registry import Registry
+from cogcli.specs.spec_snapshot import catalog_of, document_of
 
 
 @pytest.mark.parametrize("skill_id", Registry(layers_for(), base="/").ids("skill"))

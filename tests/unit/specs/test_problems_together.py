@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.cli import failures
+from cogcli.cli import error_output
 from cogcli.cli.context import Context
-from cogcli.cli.gather import raise_together
+from cogcli.cli.error_group import raise_together
 from cogcli.cli.parse import Arguments
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, USAGE, VETOED, CogcliError, exit_code
-from cogcli.specs.problems import Problem, ProblemsFound
+from cogcli.core.problems import Problem, ProblemsFound
 
 CODES = sorted(
     [*(code for code in FAILURE_OF if exit_code(code) in (USAGE, ENVIRONMENT)), "safety.scope", "flow.cycle"]
@@ -61,7 +61,7 @@ def test_a_command_that_failed_in_the_end_has_the_status_of_its_error(
     monkeypatch.setattr("sys.stdout", out)
     context = Context(Arguments([]), Screen({}, json=True), {})
     context.own.update({"status": before, "outputs": {"a": 1}})
-    code = failures.tell(context.screen, "run", CogcliError("env.disk", "full"), context)
+    code = error_output.tell(context.screen, "run", CogcliError("env.disk", "full"), context)
     body: dict[str, Any] = json.loads(out.getvalue())
     assert (code, body["exit_code"], body["status"], body["error"]["code"]) == (3, 3, "error", "env.disk")
     assert body["outputs"] == {"a": 1}

@@ -10,13 +10,13 @@ from small_registry import BINDING, CAPABILITY, SKILL, Write
 
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.specs import reading
+from cogcli.specs import spec_reader
 from cogcli.specs.builtin import builtin_root
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog, Shadow
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer, Root, distinct, layers_for
-from cogcli.specs.loading import Registry
+from cogcli.specs.registry import Registry
 
 
 def registry(*roots: str) -> Registry:
@@ -234,7 +234,7 @@ def test_a_warm_reach_imports_no_heavy_library(root: Write, tmp_path: Path) -> N
         "from cogcli.specs.cache import CompiledCache\n"
         "from cogcli.specs.checks import check\n"
         "from cogcli.specs.layers import Layer\n"
-        "from cogcli.specs.loading import Registry\n"
+        "from cogcli.specs.registry import Registry\n"
         f"cache = CompiledCache({str(tmp_path / 'cache' / 'specs.db')!r})\n"
         f"catalog = Registry([Layer('p', {root()!r}, True)], cache=cache, base='/').reach('t.s')\n"
         "assert catalog.skills and check(catalog) == [], check(catalog)\n"
@@ -255,7 +255,7 @@ def test_a_known_warning_is_placed_without_parsing_again(root: Write, tmp_path: 
         "from cogcli.specs.cache import CompiledCache\n"
         "from cogcli.specs.checks import check\n"
         "from cogcli.specs.layers import Layer\n"
-        "from cogcli.specs.loading import Registry\n"
+        "from cogcli.specs.registry import Registry\n"
         f"cache = CompiledCache({str(tmp_path / 'specs.db')!r})\n"
         f"root = {root(files={'skills/local/t/s/skill.yaml': unused})!r}\n"
         "found = check(Registry([Layer('p', root, True)], cache=cache, base=root).reach('t.s'))\n"
@@ -304,7 +304,7 @@ def test_a_file_that_can_be_read_only_at_the_second_try_is_pinned_by_what_was_re
             raise FileRefused(path, "unreadable", "cannot be read: Too many open files")
         return read_regular(path, limit=limit)
 
-    monkeypatch.setattr(reading, "read_regular", once)
+    monkeypatch.setattr(spec_reader, "read_regular", once)
     catalog = registry(place).reach("t.s")
     assert refused
     assert (catalog.pins, codes(catalog)) == (whole, [])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cogcli.specs.contracts import errors
+from cogcli.schema.validator import errors
+from cogcli.schema.visitor import Found, any_of, at, members
 from cogcli.specs.field_schema import schema_of
 from cogcli.specs.fields import FieldSpec
-from cogcli.specs.schema_walk import Found, any_of, at, members
 
 NOTE: dict[str, Any] = {
     "type": "object",

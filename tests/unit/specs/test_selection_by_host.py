@@ -8,7 +8,7 @@ import pytest
 from test_binding_selection import NONE, binding, catalog, refused, service
 
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.overlay import Active, Host, Override
+from cogcli.specs.host_overrides import Active, Host, Override
 from cogcli.specs.selection import BY_NAME, RULES, SelectionOptions, select
 
 NEEDY = service("needy", base_url="https://a.example", auth_ref="TOKEN")

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from cogcli.specs import checks, yaml_io
+from cogcli.schema.limits import faults
+from cogcli.schema.regex_safety import refused
+from cogcli.specs import checks
 from cogcli.specs.json_schema import schema_of
-from cogcli.specs.linear import refused
-from cogcli.specs.schema_limits import faults
 from cogcli.specs.shape import Number, Text, cleaned, may, need
 from cogcli.specs.shape import Record as Shape
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shapes import HOST_KINDS, KINDS, SHAPES, check_file
 from cogcli.specs.template import Slot, TemplateFault, parse_template
+from cogcli.yaml import reader
 
 SPECS = Path(__file__).parents[2] / "specs"
 VALID = sorted((SPECS / "valid").glob("*.yaml")) + sorted((SPECS / "base").rglob("*.yaml"))
@@ -29,7 +30,7 @@ def kind_of(file: Path) -> str:
 
 
 def parsed(file: Path) -> dict[str, Any]:
-    value = yaml_io.parse(file.read_bytes(), file=file.name).value
+    value = reader.parse(file.read_bytes(), file=file.name).value
     assert value is not None
     return value
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cogcli.core.problems import Problem
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
-from cogcli.specs.loading import Registry
-from cogcli.specs.problems import Problem
+from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -61,7 +61,7 @@ def test_valid_specs_give_no_problems(file: Path) -> None:
 
 def checked(kind: str, text: str) -> list[Problem]:
     from cogcli.specs.shapes import check_file
-    from cogcli.specs.yaml_io import parse
+    from cogcli.yaml.reader import parse
 
     parsed = parse(text.encode(), file="x.yaml")
     assert parsed.value is not None

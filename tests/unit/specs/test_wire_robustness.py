@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 import pytest
 
-from cogcli.specs import yaml_io
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
-from cogcli.specs.loading import Registry
 from cogcli.specs.lock import digest_of_tool
+from cogcli.specs.registry import Registry
+from cogcli.yaml import reader
 
 INVALID = Path(__file__).parents[2] / "specs" / "invalid"
 VALUES: tuple[Any, ...] = (
@@ -95,7 +95,7 @@ def test_no_document_can_crash_the_checks(
     monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", engine)
     root = tmp_path / "case"
     shutil.copytree(INVALID / case, root)
-    value = yaml_io.parse((root / file).read_bytes(), file=file).value
+    value = reader.parse((root / file).read_bytes(), file=file).value
     dice = random.Random(case)
     for _ in range(ROUNDS):
         damaged = (

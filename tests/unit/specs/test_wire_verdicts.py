@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.specs import openapi_document
+from cogcli.core.problems import Problem
+from cogcli.documents import openapi
+from cogcli.schema.engine_choice import PYTHON, RUST
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
-from cogcli.specs.loading import Registry
-from cogcli.specs.problems import Problem
-from cogcli.specs.schema_engine import PYTHON, RUST
+from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 
 INVALID = Path(__file__).parents[2] / "specs" / "invalid"
@@ -43,13 +43,13 @@ class Judged:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = 0
         self._root = root
-        real = openapi_document._document
+        real = openapi._document
 
         def counted(identity: object) -> object:
             self.opened += 1
             return real(identity)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(openapi_document, "_document", counted)
+        monkeypatch.setattr(openapi, "_document", counted)
 
     def everything(self) -> list[Problem]:
         self.opened = 0

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.specs import yaml_io
-from cogcli.specs.yaml_io import Parsed, Places, Span, parse, pointer, read
+from cogcli.yaml import reader
+from cogcli.yaml.reader import Parsed, Places, Span, parse, pointer, read
 
 Place = tuple[str, int, int, str]
 
@@ -25,7 +25,7 @@ def either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if request.param == "pure parser":
         parse(b"a: 1", file="f")
         monkeypatch.setitem(sys.modules, "ruamel.yaml.cyaml", None)
-        assert not yaml_io.has_c_parser()
+        assert not reader.has_c_parser()
 
 
 def parsed(text: str | bytes) -> Parsed:
@@ -645,7 +645,7 @@ def test_what_was_found_before_a_syntax_error_is_told_too() -> None:
         (("last", 1), Span(14, 3, 14, 4), Span(14, 3, 14, 4)),
     ],
 )
-def test_keys_and_values_have_places(path: yaml_io.Path, key: Span, at: Span) -> None:
+def test_keys_and_values_have_places(path: reader.Path, key: Span, at: Span) -> None:
     places = parsed(SKILL).places
     assert (places.key(path), places.value(path)) == (key, at)
 
@@ -664,7 +664,7 @@ def test_keys_and_values_have_places(path: yaml_io.Path, key: Span, at: Span) ->
     ],
 )
 def test_a_path_that_does_not_exist_has_the_place_of_its_nearest_ancestor(
-    path: yaml_io.Path, nearest: yaml_io.Path
+    path: reader.Path, nearest: reader.Path
 ) -> None:
     places = parsed(SKILL).places
     assert places.key(path) == places.value(path) == places.value(nearest)
@@ -736,9 +736,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_yaml_library_is_imported_only_to_parse() -> None:
-    program = (
-        "import sys, cogcli.specs.yaml_io; print(any(name.startswith('ruamel') for name in sys.modules))"
-    )
+    program = "import sys, cogcli.yaml.reader; print(any(name.startswith('ruamel') for name in sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
     )
@@ -748,7 +746,7 @@ def test_the_yaml_library_is_imported_only_to_parse() -> None:
 def test_a_machine_without_the_c_parser_reads_the_same() -> None:
     program = (
         "import sys; sys.modules.update(dict.fromkeys(('_ruamel_yaml', '_ruamel_yaml_clibz')))\n"
-        "from cogcli.specs.yaml_io import has_c_parser, parse\n"
+        "from cogcli.yaml.reader import has_c_parser, parse\n"
         "print(has_c_parser(), parse(b'a: [1, yes]', file='f').problems[0].column)\n"
     )
     done = subprocess.run(

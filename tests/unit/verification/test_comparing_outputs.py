@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.verification.compare import ABSENT, differences
+from cogcli.verification.output_diff import ABSENT, differences
 from cogcli.verification.verdict import framed, told
 
 SAME: list[tuple[str, Any, Any]] = [

@@ -13,9 +13,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from cogcli.verification.document_mock import DocumentMock
-from cogcli.verification.loopback import Answering, Loopback, Reply, json_reply
+from cogcli.verification.loopback_server import Answering, Loopback, Reply, json_reply
+from cogcli.verification.named_mocks import STAND_INS, canned, stand_in
 from cogcli.verification.scenario import CannedReply
-from cogcli.verification.stand_ins import STAND_INS, canned, stand_in
 
 DOCUMENTS = Path(__file__).parents[3] / "tooling/openapi_scenarios/registry/documents"
 CLIENT = {"X-Notes-Client": "test"}

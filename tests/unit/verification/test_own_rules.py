@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from cogcli.app import start_rows
-from cogcli.bindings import execute
-from cogcli.bindings.invokers import mcp_pins, mcp_wire, rpc_reply
-from cogcli.bindings.invokers.registry import INVOKERS
+from cogcli.app import preflight_rules
+from cogcli.bindings import live_runner
 from cogcli.core.errors import FAILURES, OverloadedError, TransportError
 from cogcli.core.redact import Redactor
 from cogcli.engine import call, invocation
-from cogcli.verification import error_rows, mcp_lines, openrpc_lines
-from cogcli.verification.bench import Bench
-from cogcli.verification.lines import Line, Lines, require, verdict_of
-from cogcli.verification.openapi_lines import LINES
+from cogcli.protocols.mcp import pins, traffic
+from cogcli.protocols.openrpc import reply
+from cogcli.protocols.registry import INVOKERS
+from cogcli.verification import failure_rules, mcp_rules, openrpc_rules
+from cogcli.verification.harness import Bench
+from cogcli.verification.openapi_rules import LINES
+from cogcli.verification.rule_runner import Line, Lines, require, verdict_of
 from cogcli.verification.verdict import FAILED, PASSED
 
 OTHER_ENTRIES = ("command line", "environment")
@@ -30,7 +31,7 @@ def provoked(lines: Lines, id: str) -> Any:
 
 def test_every_code_of_a_run_is_provoked() -> None:
     codes = {code for row in FAILURES if row.category not in OTHER_ENTRIES for code in row.codes}
-    shown = {id.split()[0] for id in (*start_rows.lines(), *error_rows.lines())}
+    shown = {id.split()[0] for id in (*preflight_rules.lines(), *failure_rules.lines())}
     assert codes <= shown
 
 
@@ -48,7 +49,7 @@ def test_a_line_that_raises_is_a_failed_line() -> None:
 
 def test_a_broken_timeout_precedence_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert provoked(LINES, "timeout.default").status == PASSED
-    monkeypatch.setattr(execute, "DEFAULT_TIMEOUT", 60.0)
+    monkeypatch.setattr(live_runner, "DEFAULT_TIMEOUT", 60.0)
     assert provoked(LINES, "timeout.default").status == FAILED
 
 
@@ -73,43 +74,43 @@ def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(monkeypatch: py
                 raise TransportError("call.transport", error.message, left=True) from error
 
     monkeypatch.setitem(INVOKERS, "openapi", Confused)
-    assert "found call.transport" in provoked(error_rows.lines(), "call.overloaded 503").reason
+    assert "found call.transport" in provoked(failure_rules.lines(), "call.overloaded 503").reason
 
 
 def test_a_lost_fallback_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call, "_may_fall_back", lambda capability, error: False)
-    assert "another binding was tried" in provoked(error_rows.lines(), "call.server-error 500").reason
+    assert "another binding was tried" in provoked(failure_rules.lines(), "call.server-error 500").reason
 
 
 def test_a_lost_retry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invocation, "_may_repeat", lambda record, error: False)
-    assert "repeated by the step's retry" in provoked(error_rows.lines(), "call.overloaded 429").reason
+    assert "repeated by the step's retry" in provoked(failure_rules.lines(), "call.overloaded 429").reason
 
 
 def test_an_echoed_secret_on_disk_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provoked(error_rows.lines(), "call.rejected 400").status == PASSED
+    assert provoked(failure_rules.lines(), "call.rejected 400").status == PASSED
     monkeypatch.setattr(Redactor, "mask", lambda self, value: value)
-    assert "files that hold the canary" in provoked(error_rows.lines(), "call.rejected 400").reason
+    assert "files that hold the canary" in provoked(failure_rules.lines(), "call.rejected 400").reason
 
 
 def test_ids_that_are_not_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = rpc_reply._fault
+    real = reply._fault
 
     def blind(value: Any, id: int) -> str:
         return real({**value, "id": id} if isinstance(value, dict) else value, id)
 
-    assert provoked(openrpc_lines.LINES, "id.match").status == PASSED
-    monkeypatch.setattr(rpc_reply, "_fault", blind)
-    assert provoked(openrpc_lines.LINES, "id.match").status == FAILED
+    assert provoked(openrpc_rules.LINES, "id.match").status == PASSED
+    monkeypatch.setattr(reply, "_fault", blind)
+    assert provoked(openrpc_rules.LINES, "id.match").status == FAILED
 
 
 def test_a_lost_session_that_is_not_opened_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provoked(mcp_lines.LINES, "session.lost").status == PASSED
-    monkeypatch.setattr(mcp_wire, "names_no_session", lambda words: False)
-    assert provoked(mcp_lines.LINES, "session.lost").status == FAILED
+    assert provoked(mcp_rules.LINES, "session.lost").status == PASSED
+    monkeypatch.setattr(traffic, "names_no_session", lambda words: False)
+    assert provoked(mcp_rules.LINES, "session.lost").status == FAILED
 
 
 def test_a_changed_tool_that_is_not_refused_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provoked(mcp_lines.LINES, "pin").status == PASSED
-    monkeypatch.setattr(mcp_pins.Pins, "require_same", lambda self, service, server, tool: None)
-    assert provoked(mcp_lines.LINES, "pin").status == FAILED
+    assert provoked(mcp_rules.LINES, "pin").status == PASSED
+    monkeypatch.setattr(pins.Pins, "require_same", lambda self, service, server, tool: None)
+    assert provoked(mcp_rules.LINES, "pin").status == FAILED

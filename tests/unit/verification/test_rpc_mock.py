@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.verification.loopback import Reply, Seen
+from cogcli.verification.loopback_server import Reply, Seen
 from cogcli.verification.rpc_mock import RpcMock
 
 DOCUMENT = Path(__file__).parents[3] / "tooling/openrpc_scenarios/registry/documents/tides.json"

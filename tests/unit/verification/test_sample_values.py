@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.specs.contracts import errors
-from cogcli.verification.matching_text import text_like
+from cogcli.schema.pattern_sample import text_like
+from cogcli.schema.validator import errors
 from cogcli.verification.sample import NoSample, sample
 
 MADE: list[tuple[Any, Any]] = [

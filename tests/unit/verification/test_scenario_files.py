@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cogcli.core.errors import UsageError
+from cogcli.verification.named_mocks import STAND_INS
 from cogcli.verification.scenario import Scenario, files_in, read
-from cogcli.verification.stand_ins import STAND_INS
 
 WHOLE: dict[str, Any] = {
     "id": "notes.read",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cogcli.verification.named_mocks import STAND_INS
 from cogcli.verification.scenario import files_in, read
-from cogcli.verification.stand_ins import STAND_INS
 
 TOOLING = Path(__file__).parents[3] / "tooling"
 PROTOCOLS = ("openapi", "openrpc", "mcp")

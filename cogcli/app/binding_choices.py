@@ -1,0 +1,188 @@
+"""Which binding a capability gets, told with every one that it does not get, and why (execution.md 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.app.registry import Layers, opened, options
+from cogcli.core.errors import CogcliError
+from cogcli.specs.eligibility import reasons, required_conformance
+from cogcli.specs.selection import CANDIDATE, Explanation, Link, explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.app.settings import Settings
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.eligibility import SelectionOptions
+
+
+class Told(NamedTuple):
+    """An explanation as plain data, and the error that it explains, if there is one."""
+
+    body: dict[str, Any]
+    error: CogcliError | None = None
+
+
+def of_capability(settings: Settings, name: str) -> Told:
+    """The choice for a capability, given by id, alias, or the id of one of its bindings.
+
+    Raises CapabilityNotFoundError; ProblemsFound where the capability's file has errors.
+    """
+    from cogcli.core.errors import CapabilityNotFoundError
+
+    registry = opened(settings)
+    try:
+        catalog = registry.about(name)
+    except CapabilityNotFoundError:
+        binding = registry.everything().bindings.get(name)
+        if binding is None:
+            raise
+        name = binding.capability
+        catalog = registry.about(name)
+    capability = catalog.capability(name)
+    if capability is None:
+        raise _problems(catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", ""))
+    told = told_of(catalog, capability.id, options(settings))
+    shadows = _shadows(catalog, "capability", capability.id)
+    where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
+    broken = told.error is not None and any(problem.file == told.error.file for problem in catalog.problems)
+    error = _problems(catalog, told.error.file) if told.error and broken else told.error
+    return Told({**told.body, **where}, error)
+
+
+def of_skill(settings: Settings, skill_id: str) -> Told:
+    """The choice for each capability that a skill reaches, and what it hides. Raises SkillNotFoundError."""
+    from cogcli.core.problems import ProblemsFound
+    from cogcli.specs.checks import check
+
+    catalog = opened(settings).reach(skill_id)
+    given = options(settings)
+    blocking = [problem for problem in check(catalog, options=given) if problem.severity != "W"]
+    skill = catalog.skills.get(skill_id)
+    body = {
+        "skill_id": skill_id,
+        "layer": Layers(settings).of(skill.file) if skill else None,
+        "file": skill.file if skill else catalog.broken.get(f"skill:{skill_id}"),
+        "shadows": _shadows(catalog, "skill", skill_id),
+        "capabilities": [told_of(catalog, id, given).body for id in catalog.capabilities],
+    }
+    return Told(body, ProblemsFound(blocking) if blocking else None)
+
+
+def of_service(settings: Settings, service_id: str) -> Told:
+    """What keeps a service from being called, what it hides, and for which capabilities it is chosen.
+
+    Raises UsageError, or ProblemsFound where its file has errors.
+    """
+    from cogcli.app.inventory import found
+
+    (catalog, given, _), service = found(settings, "services", service_id)
+    uses = []
+    for id, binding in sorted(catalog.bindings.items()):
+        if binding.service == service_id:
+            body = told_of(catalog, binding.capability, given).body
+            row = next(row for row in body["bindings"] if row["binding_id"] == id)
+            uses.append({"capability_id": binding.capability, **row})
+    body = {
+        "service_id": service_id,
+        "layer": service.layer,
+        "file": service.file,
+        "trusted": service.trusted,
+        "shadows": _shadows(catalog, "service", service_id),
+        "bindings": uses,
+    }
+    return Told(body)
+
+
+def told_of(catalog: Catalog, capability_id: str, given: SelectionOptions) -> Told:
+    """The choice for one capability of a catalog."""
+    found = explained(catalog, capability_id, given)
+    return Told(
+        {
+            "capability_id": found.capability_id,
+            "selection_source": None,
+            "primary_binding_id": None,
+            "required_conformance_profile": required_conformance(catalog.capability(capability_id), given),
+            "considered": [considered._asdict() for considered in found.considered],
+            "chain": [],
+            **(found.selection.as_dict() if found.selection else {}),
+            "usable": found.error is None,
+            "bindings": list(_bindings(catalog, found, given)),
+        },
+        found.error,
+    )
+
+
+def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> Iterator[dict[str, Any]]:
+    """Every binding of the capability, those of the chain first."""
+    chain = {link.binding_id: link for link in (found.selection.chain if found.selection else ())}
+    first = next((link.binding_id for link in chain.values() if link.eligible), None)
+    for id in dict.fromkeys((*chain, *catalog.bindings_of.get(found.capability_id, ()))):
+        state, reason = _standing(catalog, found, id, first, given)
+        row: dict[str, Any] = {"binding_id": id, "state": state, "reason": reason}
+        binding = catalog.bindings.get(id)
+        if binding is None:
+            yield row | {"file": catalog.broken.get(f"binding:{id}")}
+            continue
+        service = catalog.services.get(binding.service)
+        yield row | {
+            "protocol": binding.protocol,
+            "service_id": binding.service,
+            "conformance_profile": binding.conformance,
+            "channel": binding.channel,
+            "layer": binding.layer,
+            "file": binding.file,
+            "shadows": _shadows(catalog, "binding", id),
+            "service_layer": service.layer if service else None,
+            "service_file": service.file if service else catalog.broken.get(f"service:{binding.service}"),
+            "service_shadows": _shadows(catalog, "service", binding.service),
+        }
+
+
+def _standing(
+    catalog: Catalog, found: Explanation, id: str, first: str | None, given: SelectionOptions
+) -> tuple[str, str]:
+    """`chosen`, `fallback`, `unusable` or `not named`, and why."""
+    selection, error = found.selection, found.error
+    chain = selection.chain if selection else ()
+    for link in chain:
+        if link.binding_id == id and not link.eligible:
+            return "unusable", "; ".join(reason.text for reason in link.reasons)
+        if link.binding_id == id and error is None:
+            if link is chain[0]:
+                return "chosen", found.considered[-1].reason
+            before = _before(catalog, id, chain)
+            if id == first:
+                return "chosen", f"the fallback of `{before}`, which cannot be used"
+            return "fallback", f"called where `{before}` fails"
+    binding = catalog.bindings[id]
+    wrong = "; ".join(reason.text for reason in reasons(catalog, binding, given))
+    if wrong:
+        return "unusable", wrong
+    if binding.channel == CANDIDATE:
+        return "not named", "a candidate, used only when it is named itself"
+    if selection is None:
+        return "not named", "no rule names it"
+    return "not named", f"{selection.selection_source} names `{selection.primary_binding_id}`"
+
+
+def _before(catalog: Catalog, id: str, chain: tuple[Link, ...]) -> str:
+    """The binding whose fallback this is."""
+    return next(
+        link.binding_id
+        for link in chain
+        if (binding := catalog.bindings.get(link.binding_id)) and binding.fallback == id
+    )
+
+
+def _shadows(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
+    """What a spec replaces, the earliest first."""
+    return [{"layer": s.layer, "file": s.file} for s in catalog.shadows if s.kind == kind and s.id == id]
+
+
+def _problems(catalog: Catalog, file: str) -> CogcliError:
+    from cogcli.core.problems import ProblemsFound, in_order
+
+    own = [problem for problem in catalog.problems if problem.file == file]
+    return ProblemsFound(in_order(own or catalog.problems))

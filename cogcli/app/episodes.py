@@ -1,0 +1,296 @@
+"""Looking into episodes: finding one, its document, what `verify` finds."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.core.errors import EnvironmentRefusal, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cogcli.app.logs import Warn
+    from cogcli.app.settings import Settings
+    from cogcli.episode.episode_filter import Wanted
+    from cogcli.episode.episode_row import Overview
+    from cogcli.episode.file_status import Mark
+    from cogcli.episode.findings import Finding
+    from cogcli.episode.store import Store
+    from cogcli.events.envelope import Event
+    from cogcli.report.lineage import Declared
+
+
+def store_of(settings: Settings) -> Store:
+    """The episodes of the runs directory."""
+    from cogcli.episode.store import Store
+
+    return Store(Path(settings.runs_dir))
+
+
+def find(settings: Settings, name: str | None) -> Path:
+    """The directory of an episode; without a name the newest. Raises UsageError, EnvironmentRefusal."""
+    if name == "":
+        raise UsageError("episode.unknown", "an empty word names no episode", hint="is a variable unset?")
+    return store_of(settings).resolve("@last" if name is None else name)
+
+
+def declared(directory: Path | None, events: Iterable[Event]) -> Declared:
+    """What the skill of an episode declares, as far as the episode keeps its specs."""
+    from cogcli.core.strict_json import JsonRefused
+    from cogcli.episode.blobs import BlobFolder
+    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.log_reader import opened
+    from cogcli.report.lineage import NOTHING, declared_of
+
+    started = next(iter(events), None)
+    payload = started.payload if started and isinstance(started.payload, dict) else {}
+    skill, pins = payload.get("skill"), payload.get("pins")
+    if directory is None or not isinstance(skill, dict) or not isinstance(pins, dict):
+        return NOTHING
+    with opened(directory) as folder, closing(BlobFolder(folder)) as kept:
+        data = kept.get(str(pins.get("specs_blob")))
+    try:
+        return declared_of(strictly(data) if data else None, str(skill.get("id")))
+    except JsonRefused:
+        return NOTHING
+
+
+def status_of(directory: Path) -> str:
+    """The status word of an episode: an outcome, `running` or `interrupted`."""
+    from cogcli.episode.episode_row import overview
+
+    return overview(directory).status
+
+
+class Document(NamedTuple):
+    """The bytes of `state.json`, or of what it would be; `stored` tells which."""
+
+    data: bytes
+    stored: bool
+
+
+def stored(directory: Path) -> bytes | None:
+    """The bytes of `state.json`, None if the run never came to write it. Raises EnvironmentRefusal."""
+    from cogcli.core.files import FileRefused
+    from cogcli.episode.folder import Folder
+    from cogcli.episode.layout import STATE
+    from cogcli.episode.log_reader import opened, unreadable
+
+    folder: Folder
+    with opened(directory) as folder:
+        try:
+            return folder.read(STATE, limit=_STATE_LIMIT)
+        except FileRefused as error:
+            if error.reason == "missing":
+                return None
+            raise unreadable(directory, f"{STATE} {error.message}") from error
+
+
+_STATE_LIMIT = 1 << 30
+
+
+def projected(directory: Path, warn: Warn | None = None) -> bytes:
+    """What the events of an episode project, as the bytes of `state.json`."""
+    from cogcli.app.logs import each_event
+    from cogcli.core.gc_pause import uncollected
+    from cogcli.episode.project import projected_bytes
+
+    with uncollected():
+        return projected_bytes(each_event(directory, warn))
+
+
+def is_foreign(directory: Path) -> bool:
+    """Whether the log of an episode is another tool's; False where there is none."""
+    from cogcli.core.files import FileRefused
+    from cogcli.episode.log_reader import opened
+    from cogcli.episode.verify_foreign import is_foreign as tells_so
+
+    with opened(directory) as folder:
+        try:
+            return tells_so(folder)
+        except FileRefused:
+            return False
+
+
+def document(directory: Path, warn: Warn | None = None) -> Document:
+    """`state.json`, or what the events project while there is none."""
+    data = stored(directory)
+    return Document(projected(directory, warn), False) if data is None else Document(data, True)
+
+
+def parsed(data: bytes, directory: Path) -> dict[str, Any]:
+    """The document's object, read strictly. Raises EnvironmentRefusal `episode.unreadable`."""
+    from cogcli.core.strict_json import JsonRefused
+    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.log_reader import unreadable
+
+    try:
+        value = strictly(data.rstrip(b"\n"))
+    except JsonRefused as error:
+        raise unreadable(directory, f"state.json: {error.message}") from error
+    if not isinstance(value, dict):
+        raise unreadable(directory, "state.json is no object")
+    return value
+
+
+def in_full(document: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """A document with the blobs that it names in their places, as far as they are there."""
+    from cogcli.episode.blobs import BlobFolder
+    from cogcli.episode.large_values import value_at
+    from cogcli.episode.log_reader import opened
+
+    with opened(directory) as folder, closing(BlobFolder(folder)) as kept:
+        whole: dict[str, Any] = value_at(document, kept.get)
+    return whole
+
+
+def warn_of_name(document: dict[str, Any], directory: Path, warn: Warn) -> None:
+    """Warn of a folder that bears another episode's id than its document."""
+    from cogcli.episode.layout import is_renamed
+    from cogcli.episode.log_reader import renamed
+
+    episode = document.get("episode")
+    told = episode.get("id") if isinstance(episode, dict) else None
+    if is_renamed(directory.name, told):
+        warn(renamed(directory, str(told)))
+
+
+def first_difference(left: Any, right: Any, place: str = "") -> str | None:
+    """The path of the first place where two documents differ, None if they are equal."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in [*left, *(key for key in right if key not in left)]:
+            inner = f"{place}.{key}" if place else key
+            if key not in left or key not in right:
+                return inner
+            if found := first_difference(left[key], right[key], inner):
+                return found
+        return None
+    if isinstance(left, list) and isinstance(right, list):
+        for number, (a, b) in enumerate(zip(left, right, strict=False)):
+            if found := first_difference(a, b, f"{place}.{number}"):
+                return found
+        return f"{place}.{min(len(left), len(right))}" if len(left) != len(right) else None
+    return None if type(left) is type(right) and left == right else place or "."
+
+
+class Verified(NamedTuple):
+    """What `verify` found in an episode, and what that adds up to: a level, and what it proves in words."""
+
+    findings: list[Finding]
+    level: str
+    proves: str
+
+
+def verified(directory: Path, *, key: str | None = None, head: str | None = None) -> Verified:
+    """Whether an episode was altered; `key` must have signed it, its log must end with the hash `head`.
+
+    Raises EnvironmentRefusal where there is no log to open.
+    """
+    from cogcli.core.gc_pause import uncollected
+    from cogcli.episode.verify import verify
+    from cogcli.episode.verify_authenticity import LEVELS, Trusted, level_of
+
+    with uncollected():
+        findings = verify(directory, Trusted(key, head))
+    level = level_of(findings)
+    return Verified(findings, level, LEVELS[level])
+
+
+class Seal(NamedTuple):
+    """Which episode a manifest seals, and the hash of the manifest itself."""
+
+    episode_id: str
+    sha256: str
+
+
+def seal_of(directory: Path) -> Seal | None:
+    """The seal of an episode; None for one that has none that can be read."""
+    from hashlib import sha256
+
+    from cogcli.core.errors import CogcliError
+    from cogcli.core.files import FileRefused
+    from cogcli.core.strict_json import JsonRefused
+    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.layout import MANIFEST
+    from cogcli.episode.log_reader import opened
+
+    try:
+        with opened(directory) as folder:
+            data = folder.read(MANIFEST, limit=_STATE_LIMIT)
+        manifest = strictly(data)
+    except (CogcliError, FileRefused, JsonRefused):
+        return None
+    episode_id = manifest.get("episode_id") if isinstance(manifest, dict) else None
+    return Seal(episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
+
+
+OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "pending", "running", "interrupted")
+
+
+def listed(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overview]:
+    """Episodes newest first, as many as wanted."""
+    from itertools import islice
+
+    return list(islice(store_of(settings).overviews(wanted), limit))
+
+
+def began_nothing(row: Overview) -> EnvironmentRefusal | None:
+    """The error that says so of a run that was stopped before its first event; None for any other."""
+    from cogcli.episode.layout import EVENTS
+    from cogcli.episode.log_reader import nothing_began, opened
+    from cogcli.episode.removal import is_being_made
+
+    try:
+        with opened(row.directory) as folder:
+            # A log is locked as soon as it is made; the moment before that has nothing that tells.
+            return nothing_began(folder) if folder.holds(EVENTS) or not is_being_made(row) else None
+    except EnvironmentRefusal:
+        return None
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def before(settings: Settings, flag: str, age: str | None) -> str | None:
+    """The timestamp that an age leads back to. Raises UsageError, which names the flag."""
+    if age is None:
+        return None
+    from cogcli.core.system import rfc3339
+    from cogcli.report.humanize import seconds_of
+
+    number, unit = age[:-1], age[-1:]
+    if not number.isascii() or not number.isdigit() or unit not in _UNITS or len(number) > 6:
+        raise UsageError(
+            "usage.value", f"`{flag}`: found `{age[:40]}`", expected="an age like 30d, 12h or 45m"
+        )
+    now = settings.clock.now()
+    second = int(seconds_of(now) or 0.0) - int(number) * _UNITS[unit]
+    return rfc3339(max(0, second), int(now[20:26]))
+
+
+def row_of(row: Overview, shown: Callable[[str], str]) -> dict[str, Any]:
+    """An episode as the object that `ls --json` prints."""
+    return {
+        "episode_id": row.id,
+        "status": row.status,
+        "skill": row.skill,
+        "started_at": row.started_at,
+        "duration_ms": row.duration_ms,
+        "trace_id": row.trace_id,
+        "run_id": row.run_id,
+        "tags": row.tags,
+        "sealed": row.sealed,
+        "task": row.task,
+        "dir": shown(str(row.directory)),
+    }
+
+
+def file_marks(directory: Path) -> list[Mark]:
+    """The files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
+    from cogcli.episode.file_status import marks
+    from cogcli.episode.log_reader import opened
+
+    with opened(directory) as folder:
+        return list(marks(folder))

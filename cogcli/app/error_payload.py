@@ -1,0 +1,88 @@
+"""The error of a run as its caller is told it: where, expected and found, what caused it (cli.md 3).
+
+Positions are looked up here, so only when something has failed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.errors import (
+    CogcliError,
+    RejectedError,
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.specs.catalog import Catalog
+
+_OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
+"""What a change of the binding may mend."""
+_DEEPEST: Final = 20
+_LONGEST: Final = 400
+
+
+def told(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
+    """The object of the envelope; `causes` holds what led to the error, the nearest first."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    if not isinstance(error, RuntimeErrorBase):
+        return body
+    body |= {
+        "step": error.step_id,
+        "capability": error.capability_id,
+        "binding": error.binding_id,
+        "service": error.service_id,
+    }
+    inner = _inner(error)
+    if catalog is not None and isinstance(inner, _OF_A_BINDING):
+        body |= _place(inner, catalog)
+    if inner.expected:
+        body |= {"expected": inner.expected, "lacking": inner.lacking, "found": list(inner.present)}
+    if inner.reply:
+        body["reply"] = inner.reply
+    return body | {"retryable": error.retryable, "causes": list(_causes(error))}
+
+
+def _inner(error: RuntimeErrorBase) -> RuntimeErrorBase:
+    """The error that made a step fail, inside the one that says so."""
+    cause = error.__cause__
+    return cause if isinstance(cause, RuntimeErrorBase) and cause.code == error.code else error
+
+
+def _place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
+    """File, line and column in the binding; the operation where no single value is to blame."""
+    from cogcli.specs.cached_positions import FilePlaces
+
+    binding = catalog.bindings.get(error.binding_id or "")
+    if binding is None or not isinstance(catalog.places, FilePlaces):
+        return {}
+    line, column = catalog.places.position(binding.file, error.place or ("operation",), key=False)
+    return {"file": binding.file, "line": line, "column": column}
+
+
+def _causes(error: RuntimeErrorBase) -> Iterator[str]:
+    cause = _inner(error).__cause__
+    for _ in range(_DEEPEST):
+        if cause is None:
+            break
+        yield _line(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    attempts = error.attempts if len(error.attempts) > 1 else []
+    for number, attempt in enumerate(attempts, 1):
+        words = " → ".join(str(attempt.get(name)) for name in ("binding_id", "service_id"))
+        ending = attempt.get("code") or attempt.get("status")
+        yield f"attempt {number}: {words}: {ending}: {attempt.get('message') or ''}".rstrip(": ")
+
+
+def _line(cause: BaseException) -> str:
+    """A cause in one line; what cannot tell itself is named by its class."""
+    try:
+        said = cause.message if isinstance(cause, CogcliError) else str(cause)
+    except Exception:
+        said = ""
+    name = cause.code if isinstance(cause, CogcliError) else type(cause).__name__
+    return f"{name}: {' '.join(said.split())[:_LONGEST]}".rstrip(": ")

@@ -1,0 +1,118 @@
+"""The composition root: which concrete parts a run tree is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cogcli.engine.context import Engine, RunOptions
+from cogcli.engine.doubt import EarlierCalls
+from cogcli.specs.selection import SelectionOptions, select
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.bindings.live_runner import LiveRunner
+    from cogcli.core.calls import Chain
+    from cogcli.core.ports import Clock, IdSource
+    from cogcli.core.redact import Redactor
+    from cogcli.engine.doubt import Doubts
+    from cogcli.engine.ports import CapabilityRunner, EventSink, Order
+    from cogcli.events.envelope import Event
+    from cogcli.governance.approvals import Approvals, Asked
+    from cogcli.mapping.apply import TakenOver
+    from cogcli.protocols.pythoncall.readable_files import Reads
+    from cogcli.specs.catalog import Catalog
+
+
+def live_runner(
+    settings: Settings,
+    catalog: Catalog,
+    selection: SelectionOptions,
+    redactor: Redactor,
+    *,
+    max_workers: int = 8,
+    selected: Mapping[str, Chain] | None = None,
+) -> LiveRunner:
+    """Calls services through the bindings that are chosen for a catalog; `redactor` learns every secret used.
+
+    `selected` is what was chosen when the run began, by capability: nothing else is called.
+    """
+    from cogcli.app.user_dirs import state_home
+    from cogcli.bindings.breaker import of_this_process
+    from cogcli.bindings.live_runner import LiveRunner
+    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.secrets import Secrets
+
+    surroundings = Surroundings(
+        secrets=Secrets(settings.environ, redactor.add),
+        clock=settings.clock,
+        state_dir=state_home(settings.environ),
+        environ=settings.environ,
+        max_workers=max_workers,
+        use_env_proxy=settings.value("use_env_proxy"),
+        reads=_reads(settings),
+    )
+    return LiveRunner(
+        catalog,
+        lambda capability_id: select(catalog, capability_id, selection),
+        surroundings,
+        of_this_process(),
+        selected,
+    )
+
+
+def _reads(settings: Settings) -> Reads | None:
+    if settings.project is None or settings.trust:
+        return None
+    from cogcli.protocols.pythoncall.readable_files import reads_of
+
+    return reads_of(settings.project, settings.named)
+
+
+def engine_of(
+    catalog: Catalog,
+    *,
+    options: RunOptions,
+    sink: EventSink,
+    runner: CapabilityRunner,
+    clock: Clock,
+    ids: IdSource,
+    listener: Callable[[Event], None] | None = None,
+    approvals: Approvals | None = None,
+    taken_over: Mapping[str, TakenOver] | None = None,
+    order: Order | None = None,
+    doubts: Doubts | None = None,
+    asked: Mapping[str, Asked] | None = None,
+    effects: Mapping[str, Any] | None = None,
+    behind: Mapping[str, str] | None = None,
+) -> Engine:
+    """The machinery of one run tree over a catalog; capabilities are found by id and by alias.
+
+    `effects`: what the run did that this one runs again, as its first event tells it; `behind` as of EarlierCalls.
+    """
+    by_name = {
+        alias: catalog.capabilities[id] for alias, id in catalog.aliases.items() if id in catalog.capabilities
+    }
+    return Engine(
+        sink=sink,
+        runner=runner,
+        clock=clock,
+        ids=ids,
+        options=options,
+        capabilities={**by_name, **catalog.capabilities},
+        skills=catalog.skills,
+        listener=listener,
+        approvals=approvals,
+        taken_over=taken_over,
+        order=order,
+        doubts=doubts,
+        asked=asked,
+        earlier=EarlierCalls(effects, behind) if effects else None,
+    )
+
+
+def options_from(recorded: dict[str, Any]) -> RunOptions:
+    """The options of a run out of its `run.started` event."""
+    known = {name: value for name, value in recorded.items() if name in RunOptions._fields}
+    known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
+    return RunOptions(**known)

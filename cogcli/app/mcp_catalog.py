@@ -1,0 +1,90 @@
+"""The skills that a server offers: loaded and checked once, when it starts, and never again.
+
+What a client was shown is what runs, whatever happens to the files meanwhile. Options are fixed here, too: nothing
+that a client sends reaches trust, confirmations or bindings.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.app.mcp_tools import Tool, names_of, tool_of
+from cogcli.app.registry import opened
+from cogcli.app.run_inputs import checked_inputs
+from cogcli.app.run_skill import Loaded, RunRequest
+from cogcli.core.errors import CogcliError
+from cogcli.core.problems import ProblemsFound
+from cogcli.specs.selection import SelectionOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogcli.app.settings import Settings
+    from cogcli.specs.registry import Registry
+
+
+class Served(NamedTuple):
+    """One skill on offer: its tool, and everything a run of it needs but the inputs."""
+
+    tool: Tool
+    loaded: Loaded
+
+    def with_inputs(self, given: dict[str, Any]) -> Loaded:
+        """Ready to run. Raises ProblemsFound where the inputs do not fit."""
+        inputs, wrong = checked_inputs(self.loaded.skill.inputs, given)
+        if wrong:
+            raise ProblemsFound(wrong)
+        return self.loaded._replace(inputs=inputs)
+
+
+class Offer(NamedTuple):
+    """All tools by name, and the ids of skills that cannot run here."""
+
+    tools: dict[str, Served]
+    left_out: list[str]
+
+
+def offered(settings: Settings, request: RunRequest, only: Sequence[str], names: str) -> Offer:
+    """What can run with the options of `request`; with `only` these skills, and what can run of those its globs match.
+
+    Raises SkillNotFoundError where one of `only` leads to no skill, ProblemsFound where one that it names cannot run.
+    """
+    registry = opened(settings)
+    options = SelectionOptions(request.binds, request.conformance, settings.environ)
+    tools: dict[str, Served] = {}
+    left_out = []
+    known = registry.ids("skill")
+    tool_names = names_of([*known, *only], names)
+    for id in _asked(only, known) if only else known:
+        try:
+            served = _served(registry, id, options, tool_names[id])
+        except CogcliError:
+            if id in only:
+                raise
+            left_out.append(id)
+        else:
+            tools[served.tool.name] = served
+    return Offer(tools, left_out)
+
+
+def _asked(only: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The ids that these ids and globs stand for; what matches nothing stays, to be told as unknown."""
+    found: set[str] = set()
+    for word in only:
+        found.update([word] if word in known else fnmatch.filter(known, word) or [word])
+    return sorted(found)
+
+
+def _served(registry: Registry, id: str, options: SelectionOptions, name: str) -> Served:
+    from cogcli.specs.checks import check
+
+    catalog = registry.reach(id)
+    found = check(catalog, options=options)
+    blocking = [problem for problem in found if problem.severity != "W"]
+    skill = catalog.skills.get(id)
+    if blocking or skill is None:
+        raise ProblemsFound(blocking or list(catalog.problems))
+    warnings = [problem for problem in found if problem.severity == "W"]
+    loaded = Loaded(skill, catalog, {}, {}, options, warnings)
+    return Served(tool_of(skill, catalog.capabilities.values(), name), loaded)

@@ -1,0 +1,150 @@
+"""The rows of the failure model that keep a run from starting, provoked: nothing is called, no episode appears."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
+from cogcli.core.problems import ProblemsFound
+from cogcli.verification.rule_runner import Line, Lines, Wrong, require
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogcli.verification.harness import Bench
+
+_SKILL: Final = """\
+id: bench.read
+version: "1.0.0"
+name: Read
+description: A skill of the bench.
+inputs:
+  text: {type: string, required: true}
+  word: {type: string, enum: [a, b]}
+  count: {type: integer, schema: {minimum: 1}}
+outputs: {}
+steps:
+  - {id: only, uses: bench.text.read, input: {text: inputs.text}, output: {}}
+"""
+_CAPABILITY: Final = """\
+id: bench.text.read
+version: "1.0.0"
+description: A capability of the bench.
+inputs: {text: {type: string, required: true}}
+outputs: {text: {type: string}}
+properties: {side_effects: false}
+"""
+_BINDING: Final = """\
+id: bench_text_read
+capability: bench.text.read
+service: bench
+protocol: pythoncall
+operation: normalize
+request: {text: input.text}
+response: {text: response.text}
+"""
+_SERVICE: Final = "id: bench\nkind: pythoncall\nmodule: cogcli.official.text\n"
+
+
+class Start(NamedTuple):
+    """A run that does not start: its code, what is asked, and the files that differ from those above."""
+
+    code: str
+    what: str = ""
+    skill: str = "bench.read"
+    inputs: Mapping[str, Any] = {}
+    frame: Mapping[str, Any] = {}
+    files: Mapping[str, str] = {}
+
+
+_NO_CAPABILITY: Final = "capability.not-found"
+_FILES: Final = {
+    "skills/local/bench/read/skill.yaml": _SKILL,
+    "capabilities/bench.text.read.yaml": _CAPABILITY,
+    "bindings/local/bench.text.read/one.yaml": _BINDING,
+    "services/local/bench.yaml": _SERVICE,
+}
+_STARTS: Final = (
+    Start("skill.not-found", skill="bench.raed"),
+    Start("input.unknown", inputs={"text": "x", "txet": "y"}),
+    Start("input.missing"),
+    Start("input.type", inputs={"text": 1}),
+    Start("input.enum", inputs={"text": "x", "word": "c"}),
+    Start("input.schema", inputs={"text": "x", "count": 0}),
+    Start("frame.field", inputs={"text": "x"}, frame={"gaol": "y"}),
+    Start(
+        "step.uses",
+        "in a skill",
+        inputs={"text": "x"},
+        files={"skills/local/bench/read/skill.yaml": _SKILL.replace("bench.text.read", "bench.text.raed")},
+    ),
+    Start(
+        "key.unknown",
+        "in a capability",
+        inputs={"text": "x"},
+        files={"capabilities/bench.text.read.yaml": f"{_CAPABILITY}safty: {{}}\n"},
+    ),
+)
+
+
+def lines() -> Lines:
+    """A line for each."""
+    shown = {f"{start.code} {start.what}".rstrip(): _line(start) for start in _STARTS}
+    row = FAILURE_OF[_NO_CAPABILITY]
+    return {**shown, _NO_CAPABILITY: Line(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability)}
+
+
+def _show_no_capability(bench: Bench) -> None:
+    from cogcli.specs.layers import Layer
+    from cogcli.specs.registry import Registry
+
+    row = FAILURE_OF[_NO_CAPABILITY]
+    try:
+        Registry([Layer("bench", bench.directory, True)], base=bench.directory).about("bench.text.raed")
+    except CogcliError as error:
+        found = (type(error).__name__, error.code, error.exit_code)
+        require(found, (row.cls.__name__, _NO_CAPABILITY, row.exit), "the error")
+    else:
+        raise Wrong(f"it was found, expected {_NO_CAPABILITY}")
+
+
+def _line(start: Start) -> Line:
+    row = FAILURE_OF.get(start.code)
+    said = f"{row.cls.__name__}, exit {row.exit}" if row else f"a problem of specs, exit {ENVIRONMENT}"
+    return Line(said, lambda bench: _show(bench, start))
+
+
+def _show(bench: Bench, start: Start) -> None:
+    row = FAILURE_OF.get(start.code)
+    error = _refused(bench, start)
+    # What keeps a run from starting is told together, under the code of the first.
+    allowed = {ProblemsFound.__name__, *([row.cls.__name__] if row else ())}
+    if type(error).__name__ not in allowed:
+        raise Wrong(f"found {type(error).__name__}, expected {' or '.join(sorted(allowed))}")
+    require(error.code, start.code, "code")
+    require(error.exit_code, row.exit if row else ENVIRONMENT, "exit code")
+    require(os.path.exists(_runs_dir(bench)), False, "a runs directory")
+
+
+def _refused(bench: Bench, start: Start) -> CogcliError:
+    from cogcli.app.run_skill import RunRequest, load
+    from cogcli.app.settings import Settings
+
+    root = os.path.join(bench.directory, "registry")
+    for name, text in {**_FILES, **start.files}.items():
+        path = os.path.join(root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
+    settings = Settings({"registry": [root], "runs_dir": _runs_dir(bench)}, home, base=bench.directory)
+    try:
+        load(settings, RunRequest(start.skill, dict(start.inputs), dict(start.frame), None))
+    except CogcliError as error:
+        return error
+    raise Wrong(f"it started, expected {start.code}")
+
+
+def _runs_dir(bench: Bench) -> str:
+    return os.path.join(bench.directory, "runs")

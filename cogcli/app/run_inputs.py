@@ -1,0 +1,54 @@
+"""What the caller gives a run, checked before anything starts: inputs and frame (execution.md 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.core.problems import Problem, suggestion
+from cogcli.core.refs import FRAME_FIELDS
+from cogcli.specs.fields import Fields, FieldSpec, fit
+
+_TEXT = FieldSpec("string")
+_OBJECT = FieldSpec("object")
+FRAME: Fields = {
+    "goal": _TEXT,
+    "context": _OBJECT,
+    "constraints": _OBJECT,
+    "success_criteria": _OBJECT,
+    "assumptions": FieldSpec("array", items=_TEXT),
+    "priority": _TEXT,
+}
+
+
+def checked_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """The inputs with defaults applied, and every problem: unknown names first, then missing and wrong values."""
+    problems = [
+        _problem("input.unknown", f"inputs/{name}", f"no input `{name}`", _hint(name, fields))
+        for name in given
+        if name not in fields
+    ]
+    kept, violations = fit(fields, given)
+    problems += [_problem(f"input.{v.kind}", f"inputs/{v.place}", f"input {v.message}") for v in violations]
+    return kept, problems
+
+
+def checked_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """The frame's given fields, and every problem."""
+    problems = [
+        _problem("frame.field", f"frame/{name}", f"the frame has no `{name}`", suggestion(name, FRAME_FIELDS))
+        for name in given
+        if name not in FRAME
+    ]
+    kept, violations = fit(FRAME, given)
+    problems += [_problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations]
+    return kept, problems
+
+
+def _hint(name: str, fields: Fields) -> str:
+    return (
+        suggestion(name, fields) or f"this skill takes {', '.join(f'`{f}`' for f in fields) or 'no inputs'}"
+    )
+
+
+def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:
+    return Problem(code, "E", "", 0, 0, f"/{path}", message, hint)

@@ -1,0 +1,223 @@
+"""Live calls: the pinned chain of each capability, and one attempt from input to checked outputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cogcli.bindings import request as request_mapping
+from cogcli.bindings import response as response_mapping
+from cogcli.bindings.breaker import Circuits, Passage
+from cogcli.bindings.reply_excerpt import reply_line
+from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
+from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
+from cogcli.core.terminal_text import visible_block
+from cogcli.protocols.invoker import CallContext, InvocationRequest, Invoker, Surroundings
+from cogcli.protocols.registry import INVOKERS
+from cogcli.specs.binding import Binding
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.eligibility import with_common_trust
+from cogcli.specs.selection import Link, Selection
+from cogcli.specs.service import Service
+
+DEFAULT_TIMEOUT: Final = 30.0
+START_TIMEOUT: Final = 60.0
+"""For the start of a program whose service says nothing: `npx` and `uvx` fetch what they start, the first time."""
+GATHERING: Final = frozenset(("openrpc",))
+"""Protocols whose invoker says itself when a call no longer awaits its siblings."""
+
+Choose = Callable[[str], Selection]
+"""Selects the binding chain of a capability id. Raises BindingResolutionError."""
+
+
+class LiveRunner:
+    """Calls services. Chains are chosen once and stay for the run.
+
+    `selected` holds what was chosen when a run began that is gone on with: nothing else is called, and of that only
+    what may still be.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        choose: Choose,
+        surroundings: Surroundings,
+        circuits: Circuits | None = None,
+        selected: Mapping[str, Chain] | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._circuits = circuits or Circuits()
+        self._surroundings = surroundings
+        self._choose = choose
+        self._selected = selected or {}
+        self._chains: dict[str, Chain] = {}
+        self._templates: dict[str, request_mapping.Template] = {}
+        self._invokers: dict[str, Invoker] = {}
+        self.leftovers: list[str] = []
+        """What servers left running and had to be killed, once closed."""
+
+    def chain(self, capability_id: str) -> Chain:
+        chain = self._chains.get(capability_id)
+        if chain is None:
+            chain = self._chains[capability_id] = self._pinned(capability_id)
+        return chain
+
+    def pinned(self) -> dict[str, Any]:
+        """By capability: the chain and its explanation, for all that can be chosen."""
+        chains: dict[str, Any] = {}
+        for capability_id in self._catalog.capabilities:
+            try:
+                chain = self.chain(capability_id)
+            except RuntimeErrorBase:
+                continue  # not needed by any step, or told by the checks before the run
+            chains[capability_id] = chain.as_record()
+        return chains
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        binding = self._catalog.bindings[attempt.member.binding_id]
+        service, binding = with_common_trust(self._catalog.services[binding.service], binding)
+        payload = self._template(binding)(attempt.input)
+        request = InvocationRequest(
+            service=service,
+            binding=binding,
+            operation=binding.operation,
+            payload=payload,
+            effect=attempt.effect,
+            idempotency_key=attempt.idempotency_key,
+            capability_id=attempt.capability_id,
+            run_id=attempt.run_id,
+            step_id=attempt.step_id,
+            attempt=attempt.number,
+            traceparent=attempt.traceparent,
+        )
+        if attempt.place is not None and binding.protocol not in GATHERING:
+            attempt.place.settle()
+        seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
+        context = CallContext(attempt.deadline, attempt.cancel, attempt.place, *seconds)
+        passage = self._circuits.passage(service)
+        with attempt.cancel.told(lambda: _give_up(passage, attempt.deadline)):
+            try:
+                answer = self._answer(attempt, binding, request, context)
+            except RuntimeErrorBase as error:
+                passage.failed(error.code)
+                # The log masks what it takes; this reaches the terminal and callers, too.
+                error.message = visible_block(self._surroundings.secrets.masked(error.message))
+                error.args = (error.message,)
+                raise
+            except BaseException:
+                passage.given_up()
+                raise
+            passage.succeeded()
+            return answer
+
+    def _answer(
+        self, attempt: Attempt, binding: Binding, request: InvocationRequest, context: CallContext
+    ) -> Answer:
+        """Send the request and map what comes back."""
+        try:
+            body, meta = self._invoker(binding.protocol).invoke(request, context)
+            outputs = self._catalog.capabilities[attempt.capability_id].outputs
+            try:
+                output = response_mapping.produced(binding.response, body, outputs)
+            except RuntimeErrorBase as error:
+                error.record = meta.as_record() if meta.reply else {**meta.as_record(), "reply": _plain(body)}
+                raise
+        except RuntimeErrorBase as error:
+            error.reply = reply_line(error.record, self._surroundings.secrets)
+            raise
+        return Answer(output, meta.usage, meta.as_record())
+
+    def close(self, grace: float) -> None:
+        for invoker in self._invokers.values():
+            invoker.close(grace)
+            self.leftovers += getattr(invoker, "leftovers", ())
+
+    def _pinned(self, capability_id: str) -> Chain:
+        selection = self._choose(capability_id)
+        members: list[Member] = []
+        passed_over = []
+        for link in selection.chain:
+            if link.eligible:
+                members.append(_member(self._catalog.bindings[link.binding_id], self._catalog.services))
+            else:
+                passed_over.append(_passed_over(link, len(members)))
+        chain = Chain(tuple(members), selection.as_dict(), tuple(passed_over))
+        before = self._selected.get(capability_id)
+        return chain if before is None else _as_before(chain, before)
+
+    def _template(self, binding: Binding) -> request_mapping.Template:
+        template = self._templates.get(binding.id)
+        if template is None:
+            template = self._templates[binding.id] = request_mapping.compiled(binding.request)
+        return template
+
+    def _invoker(self, protocol: str) -> Invoker:
+        invoker = self._invokers.get(protocol)
+        if invoker is None:
+            make = INVOKERS.get(protocol)
+            if make is None:
+                raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
+            invoker = self._invokers.setdefault(protocol, make(self._surroundings))
+        return invoker
+
+
+def _as_before(now: Chain, before: Chain) -> Chain:
+    """What was chosen before, as far as it may be called now."""
+    known = {member.binding_id for member in before.members}
+    members = tuple(member for member in now.members if member.binding_id in known)
+    lost = tuple(each for each in now.passed_over if each.binding_id in known)
+    return Chain(members, before.explanation, (*before.passed_over, *lost))
+
+
+def _passed_over(link: Link, before: int) -> PassedOver:
+    """Why a binding of the chain is not called: its one reason's code, else the common one with all of them."""
+    codes = {reason.code for reason in link.reasons}
+    code = codes.pop() if len(codes) == 1 else "binding.ineligible"
+    told = "; ".join(reason.text for reason in link.reasons)
+    return PassedOver(link.binding_id, link.service_id, code, told, before)
+
+
+def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
+    service = services.get(binding.service)
+    if service is None:
+        raise ServiceResolutionError(
+            "service.unknown", f"binding `{binding.id}` names no service `{binding.service}`"
+        )
+    metadata: dict[str, Any] = binding.metadata
+    timeout = metadata.get("timeout_seconds") or service.metadata.get("timeout_seconds") or DEFAULT_TIMEOUT
+    return Member(
+        binding.id,
+        service.id,
+        binding.protocol,
+        float(timeout),
+        metadata.get("retry_count") or 0,
+        _number(metadata, "retry_backoff_base", 1.0),
+        _number(metadata, "retry_backoff_factor", 2.0),
+        start_seconds(service),
+    )
+
+
+def start_seconds(service: Service) -> float:
+    """How long the start of a service may take beside its calls: its own timeout; 0 where nothing is started."""
+    if service.kind != "mcp" or "command" not in service.settings:
+        return 0.0
+    return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)
+
+
+def _give_up(passage: Passage, deadline: float) -> None:
+    """Nobody waits for an attempt any more: because its time is up, or for reasons of the run."""
+    if time.monotonic() >= deadline:
+        passage.failed("call.timeout")
+    else:
+        passage.given_up()
+
+
+def _plain(body: Any) -> dict[str, Any]:
+    """A reply that no wire carried, as it stands in an attempt's record."""
+    return {"media_type": "application/json", "body": body}
+
+
+def _number(metadata: Mapping[str, Any], key: str, otherwise: float) -> float:
+    value = metadata.get(key)
+    return otherwise if value is None else float(value)

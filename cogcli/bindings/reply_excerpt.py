@@ -1,0 +1,38 @@
+"""The reply to a call that failed, as one line for people: status, size and how it begins (cli.md 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.canonical import compact
+from cogcli.core.terminal_text import visible
+
+if TYPE_CHECKING:
+    from cogcli.protocols.secrets import Secrets
+
+_LONGEST: Final = 120
+_LOOKED_AT: Final = 64 * 1024
+"""Longer replies are not shown: what would be cut off could hold half a secret."""
+
+
+def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
+    """The reply in an attempt's record (`CallMeta.as_record`), masked; empty where there was none."""
+    reply = (record or {}).get("reply")
+    if record is None or not isinstance(reply, Mapping):
+        return ""
+    status, size = record.get("status_code"), record.get("response_bytes")
+    head = ", ".join(
+        [*([f"HTTP {status}"] if status else []), *([f"{size:,} bytes"] if size is not None else [])]
+    )
+    return "  ".join(filter(None, [head, _beginning(reply.get("body"), secrets)]))
+
+
+def _beginning(body: Any, secrets: Secrets) -> str:
+    if body in (None, "", {}):
+        return ""
+    text = body if isinstance(body, str) else compact(secrets.masked_value(body)).decode()
+    if len(text) > _LOOKED_AT:
+        return ""
+    line = visible(" ".join(secrets.masked(text).split()))
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,0 +1,139 @@
+"""A place in a file, with the line itself and carets under what is meant (cli.md 4)."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cogcli.core.terminal_text import cells, cut, visible
+from cogcli.report.styled_text import Line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STOP = " \t,]}"
+_MEMBER = re.compile(
+    r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*:\s+)("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\]}{\[#&*|>][^,\]}#]*)"""
+)
+_LISTED = re.compile(r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*[:=]\s*)([\[{].*)""")
+_SET = re.compile(
+    r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*=\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,\]}{\[#"']+)"""
+)
+_FLAG = re.compile(r"""(--?[A-Za-z][A-Za-z0-9_-]*)(["']?(?:\s*[,=]\s*|\s+)["']?)([^\s,"'\]]+)""")
+_SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)([^\s,\"'\]}$]{8,})", re.IGNORECASE)
+_TAKEN = re.compile(r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$")
+"""How values begin that are looked up: no secret stands there."""
+_LARGEST = 256 * 1024
+_WIDEST = 400
+"""Columns of a line where nothing folds or cuts it: enough for what people write."""
+
+
+class Sources:
+    """The lines that places name: of files below `base`, or of `contents` that stand for a file."""
+
+    def __init__(self, base: str = "", contents: Mapping[str, bytes] | None = None) -> None:
+        self._base = base
+        self._contents = contents or {}
+
+    def line(self, file: str, number: int) -> str | None:
+        """One line without its end, None where it cannot be shown."""
+        if not number:
+            return None
+        if file in self._contents:
+            lines = self._contents[file].decode("utf-8-sig", "replace").split("\n")
+            text = lines[number - 1].rstrip("\r") if number <= len(lines) else None
+        else:
+            text = _line_of(os.path.join(self._base, file), number)
+        if (
+            text is not None
+            and file.endswith(".toml")
+            and "=" not in text
+            and not text.lstrip().startswith("[")
+        ):
+            return None  # within a text of several lines, of which another line has the key
+        return None if text is None else without_secrets(text)
+
+    def end(self, file: str, line: int, column: int) -> int:
+        """The column just after what stands at a place, 0 where that is not known."""
+        text = self.line(file, line)
+        if text is None or not 1 <= column <= len(text):
+            return 0
+        return column + max(1, _token(text[column - 1 :]))
+
+
+def without_secrets(text: str) -> str:
+    """A line of a spec or of settings, the values of secret keys starred: as long as it was, so that places stay."""
+    from cogcli.core.redact import names_secret
+
+    def starred(found: re.Match[str]) -> str:
+        key, between, value = found.groups()
+        plain = not names_secret(key) or _TAKEN.match(value.strip("\"'"))
+        return found[0] if plain else f"{key}{between}{'*' * len(value)}"
+
+    for written in (_MEMBER, _SET, _LISTED, _FLAG):
+        text = written.sub(starred, text)
+    return _SCHEME.sub(lambda found: f"{found[1]}{found[2]}{'*' * len(found[3])}", text)
+
+
+def frame(
+    file: str, line: int, column: int, *, base: str = "", width: int | None = None,
+    sources: Sources | None = None, said: str = "",
+) -> list[Line]:  # fmt: skip
+    """`-->` and the framed line, `said` behind its marks; only the place when the line cannot be shown."""
+    place = visible(file) + (f":{line}" if line else "") + (f":{column}" if line and column else "")
+    head: Line = [("  --> ", "dim"), (place, "")]
+    text = (sources or Sources(base)).line(file, line)
+    if text is None or column < 1 or column > len(text) + 1:
+        return [head]
+    number = str(line)
+    gutter = " " * max(2, len(number))
+    shown, before, marked = _window(text, column, width)
+    return [
+        head,
+        [(f"{gutter} |", "dim")],
+        [(f"{number:>{len(gutter)}} | ", "dim"), (shown, "")],
+        [(f"{gutter} | ", "dim"), (" " * before, ""), (_marks(marked, said, before, width), "red")],
+        [(f"{gutter} |", "dim")],
+    ]
+
+
+def _marks(marked: int, said: str, before: int, width: int | None) -> str:
+    text = f"{'^' * marked} {visible(said)}".rstrip()
+    return text if width is None else cut(text, max(marked, width - 6 - before))
+
+
+def _line_of(path: str, line: int) -> str | None:
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            return None
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
+            for number, text in enumerate(file, 1):
+                if number == line:
+                    return text.rstrip("\r\n")
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def _window(text: str, column: int, width: int | None) -> tuple[str, int, int]:
+    """The line as shown, the columns before the mark, and the mark's length."""
+    width = min(width or _WIDEST, _WIDEST)
+    before, rest = text[: column - 1], text[column - 1 :]
+    token = rest[: _token(rest)]
+    head, mark = visible(before.replace("\t", " ")), max(1, cells(visible(token)))
+    if cells(head) + mark > width - 8:
+        head = "…" + head[-(width // 4) :] if cells(head) > width // 4 else head
+    shown = cut(head + visible(rest[:width].replace("\t", " ")), width - 6)
+    mark = max(1, min(mark, width - 6 - cells(head)))
+    return shown, cells(head), mark
+
+
+def _token(rest: str) -> int:
+    if rest[:1] in ('"', "'"):
+        end = rest.find(rest[0], 1)
+        return end + 1 if end > 0 else len(rest)
+    for position, char in enumerate(rest):
+        if char in _STOP or (char == ":" and rest[position + 1 : position + 2] in ("", " ")):
+            return position
+    return len(rest)

@@ -1,0 +1,95 @@
+"""What keeps a run from its end, in a person's words, and the commands that go on with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.report.unfinished_runs import is_expired, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cogcli.cli.context import Context
+    from cogcli.cli.trace_views import Shown
+    from cogcli.report.styled_text import Line
+    from cogcli.report.unfinished_runs import Ask
+
+
+def lines(context: Context, shown: Shown, *, width: int | None, in_tree: bool) -> list[Line]:
+    """A line for each thing that a run waits for or that is unclear about it; times as this width shows them.
+
+    Why it ended stands in the tree itself.
+    """
+    from cogcli.report.humanize import fuzzy_time
+    from cogcli.report.tree import run_error
+
+    now = context.settings.clock.now()
+    rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
+    rows += told(shown.standing, now, lambda at: at if width is None else fuzzy_time(at, now))
+    if shown.unsealed:
+        rows.append(("unsealed", "the run has ended, but its process died before everything was written"))
+    size = max((len(word) for word, _ in rows), default=0)
+    return [[(f"{word:<{size}}  ", "warning"), (text, "")] for word, text in rows]
+
+
+def commands(context: Context, shown: Shown) -> list[str]:
+    """How to go on, as commands that can be pasted; none for a run that has ended or is alive."""
+    if shown.directory is None or not shown.fold.chained:
+        return []
+    episode = _named(context, shown)
+    return [f"cogcli {text}{context.again}" for text in _ways(shown, episode, context.settings.clock.now())]
+
+
+def _ways(shown: Shown, episode: str, now: str) -> Iterator[str]:
+    if shown.unsealed:
+        yield f"verify {episode} --repair"
+        return
+    if shown.status not in ("pending", "interrupted"):
+        if shown.out_of_disk:
+            yield f"rerun {episode}{_from(shown)}"
+        return
+    open_asks = [ask for ask in shown.standing.asks if not is_expired(ask, now)]
+    for name in _names(open_asks):
+        yield f"resume {episode} --approve {name}"
+        yield f"resume {episode} --reject {name}"
+    if shown.standing.doubtful:
+        from cogcli.app.doubt_decisions import ways
+
+        steps = [step.id for step in shown.standing.doubtful]
+        yield from (command.removeprefix("cogcli ") for command in ways(episode, steps))
+    if not open_asks and not shown.standing.doubtful:
+        yield f"resume {episode}"
+
+
+def _names(asks: Iterable[Ask]) -> Iterator[str]:
+    """What to approve each by: its capability, unless another request asks for that too."""
+    from shlex import quote
+
+    capabilities = [ask.capability for ask in asks]
+    for ask in asks:
+        yield quote(ask.capability if capabilities.count(ask.capability) == 1 else ask.approval_id)
+
+
+def _from(shown: Shown) -> str:
+    """The step to begin with again: the first that was not done."""
+    from shlex import quote
+
+    steps = shown.fold.root.own if shown.fold.root else []
+    left = next((step.id for step in steps if step.status != "done"), "")
+    return f" --from {quote(left)}" if left and left != steps[0].id else ""
+
+
+def _named(context: Context, shown: Shown) -> str:
+    """The episode's short id where that finds it, else its place."""
+    from pathlib import Path
+    from shlex import quote
+
+    from cogcli.report.humanize import short_episode
+
+    directory = shown.directory
+    if directory is None:
+        return ""
+    home = Path(context.settings.runs_dir)
+    if directory.parent == home or directory.parent == home.resolve():
+        return short_episode(directory.name)
+    return quote(str(directory))

@@ -1,0 +1,94 @@
+"""Problems: what a static check found. Data, never an exception (formats.md 1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, VETOED, CogcliError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+KeyPath = tuple[Any, ...]
+"""Keys and list indices from the root of a document."""
+Severity = Literal["E", "W", "R"]
+"""E error, W warning, R warning in `validate` and error when a run needs it."""
+
+
+class Problem(NamedTuple):
+    """One defect: a stable code, its 1-based place, what was found, what to do.
+
+    `line` and `column` are 0 when the problem concerns a whole file or no file; `path` is a JSON pointer.
+    Each line of a hint is something to do.
+    """
+
+    code: str
+    severity: Severity
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+    hint: str = ""
+
+    @property
+    def told(self) -> str:
+        """Message and hint as one line."""
+        return "; ".join([self.message, *filter(None, self.hint.split("\n"))])
+
+    def as_dict(self) -> dict[str, str | int]:
+        """The problem as the JSON object that `--json` and `--format jsonl` print."""
+        return self._asdict()
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems sorted by file, line, column and code, each once."""
+    return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
+
+
+def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
+    """At most `limit` of the known words that look like `word`, nearest first; words of one line only."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, list(filter(str.isprintable, known)), n=limit, cutoff=0.6)
+
+
+def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
+    """A hint sentence naming what may have been meant, or the empty string."""
+    near = did_you_mean(word, known)
+    return f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
+
+
+def listing(known: Iterable[str], *, limit: int = 6) -> str:
+    """A hint sentence naming the first of what there is; words of one line only."""
+    words = list(filter(str.isprintable, known))
+    more = f" and {len(words) - limit} more" if len(words) > limit else ""
+    return f"it has {', '.join(words[:limit])}{more}" if words else "it has none"
+
+
+_PRECEDENCE: Final = (ENVIRONMENT, VETOED)
+"""Exit codes that win over all others, the strongest first."""
+
+
+class ProblemsFound(CogcliError):
+    """Problems that keep a command from starting, all of them; told under the code of the first.
+
+    The one that decides the exit code comes first: what is wrong with the environment wins over a veto, a veto over
+    what was asked wrongly. The others keep their order. Codes of specs have no row among the failures: their exit
+    code is `unlisted`, which is another one only for a file that the caller gave.
+    """
+
+    def __init__(self, problems: Sequence[Problem], *, unlisted: int = ENVIRONMENT) -> None:
+        rows = [FAILURE_OF.get(problem.code) for problem in problems]
+        codes = [row.exit if row else unlisted for row in rows]
+        self._exit_code = next((code for code in _PRECEDENCE if code in codes), codes[0])
+        first = problems[codes.index(self._exit_code)]
+        super().__init__(
+            first.code, first.message, hint=first.hint, file=first.file, line=first.line, column=first.column
+        )
+        self.problems = [first, *(problem for problem in problems if problem is not first)]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that belongs to the code of the first."""
+        return self._exit_code

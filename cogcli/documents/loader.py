@@ -1,0 +1,298 @@
+"""Reading what services say about themselves: the file behind `spec_ref` (protocols.md 4 and 5).
+
+1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read strictly.
+2. `$ref` leads inside the document only, and somewhere. Nothing is ever fetched.
+3. One file is read once by a process as long as it stays the same file.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from cogcli.core.canonical import digest
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.json_pointer import NOWHERE, Pointer, found_at, pointed, pointer_text
+from cogcli.core.jsonvalue import kind_of
+from cogcli.core.problems import did_you_mean, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 500_000
+
+
+class DescribedService(Protocol):
+    """What is asked of a service to find its document."""
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+    @property
+    def root(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+
+
+def placed(fault: DocumentFault, path: str) -> DocumentFault:
+    """The same fault, of the document at `path`, with a line where it has a pointer."""
+    place = (fault.line, fault.column)
+    if fault.pointer is not None and not fault.line:
+        place = _line_of(path, fault.pointer)
+    return DocumentFault(fault.code, fault.message, fault.hint, place=place, file=fault.file or path)
+
+
+def _line_of(path: str, pointer: Pointer) -> tuple[int, int]:
+    """Line and column of what a pointer leads to, or of the nearest thing above it. Whatever is JSON is YAML."""
+    from cogcli.yaml.reader import Places
+
+    try:
+        text = read_regular(path, limit=MAX_BYTES).decode()
+    except (FileRefused, UnicodeDecodeError):
+        return 0, 0
+    span = Places(text.removeprefix("\ufeff")).pointed(pointer)
+    return span.line, span.column
+
+
+class Identity(NamedTuple):
+    """One state of one file."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+
+def identity_of(service: DescribedService) -> Identity | None:
+    """The document of a service as it is now, None without `spec_ref`. Raises DocumentFault `wire.document`."""
+    named = service.settings.get("spec_ref")
+    if named is None:
+        return None
+    path = _path_of(service, named)
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise DocumentFault("wire.document", f"document {named} cannot be read: {error.strerror}") from error
+    return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _path_of(service: DescribedService, named: str) -> str:
+    """Beside the service's file, else below its layer's root; links out of the layer are not followed."""
+    root = os.path.realpath(service.root)
+    paths = _candidates(service, named, root)
+    for path in paths:
+        if _is_inside(path, root) and os.path.exists(path):
+            return path
+    outside = [path for path in paths if not _is_inside(path, root)]
+    if len(outside) == len(paths) or any(map(os.path.exists, outside)):
+        hint = "copy it into the project, and name it relative to the service file"
+        raise DocumentFault("wire.document", f"document {named} is outside the layer of the service", hint)
+    hint = _similar(named, {os.path.dirname(path) for path in paths})
+    hint = hint or "name a file relative to the service file, or to the directory that holds services/"
+    raise DocumentFault("wire.document", f"document {named} does not exist", hint)
+
+
+def _candidates(service: DescribedService, named: str, root: str) -> list[str]:
+    beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
+    folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
+    return [os.path.realpath(os.path.join(folder, named)) for folder in folders]
+
+
+def document_digest(service: DescribedService) -> str | None:
+    """The digest of the bytes of a service's document, None where there is none that can be read."""
+    try:
+        identity = identity_of(service)
+        return None if identity is None else _digest(identity)
+    except DocumentFault:
+        return None
+
+
+@lru_cache(maxsize=32)
+def _digest(identity: Identity) -> str | None:
+    try:
+        return digest(read_regular(identity.path, limit=MAX_BYTES))
+    except FileRefused:
+        return None
+
+
+def place_of(service: DescribedService) -> str | None:
+    """Where the document of a service is, or would be if it were written: where the folder is there already, else
+    beside the service's file; None without `spec_ref`.
+
+    Raises DocumentFault `wire.document` for a name that leads out of the layer.
+    """
+    named = service.settings.get("spec_ref")
+    if named is None:
+        return None
+    try:
+        return _path_of(service, named)
+    except DocumentFault:
+        root = os.path.realpath(service.root)
+        paths = [path for path in _candidates(service, named, root) if _is_inside(path, root)]
+        if not paths or any(map(os.path.lexists, paths)):
+            raise
+        return next((path for path in paths if os.path.isdir(os.path.dirname(path))), paths[0])
+
+
+def _similar(named: str, folders: Iterable[str]) -> str:
+    """A hint naming documents in these directories whose names, without their endings, look like a missing one's."""
+    stems: dict[str, str] = {}
+    for folder in folders:
+        with suppress(OSError):
+            names = (name for name in os.listdir(folder) if name.endswith((".json", ".yaml", ".yml")))
+            stems.update((name.rpartition(".")[0], name) for name in sorted(names))
+    near = did_you_mean(os.path.basename(named).rpartition(".")[0], stems)
+    shown = " or ".join(f"`{os.path.join(os.path.dirname(named), stems[stem])}`" for stem in near)
+    return f"did you mean {shown}?" if near else ""
+
+
+def _is_inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """The mapping in a document, every `$ref` in it leading somewhere. Raises DocumentFault `wire.document`."""
+    name = os.path.basename(path)
+    try:
+        data = read_regular(path, limit=MAX_BYTES)
+    except FileRefused as refused:
+        raise DocumentFault("wire.document", f"document {name} {refused.message}") from refused
+    return document_in(data, name)
+
+
+def document_in(data: bytes, name: str) -> dict[str, Any]:
+    """The same of bytes that a file of that name holds, or is to hold. Raises DocumentFault `wire.document`."""
+    as_json = name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{")
+    value = _json(data, name) if as_json else _yaml(data, name)
+    if not isinstance(value, dict):
+        raise DocumentFault("wire.document", f"document {name}: found {kind_of(value)}, expected a mapping")
+    check_references(value)
+    return value
+
+
+def _json(data: bytes, name: str) -> Any:
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    try:
+        return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+    except JsonRefused as refused:
+        raise DocumentFault(
+            "wire.document",
+            f"document {name}: {refused.message}",
+            refused.hint,
+            place=(refused.line, refused.column),
+        ) from refused
+
+
+def _yaml(data: bytes, name: str) -> Any:
+    from cogcli.yaml import reader
+
+    parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
+    if parsed.value is None:
+        first = parsed.problems[0]
+        place = (first.line, first.column)
+        raise DocumentFault("wire.document", f"document {name}: {first.message}", first.hint, place=place)
+    return parsed.value
+
+
+_DATA: Final = frozenset(("example", "examples", "default", "const", "enum"))
+"""Keys whose values are data, unless they are names themselves."""
+_NAMES: Final = frozenset(
+    (
+        "properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "schemas", "parameters",
+        "responses", "headers", "requestBodies", "securitySchemes", "links", "callbacks", "pathItems", "paths",
+        "content", "encoding", "variables", "contentDescriptors", "errors", "tags", "additionalOperations",
+    )
+)  # fmt: skip
+"""Keys whose values map free names."""
+
+
+def check_references(document: dict[str, Any]) -> None:
+    """Raises DocumentFault `wire.document` at the first `$ref` that leads outside or nowhere."""
+    for place, target in _references(document, (), named=False):
+        where = f"`{pointer_text(place)}`"
+        if not target.startswith("#/"):
+            hint = "bundle the document into one file"
+            text = f"{where}: `$ref` to `{target}`, expected `#/...`"
+            raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
+        if found_at(document, pointed(target)) is NOWHERE:
+            text = f"{where}: `$ref` to `{target}`, which is not there"
+            raise DocumentFault("wire.document", text, _nearest(document, target), pointer=(*place, "$ref"))
+
+
+def _nearest(document: dict[str, Any], target: str) -> str:
+    """What a reference that leads nowhere may have meant."""
+    *above, name = pointed(target)
+    siblings = found_at(document, tuple(above))
+    near = suggestion(name, siblings) if isinstance(siblings, dict) else ""
+    return near or f"add `{name}` under `{pointer_text(tuple(above))}`"
+
+
+def _references(value: Any, place: Pointer, *, named: bool) -> Iterator[tuple[Pointer, str]]:
+    """Every reference with its place; `named` tells whether the keys here are free names."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _references(item, (*place, str(index)), named=False)
+    if not isinstance(value, dict):
+        return
+    for key, member in value.items():
+        if key == "$ref" and isinstance(member, str) and not named:
+            yield place, member
+        elif named or not (key in _DATA or key.startswith("x-")):
+            inner = not named and key in _NAMES and isinstance(member, dict)
+            yield from _references(member, (*place, key), named=inner)
+
+
+def resolved(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
+    """The mapping that `value` is or refers to, and its place. Raises DocumentFault `wire.document`."""
+    seen: set[Pointer] = set()
+    while isinstance(value, dict) and isinstance(value.get("$ref"), str):
+        if place in seen:
+            raise DocumentFault(
+                "wire.document", f"`{pointer_text(place)}`: `$ref` leads in a circle", pointer=place
+            )
+        seen.add(place)
+        place = pointed(value["$ref"])
+        value = found_at(document, place)
+    return mapping(value, place), place
+
+
+def mapping(value: Any, place: Pointer) -> dict[str, Any]:
+    """The value, if it is a mapping. Raises DocumentFault `wire.document`."""
+    if not isinstance(value, dict):
+        found = "nothing" if value is NOWHERE else kind_of(value)
+        text = f"`{pointer_text(place)}`: found {found}, expected a mapping"
+        raise DocumentFault("wire.document", text, pointer=place)
+    return value
+
+
+def optional(value: Any, place: Pointer) -> dict[str, Any]:
+    """The value, if it is a mapping; null is an empty one. Raises DocumentFault `wire.document`."""
+    return {} if value is None else mapping(value, place)
+
+
+def listed(value: Any, place: Pointer) -> list[Any]:
+    """The value, if it is a list; null is an empty one. Raises DocumentFault `wire.document`."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise DocumentFault(
+            "wire.document",
+            f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list",
+            pointer=place,
+        )
+    return value
+
+
+@lru_cache(maxsize=32)
+def loaded(identity: Identity) -> dict[str, Any] | DocumentFault:
+    """The document that a file holds, or what is wrong with it."""
+    try:
+        return read_document(identity.path)
+    except DocumentFault as fault:
+        return placed(fault, identity.path)

@@ -1,0 +1,313 @@
+"""OpenAPI documents: what may be asked of a service, and where each value of a request goes (protocols.md 4)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import Pointer, pointer_text
+from cogcli.core.jsonvalue import shown
+from cogcli.core.problems import listing, suggestion
+from cogcli.documents.loader import Identity, identity_of, listed, loaded, mapping, optional, placed, resolved
+from cogcli.schema.bundle import Closing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.documents.loader import DescribedService
+
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+"""Those that can be called."""
+_ALL_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_VERSIONS: Final = ("3.0.", "3.1.", "3.2.")
+_STYLES: Final = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
+_IGNORED_HEADERS: Final = frozenset(("accept", "content-type", "authorization"))
+"""Header parameters of these names say nothing (OpenAPI 3.0, parameter object)."""
+
+
+class Parameter(NamedTuple):
+    """One value beside the body. `refused` says why it cannot be sent, empty if it can."""
+
+    name: str
+    place: Literal["path", "query", "header", "cookie"]
+    required: bool
+    schema: Any
+    explode: bool
+    deprecated: bool
+    refused: str = ""
+
+
+class Body(NamedTuple):
+    """The body of a request. `refused` says why it cannot be sent, empty if it can."""
+
+    required: bool
+    schema: Any
+    media_type: str = "application/json"
+    refused: str = ""
+
+
+class Scheme(NamedTuple):
+    """One demand for credentials: `header` is where they go, None where we cannot put any."""
+
+    name: str
+    header: str | None
+
+
+class Operation(NamedTuple):
+    """One operation. `id` may be empty, `method` is upper case, `path` as the document writes it.
+
+    `responses` maps `200`, `2XX` or `default` to the schema of a JSON reply, None where the reply holds no JSON.
+    `security` holds the alternatives, of which one must be met whole; none means that nothing is asked.
+    """
+
+    id: str
+    method: str
+    path: str
+    parameters: tuple[Parameter, ...]
+    body: Body | None
+    responses: dict[str, Any]
+    deprecated: bool
+    security: tuple[tuple[Scheme, ...], ...]
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.id or f"{self.method} {self.path}"
+
+
+class Entry(NamedTuple):
+    """An operation by its names alone."""
+
+    id: str
+    method: str
+    path: str
+
+
+class OpenApiDocument:
+    """One document. `server` is its only absolute server URL, None if it has none or several."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        """Raises DocumentFault `wire.document` for another version, wrong structure, repeated operation ids."""
+        self._value = value
+        version = value.get("openapi")
+        if not isinstance(version, str) or not version.startswith(_VERSIONS):
+            found = f"swagger {value['swagger']}" if "swagger" in value else shown(version)
+            message = f"`openapi` is {found}, expected 3.0, 3.1 or 3.2"
+            hint = "export the document as OpenAPI 3.1"
+            pointer = ("swagger",) if "swagger" in value else ("openapi",)
+            raise DocumentFault("wire.document", message, hint, pointer=pointer)
+        self.version = version
+        self._closing = Closing(value, old=version.startswith("3.0."))
+        self._paths = optional(value.get("paths"), ("paths",))
+        self.server = _server(value)
+        self.entries: tuple[Entry, ...] = tuple(self._entries())
+        self._by_id = self._ids()
+        self._operations: dict[tuple[str, str], Operation] = {}
+
+    def operation(self, name: str, method: str | None) -> Operation:
+        """The operation of an operationId, else of a path, `method` being what the binding says.
+
+        Raises DocumentFault `wire.operation` for an unknown name, `wire.method` where the method does not fit or
+        cannot be told, `wire.document` for a malformed operation.
+        """
+        entry = self._by_id.get(name)
+        if entry is None:
+            entry = self._at_path(name, method)
+        elif method is not None and method != entry.method:
+            message = f"operation `{name}` is {entry.method}, not {method}"
+            raise DocumentFault("wire.method", message, "remove metadata.method")
+        if entry.method not in METHODS:
+            message = f"operation `{name}` is {entry.method}, which cannot be called"
+            raise DocumentFault("wire.method", message, f"choose one of {', '.join(METHODS)}")
+        return self.described(entry)
+
+    def described(self, entry: Entry) -> Operation:
+        """The operation of an entry of this document. Raises DocumentFault `wire.document` for a malformed one."""
+        key = (entry.path, entry.method)
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = self._built(entry)
+        return found
+
+    def _at_path(self, name: str, method: str | None) -> Entry:
+        path = name if name.startswith("/") else f"/{name}"
+        here = {entry.method: entry for entry in self.entries if entry.path == path}
+        if not here:
+            known = [*self._by_id, *self._paths]
+            hint = suggestion(name, known) or listing(known)
+            raise DocumentFault("wire.operation", f"no operation `{name}`", hint)
+        if method is None:
+            method = next(iter(here)) if len(here) == 1 else "POST"
+        if method not in here:
+            message = f"`{path}` has no {method}, only {', '.join(here)}"
+            raise DocumentFault("wire.method", message, f"write metadata.method: {next(iter(here))}")
+        return here[method]
+
+    def _entries(self) -> Iterator[Entry]:
+        for path, item in self._paths.items():
+            if path.startswith("x-"):
+                continue
+            found, place = resolved(self._value, item, ("paths", path))
+            for method in _ALL_METHODS:
+                if method in found:
+                    operation = mapping(found[method], (*place, method))
+                    id = operation.get("operationId")
+                    yield Entry(id if isinstance(id, str) else "", method.upper(), path)
+
+    def _ids(self) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for entry in self.entries:
+            if entry.id and found.setdefault(entry.id, entry) is not entry:
+                first = found[entry.id]
+                message = f"operationId `{entry.id}` repeated: {first.method} {first.path}, {entry.method} {entry.path}"
+                hint = "give each operation an id of its own"
+                pointer = ("paths", entry.path, entry.method.lower(), "operationId")
+                raise DocumentFault("wire.document", message, hint, pointer=pointer)
+        return found
+
+    def _built(self, entry: Entry) -> Operation:
+        item, place = resolved(self._value, self._paths[entry.path], ("paths", entry.path))
+        method = entry.method.lower()
+        own, at = mapping(item[method], (*place, method)), (*place, method)
+        parameters = {
+            (parameter.place, parameter.name): parameter
+            for holder, where in ((item, place), (own, at))
+            for parameter in self._parameters(holder.get("parameters"), (*where, "parameters"))
+        }
+        return Operation(
+            entry.id,
+            entry.method,
+            entry.path,
+            tuple(parameters.values()),
+            self._body(own.get("requestBody"), (*at, "requestBody")),
+            self._responses(own.get("responses"), (*at, "responses")),
+            own.get("deprecated") is True,
+            self._security(own, at),
+        )
+
+    def _parameters(self, value: Any, place: Pointer) -> Iterator[Parameter]:
+        for index, item in enumerate(listed(value, place)):
+            raw, at = resolved(self._value, item, (*place, str(index)))
+            name, where = raw.get("name"), raw.get("in")
+            if not isinstance(name, str) or where not in (*_STYLES, "querystring"):
+                message = f"`{pointer_text(at)}`: a parameter needs `name` and `in`"
+                raise DocumentFault("wire.document", message, pointer=at)
+            if where != "header" or name.lower() not in _IGNORED_HEADERS:
+                yield self._parameter(raw, at, name, where)
+
+    def _parameter(self, raw: dict[str, Any], at: Pointer, name: str, where: Any) -> Parameter:
+        style = raw.get("style", _STYLES.get(where))
+        refused = ""
+        if where in ("cookie", "querystring"):
+            refused = f"values in the {where} are not sent"
+        elif "content" in raw:
+            refused = "its value is a document of its own"
+        elif style != _STYLES[where]:
+            refused = f"style `{style}` is not spoken"
+        explode = raw.get("explode", style == "form") is True
+        schema = self._closing.closed(raw.get("schema", True), (*at, "schema"), sent=True)
+        required = raw.get("required") is True or where == "path"
+        return Parameter(name, where, required, schema, explode, raw.get("deprecated") is True, refused)
+
+    def _body(self, value: Any, place: Pointer) -> Body | None:
+        if value is None:
+            return None
+        raw, at = resolved(self._value, value, place)
+        content = optional(raw.get("content"), (*at, "content"))
+        required = raw.get("required") is True
+        media_type = _json_type(content)
+        if media_type is None:
+            return Body(required, True, "", f"it is {' or '.join(content) or 'of no type'}, not JSON")
+        schema = self._schema_of(content, media_type, (*at, "content"), sent=True)
+        sent_as = media_type if "*" not in media_type else "application/json"
+        return Body(required, schema, sent_as)
+
+    def _responses(self, value: Any, place: Pointer) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for status, item in optional(value, place).items():
+            if not status.startswith("x-"):
+                raw, at = resolved(self._value, item, (*place, status))
+                content = optional(raw.get("content"), (*at, "content"))
+                media_type = _json_type(content)
+                found[status.upper() if status != "default" else status] = (
+                    self._schema_of(content, media_type, (*at, "content"), sent=False) if media_type else None
+                )
+        return found
+
+    def _schema_of(self, content: dict[str, Any], media_type: str, place: Pointer, *, sent: bool) -> Any:
+        raw, at = resolved(self._value, content[media_type], (*place, media_type))
+        return self._closing.closed(raw.get("schema", True), (*at, "schema"), sent=sent)
+
+    def _security(self, own: dict[str, Any], at: Pointer) -> tuple[tuple[Scheme, ...], ...]:
+        holder, place = (own, at) if "security" in own else (self._value, ())
+        return tuple(
+            tuple(
+                self._scheme(name)
+                for name in mapping(alternative, (*place, "security", str(index)))
+                if not name.startswith("x-")
+            )
+            for index, alternative in enumerate(listed(holder.get("security"), (*place, "security")))
+        )
+
+    def _scheme(self, name: str) -> Scheme:
+        components = optional(self._value.get("components"), ("components",))
+        schemes = optional(components.get("securitySchemes"), ("components", "securitySchemes"))
+        at: Pointer = ("components", "securitySchemes", name)
+        if name not in schemes:
+            message = f"`{pointer_text(at)}` is not there, `security` names it"
+            raise DocumentFault("wire.document", message, suggestion(name, schemes), pointer=at)
+        raw, _ = resolved(self._value, schemes[name], at)
+        kind = raw.get("type")
+        if kind in ("oauth2", "openIdConnect"):
+            return Scheme(name, "Authorization")
+        if kind == "http" and str(raw.get("scheme")).lower() in ("bearer", "basic"):
+            return Scheme(name, "Authorization")
+        if kind == "apiKey" and raw.get("in") == "header" and isinstance(raw.get("name"), str):
+            return Scheme(name, raw["name"])
+        return Scheme(name, None)
+
+
+def _server(value: dict[str, Any]) -> str | None:
+    """The only absolute server URL, its variables at their defaults."""
+    absolute = []
+    for index, raw in enumerate(listed(value.get("servers"), ("servers",))):
+        server = mapping(raw, ("servers", str(index)))
+        url = str(server.get("url") or "")
+        for name, variable in optional(server.get("variables"), ("servers",)).items():
+            url = url.replace(f"{{{name}}}", str(mapping(variable, ("servers",)).get("default") or ""))
+        if url.lower().startswith(("http://", "https://")) and "{" not in url:
+            absolute.append(url)
+    return absolute[0] if len(absolute) == 1 else None
+
+
+def _json_type(content: dict[str, Any]) -> str | None:
+    """The media type under which a content is JSON, the plainest first."""
+    types = {name.partition(";")[0].strip().lower(): name for name in content}
+    suffixed = [name for name in types if name.endswith("+json")]
+    for wanted in ("application/json", *suffixed, "application/*", "*/*"):
+        if wanted in types:
+            return types[wanted]
+    return None
+
+
+def openapi_of(service: DescribedService) -> OpenApiDocument | None:
+    """The document of a service, None without `spec_ref`. Raises DocumentFault `wire.document`."""
+    identity = identity_of(service)
+    if identity is None:
+        return None
+    found = _document(identity)
+    if isinstance(found, DocumentFault):
+        raise placed(found, identity.path)  # a new one: what is raised remembers where
+    return found
+
+
+@lru_cache(maxsize=32)
+def _document(identity: Identity) -> OpenApiDocument | DocumentFault:
+    value = loaded(identity)
+    if isinstance(value, DocumentFault):
+        return value
+    try:
+        return OpenApiDocument(value)
+    except DocumentFault as fault:
+        return placed(fault, identity.path)

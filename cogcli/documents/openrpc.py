@@ -1,0 +1,151 @@
+"""OpenRPC documents: the methods of a JSON-RPC service (protocols.md 5)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import Pointer, pointer_text
+from cogcli.core.jsonvalue import shown
+from cogcli.core.problems import listing, suggestion
+from cogcli.documents.loader import Identity, identity_of, loaded, placed, resolved
+from cogcli.schema.bundle import Closing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogcli.documents.loader import DescribedService
+
+_VERSIONS: Final = ("1.3.", "1.4.")
+
+
+class RpcParam(NamedTuple):
+    """One parameter of a method."""
+
+    name: str
+    required: bool
+    schema: Any
+    deprecated: bool
+
+
+class RpcMethod(NamedTuple):
+    """One method, its parameters in the order of the document.
+
+    `result` is the schema of its result, None for a notification, which is never answered.
+    """
+
+    name: str
+    params: tuple[RpcParam, ...]
+    by_position: bool
+    result: Any
+    is_notification: bool
+    deprecated: bool
+
+
+class OpenRpcDocument:
+    """One document. `batches` tells whether several calls may go out as one array."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        """Raises DocumentFault `wire.document` for another version, wrong structure, repeated methods."""
+        version = value.get("openrpc")
+        if not isinstance(version, str) or not version.startswith(_VERSIONS):
+            message = f"`openrpc` is {shown(version)}, expected 1.3 or 1.4"
+            raise DocumentFault("wire.document", message, pointer=("openrpc",))
+        _check(value, ())
+        self._value = value
+        self._closing = Closing(value)
+        self.batches: bool = value.get("x-batch") is True
+        self._methods = self._all()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all methods, in order."""
+        return tuple(self._methods)
+
+    def method(self, name: str) -> RpcMethod:
+        """The method of a name. Raises DocumentFault `wire.operation` for an unknown one."""
+        found = self._methods.get(name)
+        if found is None:
+            hint = suggestion(name, self._methods) or listing(self._methods)
+            raise DocumentFault("wire.operation", f"no method `{name}`", hint)
+        return found
+
+    def _all(self) -> dict[str, RpcMethod]:
+        found: dict[str, RpcMethod] = {}
+        for index, item in enumerate(self._value["methods"]):
+            raw, place = self._described(item, ("methods", str(index)), "method")
+            if raw["name"] in found:
+                hint = "give each method a name of its own"
+                raise DocumentFault(
+                    "wire.document", f"method `{raw['name']}` repeated", hint, pointer=(*place, "name")
+                )
+            found[raw["name"]] = self._method(raw, place)
+        return found
+
+    def _method(self, raw: dict[str, Any], place: Pointer) -> RpcMethod:
+        result = None
+        if "result" in raw:
+            described, at = self._described(raw["result"], (*place, "result"), "descriptor")
+            result = self._closing.closed(described["schema"], (*at, "schema"))
+        return RpcMethod(
+            raw["name"],
+            tuple(self._params(raw, place)),
+            raw.get("paramStructure") == "by-position",
+            result,
+            "result" not in raw,
+            raw.get("deprecated") is True,
+        )
+
+    def _params(self, raw: dict[str, Any], place: Pointer) -> Iterator[RpcParam]:
+        told: set[str] = set()
+        for index, item in enumerate(raw["params"]):
+            param, at = self._described(item, (*place, "params", str(index)), "descriptor")
+            name = param["name"]
+            if name in told:
+                message = f"method `{raw['name']}`: parameter `{name}` repeated"
+                raise DocumentFault("wire.document", message, pointer=(*at, "name"))
+            told.add(name)
+            schema = self._closing.closed(param["schema"], (*at, "schema"))
+            deprecated = param.get("deprecated") is True
+            yield RpcParam(name, param.get("required") is True, schema, deprecated)
+
+    def _described(self, item: Any, place: Pointer, kind: str) -> tuple[dict[str, Any], Pointer]:
+        """What an item is or refers to, checked where the meta-schema could not follow."""
+        raw, at = resolved(self._value, item, place)
+        if raw is not item:
+            _check(raw, at, kind)
+        return raw, at
+
+
+def _check(value: dict[str, Any], place: Pointer, kind: str = "") -> None:
+    """Raises DocumentFault `wire.document` at the first thing that the meta-schema forbids."""
+    from cogcli.documents.openrpc_schema import META_SCHEMA
+    from cogcli.schema.validator import errors
+
+    schema = {"$ref": f"#/$defs/{kind}", "$defs": META_SCHEMA["$defs"]} if kind else META_SCHEMA
+    for where, message in errors(schema, value)[:1]:
+        at = (*place, *(where.split("/") if where else ()))
+        raise DocumentFault("wire.document", f"`{pointer_text(at)}`: {message}", pointer=at)
+
+
+def openrpc_of(service: DescribedService) -> OpenRpcDocument | None:
+    """The document of a service, None without `spec_ref`. Raises DocumentFault `wire.document`."""
+    identity = identity_of(service)
+    if identity is None:
+        return None
+    found = _document(identity)
+    if isinstance(found, DocumentFault):
+        raise placed(found, identity.path)  # a new one: what is raised remembers where
+    return found
+
+
+@lru_cache(maxsize=32)
+def _document(identity: Identity) -> OpenRpcDocument | DocumentFault:
+    value = loaded(identity)
+    if isinstance(value, DocumentFault):
+        return value
+    try:
+        return OpenRpcDocument(value)
+    except DocumentFault as fault:
+        return placed(fault, identity.path)

@@ -1,0 +1,265 @@
+"""The index of a runs directory: `.index.db`, a cache of overviews that only readers write and anybody may delete.
+
+1. Nothing here fails a command. A database that is damaged, or not ours, is removed; one that is locked, read-only or
+   out of reach is done without. `Lost` tells whoever reads that the rest has to come from the directories.
+2. A row counts only as long as its `mark`, what the file system says of the episode, is still the same. What is not
+   sealed has no mark: it is looked into every time.
+3. `whole` names the state of the runs directory at which every episode in it had its row, and how many that were.
+4. No second file comes and goes beside it, which would make the runs directory look changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
+
+import orjson
+
+from cogcli.episode.episode_filter import Wanted
+from cogcli.episode.episode_row import Overview
+from cogcli.episode.layout import is_episode_id, is_own_id
+
+if TYPE_CHECKING:
+    import sqlite3
+
+FILE: Final = ".index.db"
+_JOURNAL: Final = f"{FILE}-journal"
+_PAGE: Final = 100
+_TABLES: Final = (
+    "CREATE TABLE episode (own INTEGER NOT NULL, id TEXT NOT NULL, open INTEGER NOT NULL, skill TEXT, status TEXT,"
+    " started_at TEXT, duration_ms, trace_id TEXT, run_id TEXT, task TEXT, tags TEXT, log_id TEXT, mark TEXT NOT NULL,"
+    " sum INTEGER NOT NULL, PRIMARY KEY (own, id)) WITHOUT ROWID",
+    "CREATE TABLE whole (at TEXT NOT NULL, episodes INTEGER NOT NULL)",
+)
+_FIND: Final = """
+SELECT * FROM episode WHERE (own, id) < (:own, :id)
+AND (:skill IS NULL OR skill = :skill OR (open AND skill IS NULL))
+AND (:outcomes IS NULL OR open OR instr(:outcomes, ' ' || status || ' '))
+AND (:trace IS NULL OR trace_id = :trace OR (:short AND substr(trace_id, 1, 8) = :trace) OR (open AND trace_id IS NULL))
+AND (:since IS NULL OR started_at >= :since OR (open AND started_at IS NULL))
+AND (:tag IS NULL OR open OR instr(tags, :tag))
+ORDER BY own DESC, id DESC LIMIT :page
+"""
+_BEGINNING: Final = """
+SELECT id FROM episode WHERE substr(id, 1, :size) = :beginning ORDER BY own DESC, id DESC LIMIT :limit OFFSET :skip
+"""
+_JOURNAL_STAYS: Final = "PRAGMA journal_mode=TRUNCATE"
+_DAMAGED: Final = (1, 11, 20, 26)
+"""SQLite's codes for: no such table, malformed, type mismatch, no database."""
+
+Place = tuple[int, str]
+"""Where an episode stands in the order: ids of our own first, each kind by id."""
+FIRST: Final[Place] = (2, "")
+
+
+def place_of(episode_id: str) -> Place:
+    """The place of an episode; the greatest is the newest."""
+    return (1 if is_own_id(episode_id) else 0, episode_id)
+
+
+class Lost(Exception):
+    """The index can no longer be used in this process."""
+
+
+class Known(NamedTuple):
+    """What the index knows of an episode; `row` is None for a directory that could not be read."""
+
+    id: str
+    row: Overview | None
+    mark: str
+
+
+class Index:
+    """The index of one runs directory. One instance belongs to one thread; close it."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self._runs_dir = runs_dir
+        self._database: sqlite3.Connection | None = None
+        self._kept: dict[str, tuple[Any, ...]] = {}
+
+    def open(self) -> bool:
+        """Whether the index is there and can be read."""
+        if _is_ours(self._runs_dir):
+            self._connect()
+        if self._database is None:
+            return False
+        with contextlib.suppress(Lost):
+            found = self._ask("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+            if [sql for (sql,) in found] == [*_TABLES]:
+                return True
+            self._remove()
+        return False
+
+    def create(self) -> bool:
+        """Whether there is a new, empty index now."""
+        path = self._runs_dir / FILE
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            self._connect()
+        with contextlib.suppress(Lost):
+            for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_TABLES, "COMMIT"):
+                self._ask(sql)
+            return True
+        return False
+
+    def _connect(self) -> None:
+        with contextlib.suppress(Exception):  # no such module, no permission
+            import sqlite3
+
+            self._database = sqlite3.connect(self._runs_dir / FILE, timeout=0.25, isolation_level=None)
+            self._database.execute("PRAGMA trusted_schema=OFF")
+            # Losing a cache in a power cut is fine, waiting for the disk is not.
+            self._database.execute("PRAGMA synchronous=OFF")
+
+    def known(self) -> set[str]:
+        """The ids of all episodes that have a row. Raises Lost."""
+        return {id for (id,) in self._ask("SELECT id FROM episode")}
+
+    def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
+        """The ids that begin so, in order. Raises Lost."""
+        asked = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
+        return [id for (id,) in self._ask(_BEGINNING, asked)]
+
+    def is_whole(self, at: str) -> bool:
+        """Whether nothing has come or gone since every episode had its row. Raises Lost."""
+        told = self._ask("SELECT at, episodes FROM whole") if at else []
+        return bool(told) and told[0] == (at, self._count())
+
+    def _count(self) -> int:
+        count: int = self._ask("SELECT count(*) FROM episode")[0][0]
+        return count
+
+    def page(self, wanted: Wanted, after: Place) -> list[Known]:
+        """The next rows below a place that may fit. Raises Lost."""
+        tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
+        asked = {
+            "own": after[0], "id": after[1], "skill": wanted.skill, "trace": wanted.trace_id,
+            "short": wanted.short_trace, "since": wanted.since, "tag": tag, "page": _PAGE,
+            "outcomes": f" {' '.join(wanted.outcomes)} " if wanted.outcomes else None,
+        }  # fmt: skip
+        return [self._decoded(values) for values in self._ask(_FIND, asked)]
+
+    def _decoded(self, values: tuple[Any, ...]) -> Known:
+        try:
+            return _decoded(self._runs_dir, values)
+        except (ValueError, TypeError) as error:
+            self._lose(error)
+            raise Lost from error
+
+    def _ask(self, sql: str, values: dict[str, Any] | None = None) -> list[Any]:
+        if self._database is None:
+            raise Lost
+        try:
+            return self._database.execute(sql, values or {}).fetchall()
+        except Exception as error:
+            self._lose(error)
+            raise Lost from error
+
+    def keep(self, known: Known, before: Known | None) -> None:
+        """Remember what was seen until `write`, unless it was known already."""
+        if known == before:
+            return
+        try:
+            self._kept[known.id] = _encoded(known)
+        except (ValueError, TypeError):  # nothing that a database takes: look into it every time
+            self._kept[known.id] = _encoded(Known(known.id, None, ""))
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait to be written."""
+        return len(self._kept)
+
+    def write(self, *, gone: Iterable[str] = (), whole: str = "") -> None:
+        """Write what was kept, in one transaction, if that can be done now. `whole` as for `is_whole`."""
+        rows, self._kept = list(self._kept.values()), {}
+        if self._database is None:
+            return
+        try:
+            self._write(self._database, rows, [place_of(id) for id in gone], whole)
+        except Exception as error:  # a full disk, another writer: next time
+            with contextlib.suppress(Exception):
+                self._database.rollback()
+            self._lose(error)
+
+    def _write(self, database: sqlite3.Connection, rows: list[Any], gone: list[Place], whole: str) -> None:
+        database.execute(_JOURNAL_STAYS)
+        database.execute("BEGIN IMMEDIATE")
+        database.executemany("INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+        database.executemany("DELETE FROM episode WHERE own = ? AND id = ?", gone)
+        database.execute("DELETE FROM whole")
+        if whole:
+            database.execute("INSERT INTO whole VALUES (?, ?)", (whole, self._count()))
+        database.commit()
+
+    def _lose(self, error: Exception) -> None:
+        """Do without from now on; what is damaged, and not merely locked, is removed."""
+        code = getattr(error, "sqlite_errorcode", _DAMAGED[0])
+        if code & 0xFF in _DAMAGED:
+            self._remove()
+        else:
+            self.close()
+
+    def _remove(self) -> None:
+        self.close()
+        for name in (_JOURNAL, FILE):  # a journal left alone would be played back into the next database
+            with contextlib.suppress(OSError):
+                os.unlink(self._runs_dir / name)
+
+    def close(self) -> None:
+        """Let the file go; may be called twice."""
+        database, self._database = self._database, None
+        if database is not None:
+            with contextlib.suppress(Exception):
+                database.close()
+
+
+def _is_ours(runs_dir: Path) -> bool:
+    """Whether database and journal are regular files: a link would lead out of the runs directory."""
+    return _is_file(runs_dir / FILE) is True and _is_file(runs_dir / _JOURNAL) is not False
+
+
+def _is_file(path: Path) -> bool | None:
+    """Whether this is a regular file; None where nothing is."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return False
+
+
+def _encoded(known: Known) -> tuple[Any, ...]:
+    """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
+    row = known.row
+    facts: tuple[Any, ...] = (1, *[None] * 9)
+    if row is not None:
+        if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
+            raise ValueError("no such duration")
+        facts = (
+            int(not row.sealed), row.skill, row.status, row.started_at, row.duration_ms, row.trace_id, row.run_id,
+            row.task, orjson.dumps(row.tags).decode(), row.log_id,
+        )  # fmt: skip
+    values = (*place_of(known.id), *facts, known.mark)
+    return (*values, crc32(orjson.dumps(values)))
+
+
+def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> Known:
+    """What a row says. Raises ValueError or TypeError for a row that is not as it was written."""
+    *written, sum = values
+    if crc32(orjson.dumps(written)) != sum or not is_episode_id(written[1]):
+        raise ValueError("the row is not what was written")
+    _, id, is_open, skill, status, started_at, duration_ms, trace_id, run_id, task, tags, log_id, mark = (
+        written
+    )
+    if status is None:
+        return Known(id, None, mark)
+    row = Overview(
+        id=id, directory=runs_dir / id, skill=skill, status=status, started_at=started_at, duration_ms=duration_ms,
+        trace_id=trace_id, run_id=run_id, task=task, tags=orjson.loads(tags), sealed=not is_open, log_id=log_id,
+    )  # fmt: skip
+    return Known(id, row, mark)

@@ -1,0 +1,190 @@
+"""Every episode of a runs directory in one line, newest first, with the index as a short cut.
+
+1. The directories are the truth. A row of the index is shown only if the file system still says of that episode what it
+   said when it was looked at; whatever is new, unsealed or changed is looked into.
+2. Names are read from the directory, unless nothing came or went since every episode had its row.
+3. What was learnt is written behind the reader, who may stop at any time.
+4. An index that is lost on the way is done without: what is left comes from the directories.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from cogcli.core.errors import CogcliError
+from cogcli.episode.episode_filter import Wanted
+from cogcli.episode.episode_index import FIRST, Index, Known, Lost, place_of
+from cogcli.episode.episode_row import Overview, Settled, overview
+from cogcli.episode.layout import SUMMARY, is_episode_id
+
+WORTH: Final = 64
+"""Fewer episodes are looked into faster than a database is opened."""
+_CHUNK: Final = 2000
+"""Rows written at a time."""
+_SETTLED: Final = 2_000_000_000
+"""Nanoseconds after which a change can no longer share its time stamp with one that was seen."""
+
+
+def survey(
+    runs_dir: Path, wanted: Wanted, names: Callable[[], list[str]], *, worth: int = WORTH
+) -> Iterator[Overview]:
+    """The episodes that fit. `names` lists the directory's episodes, newest first."""
+    walk = _Walk(runs_dir, wanted, names)
+    try:
+        yield from walk.rows(worth)
+    finally:
+        walk.close()
+
+
+def indexed_ids(runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1) -> list[str] | None:
+    """The ids that begin so, newest first; None unless the index knows that it has every episode."""
+    index = Index(runs_dir)
+    try:
+        if index.open() and index.is_whole(_stamp(runs_dir)):
+            return index.ids(beginning, skip, limit)
+    except Lost:
+        pass
+    finally:
+        index.close()
+    return None
+
+
+class _Walk:
+    """One reading of a runs directory."""
+
+    def __init__(self, runs_dir: Path, wanted: Wanted, names: Callable[[], list[str]]) -> None:
+        self._runs_dir = runs_dir
+        self._wanted = wanted
+        self._names = names
+        self._index = Index(runs_dir)
+        self._indexed = False
+        self._stamp = ""
+        self._was_whole = False
+        self._new: list[str] = []
+        """Names without a row that were not looked into yet, the newest last."""
+        self._gone: set[str] = set()
+        self._lost = False
+
+    def rows(self, worth: int) -> Iterator[Overview]:
+        place = FIRST
+        try:
+            self._begin(worth)
+            for known, is_new in self._candidates():
+                place = place_of(known.id)
+                if (row := self._current(known, is_new)) and self._wanted.fits(row):
+                    yield row
+        except Lost:
+            self._lost = True
+            for name in self._names():
+                if place_of(name) < place:
+                    row = _looked_into(self._runs_dir / name)
+                    if row and self._wanted.fits(row):
+                        yield row
+
+    def _begin(self, worth: int) -> None:
+        self._stamp = _stamp(self._runs_dir)
+        self._indexed = self._index.open()
+        if not self._indexed:
+            names = self._names()
+            if len(names) >= worth:
+                self._index.create()
+            self._new = names[::-1]
+            return
+        self._was_whole = self._index.is_whole(self._stamp)
+        if not self._was_whole:
+            known = self._index.known()  # before the names: what appears in between is then new, never gone
+            self._new, self._gone = _changes(self._runs_dir, known)
+
+    def _candidates(self) -> Iterator[tuple[Known, bool]]:
+        """What may fit, newest first, and whether it is new to the index. Raises Lost."""
+        new = self._new
+        for known in self._known_ones() if self._indexed else ():
+            while new and place_of(new[-1]) > place_of(known.id):
+                yield Known(new.pop(), None, ""), True
+            if known.id not in self._gone:
+                yield known, False
+        while new:
+            yield Known(new.pop(), None, ""), True
+
+    def _known_ones(self) -> Iterator[Known]:
+        place = FIRST
+        while page := self._index.page(self._wanted, place):
+            yield from page
+            place = place_of(page[-1].id)
+
+    def _current(self, known: Known, is_new: bool) -> Overview | None:
+        """The episode as it is now; None where it is gone, cannot be read or does not fit."""
+        directory = self._runs_dir / known.id
+        if known.row is not None and known.row.sealed:
+            if not self._wanted.fits(known.row):
+                return None
+            if known.mark == _mark(directory):
+                return known.row
+        mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
+        row = _looked_into(directory)
+        # A mark tells of the summary alone: what anything else tells is looked into every time.
+        settled = isinstance(row, Settled)
+        kept = row if row is None or settled else row._replace(sealed=False)
+        seen = Known(known.id, kept, mark if settled else "")
+        self._index.keep(seen, None if is_new else known)
+        if self._index.waiting >= _CHUNK:
+            self._index.write()
+        return row
+
+    def close(self) -> None:
+        """Write behind what was learnt."""
+        whole = self._stamp if not (self._new or self._lost) else ""
+        if self._index.waiting or self._gone or (whole and not self._was_whole):
+            self._index.write(gone=self._gone, whole=whole)
+        self._index.close()
+
+
+def _changes(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
+    """What came, the newest last, and what went. Raises Lost where the directory cannot be listed."""
+    present: set[str] = set()
+    new = []
+    try:
+        with os.scandir(runs_dir) as entries:
+            for entry in entries:
+                if entry.name in known:
+                    present.add(entry.name)
+                elif is_episode_id(entry.name) and entry.is_dir(follow_symlinks=False):
+                    new.append(entry.name)
+    except OSError as error:
+        raise Lost from error
+    return sorted(new, key=place_of), known - present
+
+
+def _looked_into(directory: Path) -> Overview | None:
+    with suppress(CogcliError):
+        return overview(directory)
+    return None
+
+
+def _mark(directory: Path) -> str:
+    """What the file system says of a sealed episode; another text as soon as it was replaced or written to."""
+    try:
+        found = os.lstat(directory)
+        summary = os.lstat(directory / SUMMARY)
+    except OSError:
+        return "?"
+    if not stat.S_ISDIR(found.st_mode):
+        return "?"
+    return f"{found.st_ino}.{found.st_mtime_ns}.{summary.st_ino}.{summary.st_size}.{summary.st_mtime_ns}"
+
+
+def _stamp(runs_dir: Path) -> str:
+    """The state of the runs directory; empty while a change could still hide behind it, or where there is none."""
+    try:
+        found = os.stat(runs_dir)
+    except OSError:
+        return ""
+    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _SETTLED:
+        return ""
+    return f"{found.st_ino}.{found.st_mtime_ns}.{found.st_ctime_ns}"

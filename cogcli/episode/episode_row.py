@@ -1,0 +1,246 @@
+"""One line about an episode, without folding its log: for lists and for finding one among many."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import parsed
+from cogcli.episode.document_bytes import milliseconds_between
+from cogcli.episode.folder import Folder
+from cogcli.episode.foreign_words import is_foreign
+from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY, is_renamed
+from cogcli.episode.lock import is_locked
+from cogcli.episode.log_reader import (
+    event_of,
+    is_foreign_line,
+    nothing_began,
+    opened,
+    parsed_line,
+    unreadable,
+    without_log,
+)
+from cogcli.episode.rules import FIRST
+from cogcli.episode.vocabulary import OUTCOMES, PROJECTION, SUMMARY_SCHEMA
+from cogcli.events.checksum import Checksums
+from cogcli.events.envelope import Event
+
+_SUMMARY_LIMIT: Final = 64 * 1024 * 1024
+_STATE_LIMIT: Final = 1 << 28
+_ENDS: Final = 256 * 1024
+"""Bytes read from either end of a log; a longer first line is not looked into."""
+
+
+class Overview(NamedTuple):
+    """An episode in a list. `status` is an outcome word, `running` or `interrupted`; `sealed`: it has a manifest.
+
+    `duration_ms` is that of the summary; as long as there is none, from the first event to the last.
+    """
+
+    id: str
+    directory: Path
+    skill: str | None
+    status: str
+    started_at: str | None
+    duration_ms: int | float | None
+    trace_id: str | None
+    run_id: str | None
+    task: str | None
+    tags: dict[str, Any]
+    sealed: bool
+    log_id: str | None = None
+    """The episode that summary or log say this is, where the folder bears another one's id."""
+
+
+class Settled(Overview):
+    """One that the summary of a sealed episode of ours tells: nothing else does."""
+
+    __slots__ = ()
+
+
+def overview(directory: Path) -> Overview:
+    """The episode in a directory; without a log as its `state.json` alone tells.
+
+    Raises EnvironmentRefusal `episode.unreadable` where there is neither.
+    """
+    with opened(directory) as folder:
+        if folder.holds(MANIFEST):
+            row = _from_summary(folder)
+            if row is not None:
+                return row
+        names = folder.entries().keys()
+        return _from_state(folder) if STATE in names and EVENTS not in names else _from_log(folder)
+
+
+def _from_summary(folder: Folder) -> Overview | None:
+    try:
+        summary = parsed(folder.read(SUMMARY, limit=_SUMMARY_LIMIT))
+    except (FileRefused, JsonRefused):
+        return None
+    if type(summary) is not dict or summary.get("schema_version") != SUMMARY_SCHEMA:
+        return None  # another tool's: the projection of its log counts, here as everywhere
+    if summary.get("status") not in OUTCOMES:
+        return None
+    skill, tags = summary.get("skill"), summary.get("tags")
+    duration = summary.get("duration_ms")
+    return Settled(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_text(skill.get("id")) if type(skill) is dict else None,
+        status=summary["status"],
+        started_at=_text(summary.get("started_at")),
+        duration_ms=duration if type(duration) in (int, float) else None,
+        trace_id=_text(summary.get("trace_id")),
+        run_id=_text(summary.get("run_id")),
+        task=_text(summary.get("task")),
+        tags=tags if type(tags) is dict else {},
+        sealed=True,
+        log_id=_other(folder, summary.get("episode_id")),
+    )
+
+
+def _from_log(folder: Folder) -> Overview:
+    first, last = _ends_of_log(folder)
+    begun = first[0] if first else None
+    ended = next((event for event in last if event.phase == "terminate" and _is_root(event, begun)), None)
+    if begun is not None and is_foreign(begun):
+        return _from_foreign_log(folder)._replace(log_id=_other(folder, begun.episode_id))
+    asked = begun.payload if begun and type(begun.payload) is dict else {}
+    skill, tags = asked.get("skill"), asked.get("tags")
+    return Overview(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_text(skill.get("id")) if type(skill) is dict else None,
+        status=_status(folder, ended, last),
+        started_at=begun.timestamp if begun else None,
+        duration_ms=milliseconds_between(begun.timestamp, last[0].timestamp) if begun and last else None,
+        trace_id=begun.trace_id if begun else None,
+        run_id=begun.run_id if begun else None,
+        task=_text(asked.get("task")),
+        tags=tags if type(tags) is dict else {},
+        sealed=folder.holds(MANIFEST),
+        log_id=_other(folder, begun.episode_id if begun else None),
+    )
+
+
+def _from_foreign_log(folder: Folder) -> Overview:
+    """Another tool's log is folded: what it says of itself may stand anywhere in it."""
+    from cogcli.episode.log_reader import EventLog
+    from cogcli.episode.project import Projection
+
+    projection = Projection()
+    for _, event in EventLog(folder):
+        projection.feed(event)
+    asked = projection.asked
+    unended = "running" if is_locked(folder) else projection.status
+    return Overview(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_skill(asked.get("skill")),
+        status=projection.status if projection.terminated else unended,
+        started_at=projection.started_at,
+        duration_ms=projection.duration_ms(),
+        trace_id=projection.last.trace_id if projection.last else None,
+        run_id=projection.root,
+        task=projection.task(),
+        tags=asked.get("tags") or {},
+        sealed=folder.holds(MANIFEST),
+    )
+
+
+def _from_state(folder: Folder) -> Overview:
+    try:
+        state = parsed(folder.read(STATE, limit=_STATE_LIMIT))
+    except (FileRefused, JsonRefused) as error:
+        raise unreadable(folder.path, error.message, file=STATE) from error
+    episode, goal, outcomes = (_object(state, key) for key in ("episode", "goal", "outcomes"))
+    duration, status = _object(outcomes, "metrics").get("duration_ms"), outcomes.get("status")
+    return Overview(
+        id=folder.path.name,
+        directory=folder.path,
+        skill=_skill(episode.get("skill")),
+        status=status if type(status) is str and status in OUTCOMES else "error",
+        started_at=_text(episode.get("started_at")),
+        duration_ms=duration if type(duration) in (int, float) else None,
+        trace_id=_text(episode.get("trace_id")),
+        run_id=_text(episode.get("run_id")),
+        task=_text(goal.get("task")),
+        tags=_object(episode, "tags"),
+        sealed=folder.holds(MANIFEST),
+        log_id=_other(folder, episode.get("id")),
+    )
+
+
+def _object(value: Any, key: str) -> dict[str, Any]:
+    inner = value.get(key) if type(value) is dict else None
+    return inner if type(inner) is dict else {}
+
+
+def _skill(value: Any) -> str | None:
+    return _text(value.get("id")) if type(value) is dict else _text(value)
+
+
+def _status(folder: Folder, ended: Event | None, last: list[Event]) -> str:
+    if ended is not None:
+        word = ended.payload.get("status") if type(ended.payload) is dict else None
+        return word if type(word) is str and word in OUTCOMES else "error"
+    if is_locked(folder):
+        return "running"
+    waits = bool(last) and last[0].event_type == PROJECTION
+    return "pending" if waits else "interrupted"
+
+
+def _is_root(event: Event, begun: Event | None) -> bool:
+    return begun is None or event.run_id in (None, begun.run_id)
+
+
+def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
+    """The first event, and the last ones with the newest first. Lines that cannot be read are passed over."""
+    try:
+        fd = folder.open_file(EVENTS)
+    except FileRefused as error:
+        if error.reason == "missing" and nothing_began(folder):
+            return [], []
+        raise without_log(folder, error) from error
+    try:
+        size = os.fstat(fd).st_size
+        start = os.pread(fd, _ENDS, 0)
+        offset = max(0, size - _ENDS)
+        end = os.pread(fd, _ENDS, offset) if offset else start
+    except OSError as error:
+        raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
+    finally:
+        os.close(fd)
+    *lines, rest = end.split(b"\n")[1 if offset else 0 :]
+    first, newline, _ = start.partition(b"\n")
+    if rest and is_foreign_line(first) and is_foreign_line(rest):
+        lines.append(rest)
+        newline = b"\n"
+    return _events([first] if newline else []), _events(reversed(lines))
+
+
+def _events(lines: Any) -> list[Event]:
+    events = []
+    for line in lines:
+        try:
+            value = parsed_line(line)
+            if Checksums().problem(line, value) is None:
+                events.append(event_of(value, b"", _no_blob, FIRST))
+        except JsonRefused:
+            continue
+    return events
+
+
+def _no_blob(digest: str) -> None:
+    return None
+
+
+def _other(folder: Folder, episode_id: Any) -> str | None:
+    return episode_id if is_renamed(folder.path.name, episode_id) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if type(value) is str else None

@@ -1,0 +1,358 @@
+"""A log as the source of answers: what resume and replay hand to the engine in place of services and an empty log.
+
+1. An attempt is named by its run, its step path and its number. Its result is in the closing event, in `step.answered`,
+   or, where it failed before another attempt, in that attempt's `call.retried`.
+2. An intent without a result is in doubt. Nothing here decides what to do about it.
+3. What a person decided about a call in doubt stands. A rerun is used up by the call that it allowed.
+4. An event that the engine tells again is answered with the recorded one, and changes state as it did then. A step
+   ends as it ended, whatever the engine makes of it now.
+5. What belongs to one sitting only (pauses, signals, approvals, probes, projections) is never told again; a probe that
+   was cut off is gone on with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+from cogcli.core.calls import HARMLESS, PROBE, Answer
+from cogcli.core.error_codec import recalled
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.refs import parse_target
+from cogcli.episode.closed_scopes import FULL_DISK, Ended, Key
+from cogcli.events.active_time import Sittings
+from cogcli.events.build import IN_DOUBT
+from cogcli.events.envelope import Draft, Event
+from cogcli.governance.approvals import Answered, Asked
+from cogcli.mapping.apply import FINISHES, TakenOver, Write
+
+_OF_ONE_SITTING: Final = frozenset(
+    ("run.paused", "run.resumed", "run.recovered", "run.aborting", "run.state_projection")
+)
+_GATE: Final = re.compile(r"(pre|post)\d+")
+"""What follows the `@` in the path of a gate; before it is the path of its step."""
+_OWN_OF_ATTEMPT: Final = frozenset(
+    ("binding_id", "service_id", "status", "code", "message", "left", "usage", "hint", "retryable", "effect")
+)
+
+
+class Recording:
+    """The calls of a log, and its events in the order of each step."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.ended = Ended()
+        self.closings = self.ended.steps
+        self.intents: dict[Key, Event] = {}
+        self.repeats: dict[Key, list[Event]] = {}
+        self.resumptions: dict[Key, int] = {}
+        """How often a call in doubt was made again by a later sitting: the same attempt, sent once more."""
+        self.answers: dict[Key, dict[str, Any]] = {}
+        """The payloads of results that were on disk before their steps ended."""
+        self.answered_at: dict[Key, int] = {}
+        """By step: the position at which its result was there first."""
+        self.sittings = Sittings()
+        self.started: Event | None = None
+        self.last: Event | None = None
+        self.changed: Event | None = None
+        """The first resumption with specs that were not those the run began with."""
+        self.decisions: dict[Key, Event] = {}
+        """What a person decided about a call in doubt, unless that is used up."""
+        self.requests: dict[str, Event] = {}
+        """Requests for approval by their id."""
+        self._answered: list[Event] = []
+        self.keys: dict[Key, str] = {}
+        """The idempotency key that a call was sent with last, where a service had closed the one before."""
+        self.probes: Counter[Key] = Counter()
+        """By step: how often it was asked whether its call had happened, with an end to it."""
+        self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
+        self._of_probes: dict[tuple[str | None, ...], deque[Event]] = {}
+        for event in events:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        kind, key = event.event_type, (event.run_id, event.step_id)
+        self.last = event
+        self.sittings.take(event)
+        self.ended.take(event)
+        if (kind == "step.answered" or kind in FINISHES) and not is_of_probe(event):
+            self.answered_at.setdefault(key, event.seq or 0)
+        if kind == "call.retried" and "idempotency_key" in event.payload:
+            self.keys[key] = event.payload["idempotency_key"]
+        if kind == "run.resumed" and event.payload.get("changed_specs"):
+            self.changed = self.changed or event
+        if kind == "run.started" and self.started is None:
+            self.started = event
+        elif kind == "step.started":
+            self.intents[key] = event
+        elif kind == "call.retried" and event.payload["reason"] == "resumed":
+            self.resumptions[key] = self.resumptions.get(key, 0) + 1
+            self.decisions.pop(key, None)
+            return
+        elif kind == "policy.decided" and event.payload.get("rule") == IN_DOUBT:
+            self.decisions[key] = event
+            return
+        elif kind == "call.retried":
+            self.repeats.setdefault(key, []).append(event)
+        elif kind == "step.answered":
+            self.answers[key] = event.payload
+        elif kind == "approval.requested":
+            self.requests[event.payload["approval_id"]] = event
+        elif kind in ("approval.granted", "approval.rejected"):
+            self._answered.append(event)
+        if kind not in _OF_ONE_SITTING and not (kind or "").startswith("approval."):
+            step, probe, number = (event.step_id or "").rpartition(PROBE)
+            self.probes[event.run_id, step] += bool(probe) and kind in FINISHES and number.isdigit()
+            queues = self._of_probes if probe else self._queues
+            queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended the run, if one did."""
+        return self.ended.signal
+
+    @property
+    def full(self) -> Event | None:
+        """The end of the run, where a full disk made it."""
+        end = self.ended.runs.get(self.started.run_id) if self.started else None
+        return end if end is not None and end.payload.get("status_reason") == FULL_DISK else None
+
+    @property
+    def stops(self) -> bool:
+        """Whether the log stops before the run's own end: it was interrupted, it waits, or the disk was full."""
+        return self.started is not None and self.waits(self.started.run_id or "")
+
+    def waits(self, run_id: str) -> bool:
+        """Whether a run of the log has no end: it was interrupted, it waits, or the disk was full."""
+        end = self.ended.runs.get(run_id)
+        return end is None or end is self.full
+
+    @property
+    def approvals(self) -> tuple[Answered, ...]:
+        """What people answered, in order."""
+        return tuple(
+            answered(self.requests[event.payload["approval_id"]], event, used=self._used(event))
+            for event in self._answered
+            if event.payload["approval_id"] in self.requests
+        )
+
+    @property
+    def open_requests(self) -> list[Event]:
+        """Requests that nobody answered yet, the latest of each step."""
+        done = {event.payload["approval_id"] for event in self._answered}
+        latest = {e.step_id: e for id, e in self.requests.items() if id not in done}
+        return list(latest.values())
+
+    @property
+    def asked(self) -> dict[str, Asked]:
+        """By step path: the latest request, as long as nothing was called there since."""
+        waiting = (event for event in self.requests.values() if not self._used(event))
+        return {event.step_id or "": _asked(event) for event in waiting}
+
+    def _used(self, answer: Event) -> bool:
+        intent = self.intents.get((answer.run_id, answer.step_id))
+        closing = self.closings.get((answer.run_id, answer.step_id))
+        return any(e is not None and (e.seq or 0) > (answer.seq or 0) for e in (intent, closing))
+
+    @property
+    def gates_passed(self) -> list[str]:
+        """The gates, by step path, whose answers let something go that has not gone yet: before a call that was not
+        answered, behind one whose step has not ended. What a gate refused it would hardly refuse less, asked anew."""
+        found = []
+        for run_id, path in {**self.closings, **self.answers}:
+            step, _, place = (path or "").rpartition("@")
+            gone = place.startswith("pre") and (run_id, step) in self.answered_at
+            if _GATE.fullmatch(place) and not gone and self.ended.over(run_id, step) is None:
+                output = self._output((run_id, path))
+                if isinstance(output, dict) and output.get("allowed") is not False:
+                    found.append(path or "")
+        return found
+
+    @property
+    def results(self) -> dict[str, TakenOver]:
+        """The results of the root's steps that are done, by step path."""
+        root = self.started.run_id if self.started else None
+        return {
+            step_id or "": _taken_over(closing.payload, {"episode": closing.episode_id, "event": closing.id})
+            for (run_id, step_id), closing in self.closings.items()
+            if run_id == root and closing.event_type == "step.completed"
+        }
+
+    @property
+    def behind(self) -> dict[str, str]:
+        """By step path what stands behind it: the event of the call whose answer it took from an earlier run, or the
+        idempotency key of the call that it made itself."""
+        made = {step: event.payload.get("idempotency_key") for (_, step), event in self.intents.items()}
+        taken = {
+            step: (event.payload.get("reused_from") or {}).get("event")
+            for (_, step), event in self.closings.items()
+        }
+        every = [*made.items(), *taken.items()]
+        return {step: name for step, name in every if step is not None and name}
+
+    @property
+    def reused(self) -> dict[str, TakenOver]:
+        """The results that this log itself took over from an earlier one, or was going to."""
+        root = self.started.run_id if self.started else None
+        told = (self.started.payload.get("taken_over") if self.started else None) or {}
+        calls = (self.started.payload.get("effects") if self.started else None) or {}
+        marked = {
+            path
+            for (run, path), c in self.closings.items()
+            # Where only the answer of a call was taken, its step did the rest itself.
+            if run == root and "reused_from" in c.payload and path not in calls.keys() - told.keys()
+        }
+        done = {path: result for path, result in self.results.items() if path in marked}
+        return {path: _taken_over(result) for path, result in told.items()} | done
+
+    def wrote_at(self, run_id: str, step_id: str) -> int | None:
+        """The position of what a step wrote; None where it did not end so that it could."""
+        closing = self.closings.get((run_id, step_id))
+        if closing is None or closing.event_type in ("step.failed", "step.vetoed"):
+            return None
+        return None if closing.payload.get("reason") in ("cancelled", "dependency") else closing.seq
+
+    def answer_at(self, run_id: str, step_id: str, number: int) -> int | None:
+        """The position at which the result of a step was there first, for the last of its attempts: it alone counts."""
+        key = (run_id, step_id)
+        again = any(event.payload["attempt"] > number for event in self.repeats.get(key, ()))
+        return None if again else self.answered_at.get(key)
+
+    def told(self, draft: Draft) -> Event | None:
+        """The recorded event that stands for this draft, each once."""
+        slot = _slot(draft.event_type, draft.run_id, draft.step_id)
+        queue = self._queues.get(slot) or self._of_probes.get(slot)
+        return queue.popleft() if queue else None
+
+    @property
+    def untold(self) -> list[Event]:
+        """Recorded events that no draft stood for, in order."""
+        left = [event for queue in self._queues.values() for event in queue]
+        return sorted(left, key=lambda event: event.seq or 0)
+
+    def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
+        """What an attempt gave, or None where the log does not say."""
+        key = (run_id, step_id)
+        closing, early = self.closings.get(key), self.answers.get(key) or {}
+        told = (closing.payload if closing else early).get("attempts") or []
+        attempts = [each for each in told if each.get("status") != "skipped"]  # of those no attempt was made
+        if number <= len(attempts):
+            return self._told_at_the_end(key, attempts[number - 1])
+        later = [event for event in self.repeats.get(key, ()) if event.payload["attempt"] == number + 1]
+        if later:
+            return error_of(later[0].payload.get("error") or {})
+        if early and number == self._attempts_begun(key):
+            return Answer(early["output"])  # of a log that did not say yet how the answer came
+        return None
+
+    def attempt_in_doubt(self, run_id: str, step_id: str) -> int:
+        """The number of the attempt of a step that has no result, though it may still have one; 0 where none has."""
+        key = (run_id, step_id)
+        begun = self._attempts_begun(key)
+        if not begun or key in self.closings or self.ended.over(run_id, step_id) is not None:
+            return 0
+        return begun if self.result(run_id, step_id, begun) is None else 0
+
+    @property
+    def doubts(self) -> list[Event]:
+        """The intents of the calls in doubt that nobody may repeat unasked, in order; decided or not."""
+        found = [
+            intent
+            for (run_id, step_id), intent in self.intents.items()
+            if intent.payload.get("capability")
+            and intent.payload.get("side_effects") not in HARMLESS
+            and self.attempt_in_doubt(run_id or "", step_id or "")
+        ]
+        return sorted(found, key=lambda event: event.seq or 0)
+
+    @property
+    def open_doubts(self) -> list[Event]:
+        """Those of them that nobody has decided yet."""
+        return [event for event in self.doubts if (event.run_id, event.step_id) not in self.decisions]
+
+    def _attempts_begun(self, key: Key) -> int:
+        return (key in self.intents) + len(self.repeats.get(key, ()))
+
+    def _told_at_the_end(self, key: Key, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
+        closing = self.closings.get(key)
+        if attempt.get("status") != "success":
+            return _error_of(attempt, (closing.payload.get("error") if closing else None) or {})
+        output = self._output(key)
+        return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
+
+    def _output(self, key: Key) -> dict[str, Any] | None:
+        """What a call gave, however its step ended."""
+        closing = self.closings.get(key)
+        told = self.answers.get(key) or (closing.payload if closing else {})
+        output: dict[str, Any] | None = told.get("output")
+        return output
+
+
+def _error_of(attempt: dict[str, Any], final: dict[str, Any]) -> RuntimeErrorBase:
+    """The error of an attempt. Its hint stands in the error that the step ended with, where that is the same one."""
+    same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
+    return error_of({**attempt, "hint": final.get("hint")} if same else attempt)
+
+
+def is_of_probe(event: Event) -> bool:
+    """Whether an event tells of a probe: it belongs to the sitting that asked, and no other tells it again."""
+    return PROBE in (event.step_id or "")
+
+
+def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> TakenOver:
+    """What a closing event at this place holds, or a first event, and where that came from first."""
+    targets = [(parse_target(write["target"]), write) for write in told.get("writes") or ()]
+    return TakenOver(
+        told.get("output") or {},
+        tuple(Write(target, write["strategy"], write["value"]) for target, write in targets if target),
+        told.get("reused_from") or place or {},
+    )
+
+
+def answered(request: Event, answer: Event, *, used: bool = False) -> Answered:
+    """A request and what a person said to it."""
+    asked = _asked(request)
+    granted = answer.event_type == "approval.granted"
+    said = answer.payload
+    return Answered(asked, granted, said.get("by") or "", said.get("reason") or "", answer.timestamp, used)
+
+
+def _asked(request: Event) -> Asked:
+    payload = request.payload
+    return Asked(
+        payload["approval_id"],
+        payload["capability"],
+        payload["step_id"],
+        payload["action_hash"],
+        payload["evidence_hash"],
+        payload["expires_at"],
+        payload.get("gate") or "",
+    )
+
+
+def _slot(kind: str | None, run_id: str | None, step_id: str | None) -> tuple[str | None, ...]:
+    """What drafts and events are matched by. A nested run gets its id from its first event, so that has none."""
+    kind = "step" if kind in FINISHES else kind
+    return (kind, None if kind == "run.started" else run_id, step_id)
+
+
+def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:
+    """What went over the wire, out of an attempt's element."""
+    return {name: value for name, value in attempt.items() if name not in _OWN_OF_ATTEMPT} or None
+
+
+def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
+    """The error that a recorded failure tells of."""
+    error = recalled(told)
+    error.record = _record(told)
+    return error
+
+
+def located(told: dict[str, Any]) -> RuntimeErrorBase:
+    """The error that the end of a run tells of, with its place."""
+    error = error_of(told)
+    error.step_id, error.capability_id = told.get("step"), told.get("capability")
+    error.binding_id, error.service_id = told.get("binding"), told.get("service")
+    error.effect = told.get("effect")
+    return error

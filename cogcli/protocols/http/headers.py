@@ -1,0 +1,121 @@
+"""The headers of one HTTP request (protocols.md 4).
+
+1. Without regard to case, later ones win: ours, the service's, the binding's, header parameters, `auth_ref`.
+2. Names are tokens the connection does not need itself; values are visible ASCII.
+3. `${NAME}` is filled in and `auth_ref` resolved here, at the call, for trusted layers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.errors import RequestMappingError, ServiceResolutionError
+from cogcli.specs.header_names import sendable, settable
+from cogcli.specs.id_grammar import PLACEHOLDER
+
+if TYPE_CHECKING:
+    from cogcli.protocols.invoker import InvocationRequest
+    from cogcli.protocols.secrets import Secrets
+    from cogcli.specs.service import Service
+
+Headers = tuple[tuple[str, str], ...]
+AUTHORIZATION: Final = "Authorization"
+_MAX_BYTES: Final = 64 * 1024
+
+
+def own(request: InvocationRequest, *, accept: str, content_type: str = "") -> dict[str, str]:
+    """What we send unless somebody says otherwise."""
+    from cogcli import __version__
+
+    told = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
+    if content_type:
+        told["Content-Type"] = content_type
+    if request.traceparent:
+        told["traceparent"] = request.traceparent
+    if request.effect in ("idempotent", "effect"):
+        told["Idempotency-Key"] = request.idempotency_key
+    return told
+
+
+def declared(
+    service: Service, secrets: Secrets, metadata: Mapping[str, Any], *, trusted: bool
+) -> dict[str, str]:
+    """The `headers` of a service's or binding's metadata, variables filled in.
+
+    Raises ServiceResolutionError `env.missing`, `service.untrusted`.
+    """
+    written: Mapping[str, str] = metadata.get("headers") or {}
+    if not trusted and any("${" in value for value in written.values()):
+        raise _untrusted(service)
+    return {name: secrets.expanded(value) for name, value in written.items()}
+
+
+def merged(
+    request: InvocationRequest,
+    secrets: Secrets,
+    ours: Mapping[str, str],
+    parameters: Mapping[str, str],
+    auth_header: str = AUTHORIZATION,
+) -> Headers:
+    """All headers of a request, each name once. The token of `auth_ref` goes to `auth_header`.
+
+    Raises RequestMappingError `request.value`, `request.size`; ServiceResolutionError as `declared`.
+    """
+    service, binding = request.service, request.binding
+    layers = {
+        "": ours,
+        "service": declared(service, secrets, service.metadata, trusted=service.trusted),
+        "binding": declared(service, secrets, binding.metadata, trusted=binding.trusted),
+        "parameter": parameters,
+        "auth_ref": credentials(service, secrets, auth_header),
+    }
+    found: dict[str, tuple[str, str]] = {}
+    for source, layer in layers.items():
+        for name, value in layer.items():
+            sent = value.strip(" \t")
+            _require_sendable(request, source, name, sent)
+            found[name.lower()] = (name, sent)
+    if sum(len(name) + len(value) + 4 for name, value in found.values()) > _MAX_BYTES:
+        text = f"the headers of service `{service.id}` have more than {_MAX_BYTES:,} bytes"
+        raise RequestMappingError("request.size", text, left=False)
+    return tuple(found.values())
+
+
+def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION) -> dict[str, str]:
+    """The header that `auth_ref` gives: a bearer token, or the bare value where the header is another one."""
+    ref = service.settings.get("auth_ref")
+    if ref is None:
+        return {}
+    if not service.trusted:
+        raise _untrusted(service)
+    value = secrets.resolved(ref)
+    return {header: f"Bearer {value}" if header.lower() == AUTHORIZATION.lower() else value}
+
+
+def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
+    """Tells the header and where it comes from, never its value: that may be a secret."""
+    if not settable(name):
+        raise RequestMappingError("request.value", f"header `{name[:80]}` cannot be set", left=False)
+    if not sendable(value):
+        text = f"header `{name}`: its value holds more than visible ASCII characters"
+        raise RequestMappingError("request.value", text, hint=_origin(request, source, name), left=False)
+
+
+def _origin(request: InvocationRequest, source: str, name: str) -> str:
+    """Where to look for the value of a header, by the names that the files give it."""
+    service, binding = request.service, request.binding
+    if source == "auth_ref":
+        return f"look at what auth_ref `{service.settings['auth_ref']}` in {service.file} gives"
+    if source == "parameter":
+        return f"look at the value of request key `{name}` or `header.{name}`"
+    if not source:
+        return ""
+    spec = service if source == "service" else binding
+    variables = " and ".join(f"`{each}`" for each in PLACEHOLDER.findall(spec.metadata["headers"][name]))
+    return f"look at {f'variable {variables}, named' if variables else 'the header'} in {spec.file}"
+
+
+def _untrusted(service: Service) -> ServiceResolutionError:
+    text = f"service `{service.id}`: its layer is not trusted, so it gets no variable and no secret"
+    return ServiceResolutionError("service.untrusted", text, hint="cogcli config trust", left=False)

@@ -1,0 +1,119 @@
+"""From a binding's payload to the parts of an HTTP request, with and without a document (protocols.md 4)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import RequestMappingError
+from cogcli.core.jsonvalue import kind_of
+from cogcli.documents.openapi import Operation, Parameter
+from cogcli.protocols.http.url import encoded, json_bytes, path_value, scalar, unfit
+from cogcli.specs.operation_path import names_in, path_of
+from cogcli.specs.request_locations import placed
+
+_IN_QUERY: Final = ("GET", "HEAD", "DELETE")
+JSON: Final = "application/json"
+
+
+class Parts(NamedTuple):
+    """What a request is made of. Path and query values are encoded; `body` None sends none."""
+
+    method: str
+    path: str
+    path_values: dict[str, str]
+    query: list[tuple[str, str]]
+    headers: dict[str, str]
+    body: Any = None
+    has_body: bool = False
+    content_type: str = JSON
+
+    def body_bytes(self) -> bytes:
+        """The body as it is sent."""
+        return json_bytes(self.body, "the body") if self.has_body else b""
+
+
+def plain_parts(operation: str, method: str | None, payload: dict[str, Any]) -> Parts:
+    """Without a document: `{name}` keys fill the path, the rest is query or a JSON object.
+
+    Raises RequestMappingError `request.value`, `request.missing`.
+    """
+    path = path_of(operation)
+    if path is None:
+        raise unfit(f"operation `{operation}` is no path")
+    method = method or "POST"
+    values = {name: path_value(_needed(payload, name, operation), name) for name in names_in(path)}
+    rest = {key: value for key, value in payload.items() if key not in values}
+    if method not in _IN_QUERY:
+        return Parts(method, path, values, [], {}, rest, True)
+    query = [pair for key, value in rest.items() for pair in _pairs(key, value, explode=True)]
+    return Parts(method, path, values, query, {})
+
+
+def declared_parts(operation: Operation, payload: dict[str, Any]) -> Parts:
+    """With a document: every key goes where the operation says. Raises RequestMappingError, DocumentFault."""
+    places = placed(payload, operation)
+    known = {(parameter.place, parameter.name): parameter for parameter in operation.parameters}
+    parts = Parts(operation.method, operation.path, {}, [], {})
+    body: dict[str, Any] = {}
+    given: set[tuple[str, str]] = set()
+    whole: list[Any] = []
+    for key, value in payload.items():
+        kind, name = places[key]
+        if kind == "whole":
+            whole.append(value)
+        elif kind == "body":
+            body[name] = value
+        elif value is not None:
+            given.add((kind, name))
+            _put(parts, known[kind, name], value)
+    for place, parameter in known.items():
+        if parameter.required and place not in given:
+            text = (
+                f"`{parameter.place}.{parameter.name}` is required by `{operation.title}` and was not given"
+            )
+            raise RequestMappingError("request.missing", text, left=False)
+    return _with_body(parts, operation, whole, body)
+
+
+def _with_body(parts: Parts, operation: Operation, whole: list[Any], body: dict[str, Any]) -> Parts:
+    declared = operation.body
+    if declared is None or not (whole or body or declared.required):
+        return parts
+    if declared.refused:
+        raise unfit(f"the body of `{operation.title}` cannot be sent: {declared.refused}")
+    return parts._replace(
+        body=whole[0] if whole else body, has_body=True, content_type=declared.media_type or JSON
+    )
+
+
+def _put(parts: Parts, parameter: Parameter, value: Any) -> None:
+    name = parameter.name
+    if parameter.refused:
+        raise unfit(f"`{name}` cannot be sent: {parameter.refused}")
+    if parameter.place == "path":
+        parts.path_values[name] = path_value(value, name)
+    elif parameter.place == "query":
+        parts.query.extend(_pairs(name, value, explode=parameter.explode))
+    else:
+        items = value if isinstance(value, list) else [value]
+        parts.headers[name] = ",".join(scalar(item, name) for item in items)
+
+
+def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
+    """A query value as pairs: a list is repeated, or joined by commas; null says nothing."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        return [(name, encoded(value, name))]
+    items = [encoded(item, name) for item in value]
+    return [(name, item) for item in items] if explode else [(name, ",".join(items))] if items else []
+
+
+def _needed(payload: dict[str, Any], name: str, operation: str) -> Any:
+    value = payload.get(name)
+    if value is None:
+        text = f"`{operation}` needs a value for `{{{name}}}` and was given none"
+        raise RequestMappingError("request.missing", text, left=False)
+    if isinstance(value, list | dict):
+        raise unfit(f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean")
+    return value

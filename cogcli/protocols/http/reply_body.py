@@ -1,0 +1,136 @@
+"""What the body of a reply is for `response.*` to walk (protocols.md 4)."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.errors import ResponseMappingError
+from cogcli.core.jsonvalue import copied
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.core.terminal_text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogcli.core.http import HttpReply
+
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 1_000_000
+_SHOWN: Final = 80
+_CHARSETS: Final = ("utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16")
+_CHARSET: Final = re.compile(r";\s*charset\s*=\s*\"?([A-Za-z0-9_.-]+)", re.IGNORECASE)
+_FENCE: Final = "```"
+_SIBLING: Final = re.compile(r"response\.choices\.(\d{1,4})\.message\.content_json(?:\..+)?")
+
+
+def media_type(reply: HttpReply) -> str:
+    """The media type without its parameters, in lower case."""
+    return reply.header("content-type").partition(";")[0].strip().lower()
+
+
+def is_json(media: str) -> bool:
+    """Whether a media type says JSON, or says nothing."""
+    return media in ("", "application/json", "application/json-rpc") or media.endswith("+json")
+
+
+def parsed(data: bytes, cap: int) -> Any:
+    """The JSON value of a reply. Raises JsonRefused."""
+    return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+
+
+def recorded(reply: HttpReply, value: Any, *, is_value: bool) -> dict[str, Any]:
+    """A reply as an attempt's record tells it: its JSON value, else its text, else its bytes in base64."""
+    told: dict[str, Any] = {
+        "media_type": media_type(reply),
+        "headers": sorted({n.lower() for n, _ in reply.headers}),
+    }
+    if is_value:
+        return {**told, "body": value}
+    try:
+        return {**told, "body": reply.body.decode()}
+    except UnicodeDecodeError:
+        return {**told, "body_base64": base64.b64encode(reply.body).decode()}
+
+
+def json_body(reply: HttpReply, cap: int) -> Any:
+    """The value of a JSON reply, `{}` for none. Raises ResponseMappingError `response.not-json`."""
+    if not reply.body:
+        return {}
+    media = media_type(reply)
+    if not is_json(media):
+        raise not_json(f"non-JSON reply ({visible(media[:_SHOWN])})")
+    try:
+        return parsed(reply.body, cap)
+    except JsonRefused as refused:
+        raise not_json(f"the reply is no JSON: {refused}") from refused
+
+
+def text_body(reply: HttpReply) -> dict[str, Any]:
+    """`{text}`. Raises ResponseMappingError `response.not-json` for bytes that are no text."""
+    named = _CHARSET.search(reply.header("content-type"))
+    charset = named[1].lower() if named else "utf-8"
+    if charset not in _CHARSETS:
+        raise not_json(f"the reply's charset `{charset[:_SHOWN]}` is not read")
+    try:
+        return {"text": reply.body.decode(charset)}
+    except UnicodeDecodeError as error:
+        raise not_json(f"the reply is no {charset} text") from error
+
+
+def raw_body(reply: HttpReply) -> dict[str, Any]:
+    """`{body, content_type}`, or `{body_base64, content_type}` where the bytes are not UTF-8."""
+    told = {"content_type": reply.header("content-type")}
+    try:
+        return {"body": reply.body.decode(), **told}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(reply.body).decode(), **told}
+
+
+def with_content_json(body: Any, response: dict[str, Any], masked: Callable[[str], str]) -> Any:
+    """A body with `content_json` beside each `choices[i].message.content` that the response mapping asks for.
+
+    One that is there already stays; `body` itself is not changed. Raises ResponseMappingError `response.missing` where
+    the content is no JSON; what of it is shown is masked first.
+    """
+    asked = _asked(response)
+    if asked:
+        body = copied(body)
+    for index in sorted(asked):
+        message = _message(body, index)
+        if message is None or "content_json" in message or not isinstance(message.get("content"), str):
+            continue
+        text = message["content"]
+        try:
+            message["content_json"] = loads(_unfenced(text), max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+        except JsonRefused as refused:
+            start = visible(masked(text)[:_SHOWN])
+            said = f"`response.choices.{index}.message.content` holds no JSON: {start}"
+            raise ResponseMappingError("response.missing", said, left=True) from refused
+    return body
+
+
+def _asked(response: dict[str, Any]) -> set[int]:
+    texts = (text for text in response.values() if isinstance(text, str))
+    return {int(match[1]) for text in texts if (match := _SIBLING.fullmatch(text))}
+
+
+def _message(body: Any, index: int) -> dict[str, Any] | None:
+    choices = body.get("choices") if isinstance(body, dict) else None
+    choice = choices[index] if isinstance(choices, list) and index < len(choices) else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    return message if isinstance(message, dict) else None
+
+
+def _unfenced(text: str) -> str:
+    """A text without the one code fence around it."""
+    inner = text.strip()
+    first, line_end, rest = inner.partition("\n")
+    fenced = first.startswith(_FENCE) and line_end and rest.endswith(_FENCE)
+    return rest.removesuffix(_FENCE) if fenced and "`" not in first[len(_FENCE) :] else text
+
+
+def not_json(text: str) -> ResponseMappingError:
+    """The error of a reply that cannot be read as what was asked for."""
+    return ResponseMappingError("response.not-json", text, left=True)

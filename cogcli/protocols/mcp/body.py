@@ -1,0 +1,56 @@
+"""What `response.*` walks of a tool's result, and the usage it reports (protocols.md 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.core.errors import RejectedError
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.protocols.mcp.errors import shortened
+from cogcli.protocols.mcp.traffic import asked_for
+from cogcli.protocols.model_usage import Told, told_by
+
+
+def body_of(result: dict[str, Any], mode: str) -> Any:
+    """The body by response mode. Blocks stand as they came: a link is data and is never fetched.
+
+    Raises RejectedError where the tool failed, or asks for input that nobody here can give.
+    """
+    content = [block for block in result.get("content") or [] if isinstance(block, dict)]
+    text = "\n".join(block["text"] for block in content if _is_text(block))
+    if result.get("resultType") == "input_required":
+        wanted = ", ".join(f"`{method}`" for method in asked_for(result)) or "more input"
+        text = f"the tool asks for {wanted}, which is never given"
+        raise RejectedError("call.rejected", shortened(text), left=True)
+    if result.get("isError") is True:
+        said = shortened(text.strip()) or "it gives no reason"
+        raise RejectedError("call.rejected", f"the tool failed: {said}", left=True)
+    structured = result.get("structuredContent")
+    if mode == "text":
+        return {"text": text}
+    if mode == "raw":
+        return {"structured": structured, "text": text, "content": content}
+    if structured is not None:
+        return structured
+    single = _single_object(content)
+    return {"text": text, "content": content} if single is None else single
+
+
+def told_of(result: dict[str, Any], body: Any) -> Told:
+    """What a tool's result tells about the model behind it: `_meta.usage`, else `usage` at the top of the body."""
+    meta = result.get("_meta")
+    return told_by(body, meta.get("usage") if isinstance(meta, dict) else None)
+
+
+def _is_text(block: dict[str, Any]) -> bool:
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _single_object(content: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if len(content) != 1 or not _is_text(content[0]):
+        return None
+    try:
+        value = loads(content[0]["text"])
+    except JsonRefused:
+        return None
+    return value if isinstance(value, dict) else None

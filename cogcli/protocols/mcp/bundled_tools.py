@@ -1,0 +1,37 @@
+"""The tool servers that come with the package: tables of functions, called without any server (protocols.md 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogcli.core.canonical import compact
+from cogcli.core.errors import RejectedError, ServiceResolutionError
+from cogcli.core.problems import suggestion
+from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse, Invoker
+from cogcli.specs.service import Service
+from cogcli.specs.shipped_tools import MODULES, TABLES
+
+
+def called(
+    functions: Invoker, server: str, request: InvocationRequest, context: CallContext
+) -> InvocationResponse:
+    """The reply of a shipped tool; `functions` calls Python functions. Raises RuntimeErrorBase."""
+    table = TABLES.get(server)
+    if table is None:
+        text = f"service `{request.service.id}`: there is no shipped server `{server}`"
+        raise ServiceResolutionError("service.unknown", text, left=False)
+    if request.operation not in table:
+        text = f"`{server}` has no tool `{request.operation}`; it has {', '.join(sorted(table))}"
+        raise RejectedError("call.rejected", text, hint=suggestion(request.operation, table), left=False)
+    module, function = table[request.operation]
+    service = Service(id=request.service.id, kind="pythoncall", module=MODULES + module, trusted=True)
+    body, meta = functions.invoke(request._replace(service=service, operation=function), context)
+    return InvocationResponse(_shaped(body, request.binding.metadata.get("response_mode") or "json"), meta)
+
+
+def _shaped(body: Any, mode: str) -> Any:
+    """A function's object by response mode: its text is the object as JSON."""
+    if mode == "json":
+        return body
+    text = compact(body).decode()
+    return {"text": text} if mode == "text" else {"structured": body, "text": text, "content": []}

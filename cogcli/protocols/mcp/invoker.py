@@ -1,0 +1,460 @@
+"""mcp: tools of MCP servers through the official SDK (protocols.md 6).
+
+1. One session per service and run, on one portal thread; the SDK is imported when the first real call is made.
+2. A tool is named by service and name. What a server says about its tools decides nothing and enters no prompt.
+3. Before a call leaves: the tool is the one agreed to, and the arguments fit its input schema.
+4. `server:` names a table of functions that come with the package; those need neither SDK nor process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import orjson
+
+from cogcli.core.errors import (
+    CallTimeoutError,
+    RejectedError,
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    SafetyScopeError,
+    ServerFaultError,
+    ServiceResolutionError,
+    TransportError,
+)
+from cogcli.core.jsonvalue import NotJson, admitted
+from cogcli.core.problems import suggestion
+from cogcli.protocols.http import headers
+from cogcli.protocols.http.failures import quoted
+from cogcli.protocols.invoker import (
+    DEFAULT_BYTES,
+    CallContext,
+    CallMeta,
+    InvocationRequest,
+    InvocationResponse,
+    Surroundings,
+)
+from cogcli.protocols.mcp import bundled_tools
+from cogcli.protocols.pythoncall.invoker import PythonCall
+from cogcli.specs.service import Service, network_of
+
+if TYPE_CHECKING:
+    from cogcli.protocols.mcp.http import Address
+    from cogcli.protocols.mcp.session import Link, Session, Transport
+    from cogcli.protocols.mcp.thread import Portal
+    from cogcli.protocols.mcp.traffic import Exchange
+
+_JSON: Final = "application/json"
+_UNANSWERED: Final = ("call.transport", "call.timeout")
+"""After these, what the server said on stderr may tell why."""
+_REPEATABLE: Final = ("idempotent", "effect")
+
+
+class Mcp:
+    """Calls tools. Servers are started when they are first needed, and end with the run."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._functions = PythonCall(surroundings)
+        self._lock = threading.Lock()
+        self._sessions: dict[tuple[str, bool], Session] = {}
+        self._portal: Portal | None = None
+        self._closed = False
+        self.leftovers: list[str] = []
+        """What servers left behind and had to be killed, once closed."""
+
+    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        server = request.service.settings.get("server")
+        if server is not None:
+            return bundled_tools.called(self._functions, server, request, context)
+        with self._quoting():
+            _require_trust(request.service)
+            _require_size(request)
+            return self._called(request, context)
+
+    def tools(self, service: Service, context: CallContext) -> list[dict[str, Any]]:
+        """The tools that a service's server lists, by name. Raises RuntimeErrorBase."""
+        with self._quoting():
+            _require_trust(service)
+            return sorted(self._linked(service, context)[2].tools, key=lambda tool: str(tool["name"]))
+
+    def close(self, grace: float) -> None:
+        """End all servers at once, gently unless there is no grace left."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            portal, sessions = self._portal, list(self._sessions.values())
+        if portal is not None:
+            ends = portal.gather([partial(session.close, gently=grace > 0) for session in sessions])
+            self.leftovers += [text for left in ends for text in left]
+            portal.close()
+        self._functions.close(grace)
+
+    @contextmanager
+    def _quoting(self) -> Iterator[None]:
+        """What servers say in messages: masked, then cut."""
+        try:
+            yield
+        except RuntimeErrorBase as error:
+            error.message = quoted(error.message, self._surroundings.secrets)
+            error.args = (error.message,)
+            raise
+
+    # -- one call -----------------------------------------------------------------------------------------------------
+
+    def _called(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        """Make the call; once more in a new session where the server no longer knew the old one."""
+        try:
+            return self._exchanged(request, context)
+        except _SessionLost as lost:
+            first = lost.told
+        try:
+            return self._exchanged(request, context, note=f"{first.message}: opened anew")
+        except _SessionLost as lost:
+            raise lost.told from first
+
+    def _exchanged(
+        self, request: InvocationRequest, context: CallContext, *, note: str = ""
+    ) -> InvocationResponse:
+        is_http = "url" in request.service.settings
+        own = dict(headers.merged(request, self._surroundings.secrets, {}, {})) if is_http else {}
+        started, begun = self._surroundings.clock.now(), time.monotonic()
+        portal, session, link = self._linked(request.service, context)
+        exchange = link.transport.wire.begin(note)
+        exchange.headers = own
+        about = CallMeta(
+            method="tools/call",
+            url=link.transport.url,
+            started_at=started,
+            request=_told(request),
+            proxy=link.transport.proxy,
+        )
+        try:
+            tool = _tool(link, request)
+            self._require_agreed(request.service, tool)
+            _require_patterns(tool)
+            exchange.told += _unusable(tool)
+            _require_arguments(tool, request)
+            call = partial(portal.wait, context, session.call, link, _params(request), exchange)
+            result = _answered(lambda: call(context.within(context.seconds)), link, exchange)
+            meta = _measured(about, link, exchange, begun, result)
+            return _response(request, result, tool, meta)
+        except RuntimeErrorBase as error:
+            error.record = error.record or _measured(about, link, exchange, begun, None).as_record()
+            if error.code in _UNANSWERED and link.transport.said:
+                error.record["stderr"] = link.transport.said
+            if exchange.fault is not None and exchange.fault.is_lost:
+                raise _SessionLost(error) from error
+            raise
+
+    def _linked(self, service: Service, context: CallContext) -> tuple[Portal, Session, Link]:
+        from cogcli.protocols.mcp.errors import NOT_READY
+
+        if time.monotonic() >= context.deadline:
+            raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
+        session: Session | None = None
+        try:
+            with context.cancel.staying(NOT_READY):
+                portal, session = self._session(service)
+                until = context.within(context.start_seconds)
+                return portal, session, portal.wait(context, session.linked, until)
+        except CallTimeoutError as error:  # whoever was late, it is a server that never started
+            raise TransportError("call.transport", NOT_READY, left=False) from error
+        except RuntimeErrorBase as error:
+            error.left = False
+            if session is not None and session.said:
+                error.record = {**(error.record or {}), "stderr": session.said}
+            raise
+
+    def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
+        from cogcli.protocols.mcp.pins import Pins, require_locked
+        from cogcli.protocols.mcp.tool_lock import locked
+
+        agreed = locked(service.root, service.id)
+        if agreed is not None:
+            require_locked(service.id, agreed, tool)
+        else:
+            Pins(self._surroundings.state_dir).require_same(service.id, identity(service), tool)
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    def _session(self, service: Service) -> tuple[Portal, Session]:
+        with self._lock:
+            if self._closed:
+                raise TransportError("call.transport", "the run is over", left=False)
+            portal = self._portal = self._portal or _portal()
+            # A call that is trusted with less shares no session with one that is trusted with more.
+            key = (service.id, service.trusted)
+            session = self._sessions.get(key)
+            if session is None:
+                from cogcli.protocols.mcp.session import Session
+
+                # Secrets are resolved before anything starts: an unset one has its own error.
+                connect = transport_of(service, self._surroundings)
+                session = self._sessions[key] = Session(connect)
+            return portal, session
+
+
+class _SessionLost(Exception):
+    """A call did not run, since the server did not know the session; the error that tells it."""
+
+    def __init__(self, told: RuntimeErrorBase) -> None:
+        super().__init__(told.message)
+        self.told = told
+
+
+def _portal() -> Portal:
+    require_sdk()
+    from cogcli.protocols.mcp.thread import Portal
+
+    return Portal()
+
+
+def require_sdk() -> None:
+    """Import the SDK. Raises ServiceResolutionError `env.extra` with the line that installs it."""
+    import logging
+
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        hint = "pip install 'cogcli[mcp]'"
+        text = "this needs `mcp`, which is not installed"
+        raise ServiceResolutionError("env.extra", text, hint=hint, left=False) from error
+    # The SDK tells a log what we tell in records; without a log of its own, Python would print that.
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        logger.propagate = False
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+
+
+def transport_of(service: Service, surroundings: Surroundings) -> Callable[[], Transport]:
+    """What makes a connection to a service's server. Raises ServiceResolutionError where a secret is missing."""
+    from cogcli.protocols.mcp.traffic import Wire
+
+    if "url" in service.settings:
+        from cogcli.protocols.mcp.http import StreamableHttp
+
+        address = _address(service, surroundings)
+        return lambda: StreamableHttp(address, Wire())
+    from cogcli.protocols.mcp.process import Program, environment
+    from cogcli.protocols.mcp.stdio import Stdio
+
+    settings = service.settings
+    own = {name: surroundings.secrets.expanded(text) for name, text in (settings.get("env") or {}).items()}
+    program = Program(
+        settings["command"],
+        tuple(settings.get("args") or ()),
+        _directory(service),
+        environment(surroundings.environ, own),
+    )
+    return lambda: Stdio(program, Wire())
+
+
+def _address(service: Service, surroundings: Surroundings) -> Address:
+    from urllib.parse import urlsplit
+
+    from cogcli.core.addresses import literal_refusal
+    from cogcli.core.http import proxy_for
+    from cogcli.protocols.mcp.http import Address
+    from cogcli.protocols.mcp.refusals import Refusals
+
+    url, secrets, network = service.settings["url"], surroundings.secrets, network_of(service)
+    parts = urlsplit(url)
+    if refusal := literal_refusal(parts.hostname or "", network):
+        raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
+    own = {
+        **headers.declared(service, secrets, service.metadata, trusted=service.trusted),
+        **headers.credentials(service, secrets),
+    }
+    environ = surroundings.environ if surroundings.use_env_proxy else {}
+    proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
+    refusals = Refusals(service, secrets, surroundings.clock)
+    return Address(url, network, own, environ, proxy, refusals)
+
+
+def identity(service: Service) -> Any:
+    """What makes a server the same server, for its pins: where it is, not what it is called here."""
+    settings = service.settings
+    if "url" in settings:
+        return {"url": settings["url"]}
+    return {
+        "command": settings["command"],
+        "args": list(settings.get("args") or ()),
+        "cwd": _directory(service),
+    }
+
+
+def _directory(service: Service) -> str:
+    """Where a server runs: its layer's root, or below it as its file says."""
+    return os.path.abspath(os.path.join(service.root or os.curdir, service.settings.get("cwd") or ""))
+
+
+# -- before a call leaves ---------------------------------------------------------------------------------------------
+
+
+def _require_trust(service: Service) -> None:
+    if "command" in service.settings and not service.trusted:
+        raise ServiceResolutionError(
+            "service.untrusted",
+            f"service `{service.id}`: this project may not start programs of its own",
+            hint="cogcli config trust",
+            left=False,
+        )
+
+
+def _require_size(request: InvocationRequest) -> None:
+    cap = request.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
+    size = len(orjson.dumps(request.payload))
+    if size > cap:
+        text = f"the arguments have {size:,} bytes, at most {cap:,} are allowed"
+        raise RequestMappingError("request.size", text, left=False)
+
+
+def _tool(link: Link, request: InvocationRequest) -> dict[str, Any]:
+    found = [tool for tool in link.tools if tool["name"] == request.operation]
+    if len(found) == 1:
+        return found[0]
+    name, service = request.operation, request.service.id
+    if found:
+        text = f"service `{service}` lists tool `{name}` {len(found)} times"
+        raise ServerFaultError("call.server-error", text, left=False)
+    some = ", ".join(sorted(tool["name"] for tool in link.tools)[:20]) or "none"
+    text = f"service `{service}` has no tool `{name}`; it has {some}"
+    hint = suggestion(name, [tool["name"] for tool in link.tools])
+    raise RejectedError("call.rejected", text[:500], hint=hint, left=False)
+
+
+_SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
+
+
+def _require_patterns(tool: dict[str, Any]) -> None:
+    """Refuse a tool that a lock would make ineligible (`wire.pattern`): a check without its patterns is none."""
+    from cogcli.schema import validator
+
+    for member, _ in _SCHEMAS:
+        for said in validator.refused_patterns(tool.get(member)):
+            hint = "use a tool without it: cogcli explain wire.pattern"
+            raise RejectedError("call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False)
+
+
+def _unusable(tool: dict[str, Any]) -> Iterator[str]:
+    """What is told of schemas that cannot be applied: the server may know better what it means by them."""
+    from cogcli.schema import validator
+
+    for member, word in _SCHEMAS:
+        schema = tool.get(member)
+        if isinstance(schema, dict) and not validator.is_usable(schema):
+            yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
+
+
+def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:
+    problems = _violations(tool.get("inputSchema"), request.payload)
+    if problems:
+        text = f"tool `{request.operation}` does not take these arguments: {problems}"
+        raise RequestMappingError("request.value", text, left=False)
+
+
+def _violations(schema: Any, value: Any) -> str:
+    """How a value breaks a server's schema. One that cannot be applied says nothing (`_unusable`)."""
+    from cogcli.schema import validator
+
+    found = validator.errors(schema, value) if isinstance(schema, dict) else []
+    if any(message == validator.UNUSABLE for _, message in found):
+        return ""
+    return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)[:500]
+
+
+def _params(request: InvocationRequest) -> dict[str, Any]:
+    return {"name": request.operation, "arguments": request.payload, "_meta": _meta(request)}
+
+
+def _meta(request: InvocationRequest) -> dict[str, str]:
+    meta = {}
+    if request.effect in _REPEATABLE:
+        meta["cogcli/idempotency-key"] = request.idempotency_key
+    if request.traceparent:
+        meta["traceparent"] = request.traceparent
+    return meta
+
+
+# -- after it came back -----------------------------------------------------------------------------------------------
+
+
+def _answered(call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange) -> dict[str, Any]:
+    """The result of a call. Raises the fault that the transport saw, else what the SDK's error means."""
+    from cogcli.protocols.mcp.errors import translated
+
+    try:
+        return call()
+    except Exception as error:
+        if exchange.fault is not None:
+            raise exchange.fault.error(left=exchange.left and not exchange.fault.is_lost) from error
+        gone = link.transport.gone
+        if gone is not None and not isinstance(error, RuntimeErrorBase):
+            raise gone.error(left=exchange.left) from error
+        told = translated(error, left=exchange.left)
+        told.left = exchange.left if told.left is None else told.left
+        raise told from error
+
+
+def _told(request: InvocationRequest) -> dict[str, Any]:
+    return {"media_type": _JSON, "body": {"name": request.operation, "arguments": request.payload}}
+
+
+def _measured(
+    about: CallMeta, link: Link, exchange: Exchange, begun: float, result: dict[str, Any] | None
+) -> CallMeta:
+    return about._replace(
+        status=exchange.status,
+        media_type=_JSON,
+        request_bytes=exchange.request_bytes,
+        response_bytes=exchange.response_bytes,
+        duration_ms=max(0, round((time.monotonic() - begun) * 1000)),
+        reply=None if result is None else {"media_type": _JSON, "body": result},
+        notices=link.transport.wire.noted(exchange) or None,
+    )
+
+
+def _response(
+    request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any], meta: CallMeta
+) -> InvocationResponse:
+    from cogcli.protocols.mcp.body import body_of, told_of
+
+    try:
+        result = admitted(result)
+        _require_reply(request, result, tool)
+        body = body_of(result, request.binding.metadata.get("response_mode") or "json")
+    except NotJson as error:
+        _fail(
+            ResponseMappingError("response.not-json", f"the reply holds {error}", left=True), meta, kept=False
+        )
+    except RuntimeErrorBase as error:
+        _fail(error, meta, kept=error.code != "response.size")
+    return InvocationResponse(body, told_of(result, body).beside(meta))
+
+
+def _fail(error: RuntimeErrorBase, meta: CallMeta, *, kept: bool) -> NoReturn:
+    error.record = (meta if kept else meta._replace(reply=None)).as_record()
+    raise error
+
+
+def _require_reply(request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any]) -> None:
+    cap, size = request.binding.metadata.get("max_response_bytes") or DEFAULT_BYTES, len(orjson.dumps(result))
+    if size > cap:
+        text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"
+        raise ResponseMappingError("response.size", text, left=True)
+    structured = result.get("structuredContent")
+    if structured is None or result.get("isError") is True:
+        return
+    if problems := _violations(tool.get("outputSchema"), structured):
+        text = f"the reply breaks the tool's own output schema: {problems}"
+        raise ServerFaultError("call.server-error", text, left=True)

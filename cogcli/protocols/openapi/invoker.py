@@ -1,0 +1,137 @@
+"""openapi: calling an HTTP API, with its document or without (protocols.md 4).
+
+1. The document, where there is one, decides method, path, parameters, body and the header of the credentials.
+2. Whatever the status is, what went over the wire is recorded; of headers only names.
+3. A status that tells a failure is an error, whatever the body says. Redirects are never followed.
+4. A reply is read as the binding says: strict JSON, text, or as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.errors import RuntimeErrorBase, ServiceResolutionError
+from cogcli.core.strict_json import JsonRefused
+from cogcli.documents.openapi import openapi_of
+from cogcli.protocols.http import headers, reply_body
+from cogcli.protocols.http.failures import failure
+from cogcli.protocols.http.http_call import Sent, Wire, reply_cap
+from cogcli.protocols.http.parts import Parts, declared_parts, plain_parts
+from cogcli.protocols.http.url import url_of
+from cogcli.protocols.invoker import InvocationResponse
+from cogcli.protocols.model_usage import told_by
+
+if TYPE_CHECKING:
+    from cogcli.core.http import HttpReply
+    from cogcli.documents.openapi import OpenApiDocument, Operation
+    from cogcli.protocols.invoker import CallContext, InvocationRequest, Surroundings
+
+_ACCEPT = {"json": "application/json"}
+
+
+class OpenApi:
+    """Calls HTTP APIs. One per run."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._secrets = surroundings.secrets
+        self._wire = Wire(surroundings)
+
+    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        reply, meta = self._wire.exchange(request, context, self._sent(request))
+        mode = request.binding.metadata.get("response_mode") or "json"
+        value, is_value = _glimpse(reply, reply_cap(request))
+        meta = meta._replace(reply=reply_body.recorded(reply, value, is_value=is_value))
+        said = f"{meta.method} {_path(meta.url)}"
+        try:
+            if error := failure(said, reply, value, self._secrets, self._wire.now, service=request.service):
+                raise error
+            body = value if is_value and mode == "json" else _body(request, reply, mode)
+            body = reply_body.with_content_json(body, request.binding.response, self._secrets.masked)
+        except RuntimeErrorBase as error:
+            error.record = meta.as_record()
+            raise
+        return InvocationResponse(body, told_by(body).beside(meta))
+
+    def close(self, grace: float) -> None:
+        self._wire.close()
+
+    def _sent(self, request: InvocationRequest) -> Sent:
+        try:
+            document = openapi_of(request.service)
+            operation = _operation(document, request)
+            parts = _parts(operation, request)
+            base = _base(document, request)
+        except DocumentFault as fault:
+            raise unusable(request, fault) from fault
+        mode = request.binding.metadata.get("response_mode") or "json"
+        content_type = parts.content_type if parts.has_body else ""
+        ours = headers.own(request, accept=_ACCEPT.get(mode, "*/*"), content_type=content_type)
+        auth_header = _auth_header(operation, request, parts)
+        merged = headers.merged(request, self._secrets, ours, parts.headers, auth_header)
+        url = url_of(base, parts.path, parts.path_values, parts.query)
+        return Sent(parts.method, url, merged, parts.body_bytes(), parts.body)
+
+
+def _body(request: InvocationRequest, reply: HttpReply, mode: str) -> Any:
+    if mode == "text":
+        return reply_body.text_body(reply)
+    if mode == "raw":
+        return reply_body.raw_body(reply)
+    return reply_body.json_body(reply, reply_cap(request))
+
+
+def _operation(document: OpenApiDocument | None, request: InvocationRequest) -> Operation | None:
+    method: str | None = request.binding.metadata.get("method")
+    return None if document is None else document.operation(request.operation, method)
+
+
+def _parts(operation: Operation | None, request: InvocationRequest) -> Parts:
+    if operation is None:
+        return plain_parts(request.operation, request.binding.metadata.get("method"), request.payload)
+    return declared_parts(operation, request.payload)
+
+
+def _base(document: OpenApiDocument | None, request: InvocationRequest) -> str:
+    base: str | None = request.service.settings.get("base_url") or (document.server if document else None)
+    if base is None:
+        text = "its document names no single absolute server"
+        raise DocumentFault("wire.document", text, "add base_url to the service")
+    return base
+
+
+def _auth_header(operation: Operation | None, request: InvocationRequest, parts: Parts) -> str:
+    """Where the token goes: the one header that an alternative of the document's security still lacks."""
+    written = [
+        *(request.service.metadata.get("headers") or {}),
+        *(request.binding.metadata.get("headers") or {}),
+    ]
+    given = {name.lower() for name in (*written, *parts.headers)}
+    for alternative in operation.security if operation else ():
+        names = [scheme.header for scheme in alternative]
+        lacking = [name for name in names if name is not None and name.lower() not in given]
+        if None not in names and len(lacking) == 1:
+            return lacking[0]
+    return headers.AUTHORIZATION
+
+
+def _glimpse(reply: HttpReply, cap: int) -> tuple[Any, bool]:
+    """The JSON value of a reply where it is one, for the record and for error messages."""
+    if not reply.body or not reply_body.is_json(reply_body.media_type(reply)):
+        return None, False
+    try:
+        return reply_body.parsed(reply.body, cap), True
+    except JsonRefused:
+        return None, False
+
+
+def _path(url: str) -> str:
+    """The path of a URL, for messages: its query may be long."""
+    rest = url.partition("://")[2].partition("?")[0]
+    return f"/{rest.partition('/')[2]}"
+
+
+def unusable(request: InvocationRequest, fault: DocumentFault) -> ServiceResolutionError:
+    """The error of a document that does not allow the call; the checks before a run tell it first."""
+    text = f"service `{request.service.id}`: {fault.told}"
+    return ServiceResolutionError(fault.code, text, hint=fault.hint, left=False)

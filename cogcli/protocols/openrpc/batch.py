@@ -1,0 +1,138 @@
+"""Several JSON-RPC calls in one array (protocols.md 5).
+
+1. Only calls that may be made twice, with an answer, of a service whose document says `x-batch: true`.
+2. Answers are matched by id, by type and value, in any order; what matches no id of ours is no answer. Two answers to
+   one call are none that can be believed.
+3. Where the reply is no array, lacks answers or is too large, those calls are made singly, and so is every further
+   call to that service for the rest of the run.
+4. A connection that fails, runs late or is told to wait fails each of them as it would fail one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.errors import OverloadedError, ResponseMappingError, RuntimeErrorBase, ServerFaultError
+from cogcli.core.strict_json import JsonRefused
+from cogcli.protocols.http import reply_body
+from cogcli.protocols.http.failures import failure
+from cogcli.protocols.openrpc.reply import result_of
+
+if TYPE_CHECKING:
+    from cogcli.core.http import HttpReply
+    from cogcli.protocols.http.http_call import Sent
+    from cogcli.protocols.invoker import CallMeta, InvocationRequest
+    from cogcli.protocols.secrets import Secrets
+
+REPEATABLE: Final = ("none", "idempotent")
+BROKEN: Final = "the service did not answer an array of calls with an array of answers: called singly"
+
+
+class Call(NamedTuple):
+    """One call of an array: the attempt it belongs to, its id, and what it would send by itself."""
+
+    request: InvocationRequest
+    id: int
+    sent: Sent
+
+
+class Outcome(NamedTuple):
+    """What one call got: its result, or its error; with neither, it has to be made singly."""
+
+    meta: CallMeta | None = None
+    body: Any = None
+    error: RuntimeErrorBase | None = None
+
+
+SINGLY: Final = Outcome()
+
+
+def array_of(calls: list[Call]) -> Sent:
+    """All calls as one request, under the headers of the first; of idempotency keys all, in order."""
+    first = calls[0].sent
+    keys = ", ".join(call.request.idempotency_key for call in calls)
+    headers = tuple(
+        (name, keys if name.lower() == "idempotency-key" else value) for name, value in first.headers
+    )
+    body = b"[" + b",".join(call.sent.body for call in calls) + b"]"
+    return first._replace(headers=headers, body=body, value=[call.sent.value for call in calls])
+
+
+def answered(
+    calls: list[Call], reply: HttpReply, meta: CallMeta, secrets: Secrets, now: str, cap: int
+) -> list[Outcome]:
+    """What each call got out of one reply."""
+    refusal = failure("an array of calls", reply, None, secrets, now)
+    if isinstance(refusal, OverloadedError):
+        return [Outcome(own, error=_again(refusal)) for own in _own(meta, calls)]
+    try:
+        value = reply_body.parsed(reply.body, cap)
+    except JsonRefused:
+        value = None
+    if refusal is not None or not isinstance(value, list):
+        return [SINGLY] * len(calls)
+    found: dict[int, list[dict[str, Any]]] = {}
+    for answer in value:
+        id = answer.get("id") if isinstance(answer, dict) else None
+        if type(id) is int:
+            found.setdefault(id, []).append(answer)
+    told = _own(meta, calls, reply_body.recorded(reply, None, is_value=True))
+    return [
+        _outcome(call, found.get(call.id, []), own, secrets) for call, own in zip(calls, told, strict=True)
+    ]
+
+
+def lost(calls: list[Call], error: RuntimeErrorBase) -> list[Outcome]:
+    """What an exchange that failed means for each call."""
+    if isinstance(error, ResponseMappingError):
+        return [SINGLY] * len(calls)  # too large, or not to be decoded: one by one they may fit
+    return [Outcome(error=_recorded(_again(error), call, len(calls), error.record)) for call in calls]
+
+
+def _outcome(call: Call, answers: list[dict[str, Any]], meta: CallMeta, secrets: Secrets) -> Outcome:
+    if not answers:
+        return SINGLY
+    said = f"`{call.request.operation}`"
+    meta = meta._replace(reply={**(meta.reply or {}), "body": answers[0] if len(answers) == 1 else answers})
+    try:
+        if len(answers) > 1:
+            text = f"{said}: malformed answer: {len(answers)} answers with the id {call.id}"
+            raise ServerFaultError("call.server-error", text, left=True)
+        body = result_of(answers[0], call.id, said, secrets, service=call.request.service.id)
+    except RuntimeErrorBase as error:
+        return Outcome(meta, error=error)
+    return Outcome(meta, body)
+
+
+def _own(meta: CallMeta, calls: list[Call], reply: dict[str, Any] | None = None) -> list[CallMeta]:
+    """The record of each call: its own request, and the array that it was part of."""
+    arrays = {"calls": len(calls), "request_bytes": meta.request_bytes, "response_bytes": meta.response_bytes}
+    batch = {name: value for name, value in arrays.items() if value is not None}
+    return [
+        meta._replace(
+            request={**(meta.request or {}), "body": call.sent.value},
+            request_bytes=len(call.sent.body),
+            response_bytes=None,
+            reply=reply,
+            batch=batch,
+        )
+        for call in calls
+    ]
+
+
+def _recorded(
+    error: RuntimeErrorBase, call: Call, count: int, record: dict[str, object] | None
+) -> RuntimeErrorBase:
+    """A call's own error, telling of its own request."""
+    if record is not None:
+        request: Any = record.get("request") or {}
+        own = {**request, "body": call.sent.value}
+        error.record = {**record, "request": own, "request_bytes": len(call.sent.body)}
+        error.record["batch"] = {"calls": count, "request_bytes": record.get("request_bytes")}
+    return error
+
+
+def _again(error: RuntimeErrorBase) -> RuntimeErrorBase:
+    same = type(error)(error.code, error.message, hint=error.hint, left=error.left)
+    same.retry_after = error.retry_after
+    return same

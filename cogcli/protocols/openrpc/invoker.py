@@ -1,0 +1,202 @@
+"""openrpc: calling JSON-RPC 2.0 methods over HTTP POST (protocols.md 5).
+
+1. Ids count up from 1 within a run. Parameters go by name, or by position where the document says so.
+2. A method without a result is a notification: it has no id, any 2xx is success, what comes back is ignored.
+3. Calls of one foreach go out as one array where the document says so: `rpc_batch` and `gather`.
+4. A well-formed error counts as such whatever the HTTP status is; other failures are told by the status.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.errors import RequestMappingError, RuntimeErrorBase, ServiceResolutionError
+from cogcli.core.strict_json import JsonRefused
+from cogcli.documents.openrpc import openrpc_of
+from cogcli.protocols.batcher import Gathering
+from cogcli.protocols.http import headers, reply_body
+from cogcli.protocols.http.failures import failure, quoted
+from cogcli.protocols.http.http_call import Sent, Wire, reply_cap, request_cap
+from cogcli.protocols.http.url import json_bytes
+from cogcli.protocols.invoker import CallContext, CallMeta, InvocationResponse
+from cogcli.protocols.model_usage import told_by
+from cogcli.protocols.openrpc import batch
+from cogcli.protocols.openrpc.reply import is_error, result_of
+
+if TYPE_CHECKING:
+    from cogcli.core.calls import Cancellation, Place
+    from cogcli.core.http import HttpReply
+    from cogcli.documents.openrpc import RpcMethod
+    from cogcli.protocols.invoker import InvocationRequest, Surroundings
+
+_METHOD: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
+_JSON: Final = "application/json"
+_SHOWN: Final = 80
+
+
+class OpenRpc:
+    """Calls JSON-RPC methods. One per run."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._secrets = surroundings.secrets
+        self._wire = Wire(surroundings)
+        self._ids = itertools.count(1)
+        self._gathering = Gathering()
+        self._singly: set[str] = set()
+        """Services that did not answer an array with an array."""
+
+    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        method, batches = _described(request)
+        if method is not None and method.is_notification:
+            return self._single(request, context, method, None)
+        if context.place is not None and self._may_batch(request, batches):
+            outcome = self._in_array(request, context, context.place, method)
+            if outcome.error is not None or outcome.meta is not None:
+                return _told(outcome)
+        elif context.place is not None:
+            context.place.settle()
+        return self._single(request, context, method, next(self._ids))
+
+    def close(self, grace: float) -> None:
+        self._wire.close()
+
+    def _single(
+        self, request: InvocationRequest, context: CallContext, method: RpcMethod | None, id: int | None
+    ) -> InvocationResponse:
+        reply, meta = self._wire.exchange(request, context, self._sent(request, method, id))
+        value, refused = _read(reply, reply_cap(request))
+        meta = meta._replace(reply=reply_body.recorded(reply, value, is_value=refused is None))
+        if request.service.id in self._singly:
+            meta = meta._replace(notices=[batch.BROKEN])
+        try:
+            body = self._body(request, reply, id, value, refused)
+        except RuntimeErrorBase as error:
+            error.record = meta.as_record()
+            raise
+        return _response(body, meta)
+
+    # -- several in one array -----------------------------------------------------------------------------------------
+
+    def _may_batch(self, request: InvocationRequest, batches: bool) -> bool:
+        return batches and request.effect in batch.REPEATABLE and request.service.id not in self._singly
+
+    def _in_array(
+        self, request: InvocationRequest, context: CallContext, place: Place, method: RpcMethod | None
+    ) -> batch.Outcome:
+        """What this call got in an array with its siblings; nothing where it has to be made singly."""
+        id = next(self._ids)
+        call = batch.Call(request, id, self._sent(request, method, id))
+        return (
+            self._gathering.outcome(
+                call,
+                size=len(call.sent.body) + 1,
+                cap=request_cap(request) - 1,
+                kind=request.binding.id,
+                place=place,
+                context=context,
+                send=self._exchanged,
+            )
+            or batch.SINGLY
+        )
+
+    def _exchanged(
+        self, calls: list[batch.Call], deadline: float, cancel: Cancellation
+    ) -> list[batch.Outcome]:
+        """One exchange for several calls; one that is alone is none of an array."""
+        if len(calls) == 1:
+            return [batch.SINGLY]
+        request = calls[0].request
+        array = batch.array_of(calls)
+        context = CallContext(deadline, cancel)
+        try:
+            reply, meta = self._wire.exchange(request, context, array)
+        except RuntimeErrorBase as error:
+            outcomes = batch.lost(calls, error)
+        else:
+            outcomes = batch.answered(calls, reply, meta, self._secrets, self._wire.now, reply_cap(request))
+        if batch.SINGLY in outcomes:
+            self._singly.add(request.service.id)
+        return outcomes
+
+    # -- one call -----------------------------------------------------------------------------------------------------
+
+    def _sent(self, request: InvocationRequest, method: RpcMethod | None, id: int | None) -> Sent:
+        call: dict[str, Any] = {"jsonrpc": "2.0", "method": request.operation}
+        call["params"] = (
+            _by_position(method, request.payload) if method and method.by_position else request.payload
+        )
+        if id is not None:
+            call["id"] = id
+        ours = headers.own(request, accept=_JSON, content_type=_JSON)
+        settings = request.service.settings
+        url = settings.get("url") or settings["base_url"]
+        return Sent(
+            "POST", url, headers.merged(request, self._secrets, ours, {}), json_bytes(call, "the call"), call
+        )
+
+    def _body(
+        self, request: InvocationRequest, reply: HttpReply, id: int | None, value: Any, refused: str | None
+    ) -> Any:
+        said = f"`{request.operation}`"
+        if id is None or not is_error(value, id):
+            error = failure(said, reply, value, self._secrets, self._wire.now, service=request.service)
+            if error is not None:
+                raise error
+        if id is None:
+            return {}
+        if refused is not None:
+            start = quoted(reply.body[:_SHOWN].decode("utf-8", "replace"), self._secrets)
+            raise reply_body.not_json(f"{said}: HTTP {reply.status} with {refused}: {start}")
+        return result_of(value, id, said, self._secrets, service=request.service.id)
+
+
+def _response(body: Any, meta: CallMeta) -> InvocationResponse:
+    return InvocationResponse(body, told_by(body).beside(meta))
+
+
+def _told(outcome: batch.Outcome) -> InvocationResponse:
+    """What a call got in an array, as it would have got it alone."""
+    if outcome.error is not None:
+        if outcome.meta is not None:
+            outcome.error.record = outcome.meta.as_record()
+        raise outcome.error
+    return _response(outcome.body, outcome.meta or CallMeta())
+
+
+def _described(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
+    """The method as the document tells it, None without one; and whether calls may go out as one array."""
+    if not _METHOD.fullmatch(request.operation):
+        raise RequestMappingError("request.value", "the operation is no method name", left=False)
+    try:
+        document = openrpc_of(request.service)
+        return (None, False) if document is None else (document.method(request.operation), document.batches)
+    except DocumentFault as fault:
+        text = f"service `{request.service.id}`: {fault.told}"
+        raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
+
+
+def _by_position(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
+    """The parameters in the document's order up to the last one given; null stands for one left out before that."""
+    names = [param.name for param in method.params]
+    unknown = payload.keys() - set(names)
+    if unknown:
+        text = f"`{method.name}` has no parameter `{min(unknown)}`"
+        raise RequestMappingError("request.value", text, left=False)
+    last = max((number for number, name in enumerate(names) if name in payload), default=-1)
+    return [payload.get(name) for name in names[: last + 1]]
+
+
+def _read(reply: HttpReply, cap: int) -> tuple[Any, str | None]:
+    """The JSON value of a reply, or None and why there is none."""
+    media = reply_body.media_type(reply)
+    if not reply.body:
+        return None, "an empty body"
+    if not reply_body.is_json(media):
+        return None, f"a non-JSON body ({media[:_SHOWN]})"
+    try:
+        return reply_body.parsed(reply.body, cap), None
+    except JsonRefused as error:
+        return None, f"a body that is no JSON ({error})"

@@ -1,0 +1,135 @@
+"""pythoncall: calling a function of an allowed module, in a thread of ours or in a worker process (protocols.md 3).
+
+1. Allowed are exactly the modules that trusted service files name: never the standard library, and of this package only
+   the shipped service modules. Nothing is imported, no process is started before that is known.
+2. A module is found as a shipped one, below its service's layer root, or installed; never in the working directory.
+3. The rules of `functions` hold either way; both ways the binding's caps on bytes hold, too.
+4. Shipped modules run in a thread, others in a process, unless the service says otherwise.
+5. What is printed is captured and never reaches our output.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from cogcli.core.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
+from cogcli.protocols.invoker import (
+    DEFAULT_BYTES,
+    CallContext,
+    CallMeta,
+    InvocationRequest,
+    InvocationResponse,
+    Surroundings,
+)
+from cogcli.protocols.model_usage import told_by
+from cogcli.protocols.pythoncall import function_call, module_access
+from cogcli.protocols.pythoncall.function_call import Operation
+from cogcli.protocols.pythoncall.module_access import Code
+from cogcli.protocols.pythoncall.stdout_capture import captured
+from cogcli.specs.eligibility import isolation_of
+
+if TYPE_CHECKING:
+    from cogcli.protocols.pythoncall.worker_pool import Workers
+
+_NOTHING: Final = CallMeta()
+
+
+class Printed:
+    """What a call printed, known however the call ends."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+
+class PythonCall:
+    """Calls functions on the calling thread, or in workers that are started when one is needed."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._operations: dict[tuple[str, str], Operation] = {}
+        self._workers: Workers | None = None
+        self._lock = threading.Lock()
+
+    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+        service = request.service
+        code = Code(service.id, service.module or "", service.root, service.trusted)
+        called = self._in_a_worker if isolation_of(service) == "process" else self._here
+        printed = Printed()
+        try:
+            body = called(code, request, context, printed)
+        except RuntimeErrorBase as error:
+            if printed.text:
+                error.record = {"printed": printed.text}
+            raise
+        meta = _NOTHING._replace(printed=printed.text) if printed.text else _NOTHING
+        return InvocationResponse(body, told_by(body).beside(meta) if "usage" in body else meta)
+
+    def close(self, grace: float) -> None:
+        self._operations.clear()
+        if self._workers is not None:
+            self._workers.close(grace)
+
+    def _here(
+        self, code: Code, request: InvocationRequest, context: CallContext, printed: Printed
+    ) -> dict[str, Any]:
+        # Modules may print while they are imported, and values while they are looked at.
+        with captured() as tail:
+            try:
+                operation = self._operation(code, request.operation)
+                function_call.require_arguments(operation, request.payload)
+                _require_size(operation.name, request, orjson.dumps(request.payload))
+                body = function_call.entered(
+                    operation, request.payload, context.deadline, self._surroundings.reads
+                )
+            finally:
+                printed.text = tail.text
+        cap = _cap(request, "max_response_bytes")
+        problem = function_call.size_problem(operation.name, "reply", len(orjson.dumps(body)), cap)
+        if problem:
+            raise ResponseMappingError("response.size", problem, left=True)
+        return body
+
+    def _in_a_worker(
+        self, code: Code, request: InvocationRequest, context: CallContext, printed: Printed
+    ) -> dict[str, Any]:
+        module_access.require_allowed(code)
+        from cogcli.protocols.pythoncall.worker_process import Order
+
+        payload = orjson.dumps(request.payload)
+        _require_size(f"{code.module}.{request.operation}", request, payload)
+        cap = _cap(request, "max_response_bytes")
+        order = Order(code, request.operation, payload, cap, self._surroundings.reads)
+        with self._pool().lent(code, context) as worker:
+            try:
+                return worker.call(order, context)
+            finally:
+                printed.text = worker.printed
+
+    def _pool(self) -> Workers:
+        from cogcli.protocols.pythoncall.worker_pool import Workers
+
+        with self._lock:
+            if self._workers is None:
+                self._workers = Workers(self._surroundings.environ, self._surroundings.max_workers)
+            return self._workers
+
+    def _operation(self, code: Code, name: str) -> Operation:
+        key = (code.service_id, name)
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = function_call.resolved(code, name)
+        return found
+
+
+def _require_size(name: str, request: InvocationRequest, payload: bytes) -> None:
+    problem = function_call.size_problem(name, "request", len(payload), _cap(request, "max_request_bytes"))
+    if problem:
+        raise RequestMappingError("request.size", problem, left=False)
+
+
+def _cap(request: InvocationRequest, key: str) -> int:
+    cap: int = request.binding.metadata.get(key) or DEFAULT_BYTES
+    return cap

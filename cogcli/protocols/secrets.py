@@ -1,0 +1,116 @@
+"""Secrets at the call (protocols.md 2): resolved when needed, told to the redactor first, kept nowhere else."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cogcli.core.errors import ServiceResolutionError
+from cogcli.core.outside import bad_byte
+from cogcli.core.redact import Redactor
+from cogcli.specs.id_grammar import PLACEHOLDER
+
+_FILE: Final = "file:"
+_KEYRING: Final = "keyring:"
+_ENV: Final = "env:"
+MAX_FILE: Final = 64 * 1024
+
+
+class Secrets:
+    """Resolves references of trusted layers. `learn` is told every value before anybody sees it."""
+
+    def __init__(self, environ: Mapping[str, str], learn: Callable[[str], None]) -> None:
+        self._environ = environ
+        self._tell = learn
+        self._known = Redactor()
+
+    def masked(self, text: str) -> str:
+        """A text without the secrets resolved so far: what is to be cut short is masked whole first."""
+        return self._known.mask_text(text)
+
+    def masked_value(self, value: Any) -> Any:
+        """The same of a JSON value, what stands under names of secrets masked, too."""
+        return self._known.mask(value)
+
+    def resolved(self, ref: str) -> str:
+        """The value of an `auth_ref`. Raises ServiceResolutionError `env.missing`, `env.extra`."""
+        if ref.startswith(_FILE):
+            value = _from_file(ref[len(_FILE) :])
+        elif ref.startswith(_KEYRING):
+            value = _from_keyring(ref[len(_KEYRING) :])
+        else:
+            value = self._variable(ref.removeprefix(_ENV))
+        self._learn(value)
+        return value
+
+    def expanded(self, text: str) -> str:
+        """A header or environment value with each `${NAME}` filled in once. Raises ServiceResolutionError."""
+
+        def filled(name: str) -> str:
+            value = self._variable(name)
+            self._learn(value)
+            return value
+
+        return PLACEHOLDER.sub(lambda match: filled(match[1]), text)
+
+    def _learn(self, value: str) -> None:
+        self._known.add(value)
+        self._tell(value)
+
+    def _variable(self, name: str) -> str:
+        value = self._environ.get(name, "")
+        if not value:
+            raise _missing(f"environment variable `{name}` is not set", f"export {name}=…")
+        if bad_byte(value):  # which byte it is would tell of the secret
+            raise _missing(f"environment variable `{name}` is not UTF-8", f"export {name}=…")
+        return value
+
+
+def _from_file(path: str) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise _missing(f"secret file `{path}`: {error.strerror}", "name a file of your own") from error
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
+            raise _missing(
+                f"secret file `{path}` is not a regular file of its owner alone", f"chmod 600 {path}"
+            )
+        data = os.read(descriptor, MAX_FILE + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_FILE:
+        raise _missing(f"secret file `{path}` has more than {MAX_FILE:,} bytes", "name a smaller one")
+    try:
+        value = data.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise _missing(f"secret file `{path}` is not UTF-8 text", "save it as UTF-8") from error
+    if not value:
+        raise _missing(f"secret file `{path}` is empty", "put the secret there")
+    return value
+
+
+def _from_keyring(name: str) -> str:
+    service, _, user = name.partition("/")
+    try:
+        import keyring
+    except ImportError as error:
+        raise _extra("this needs `keyring`, which is not installed") from error
+    try:
+        value: str | None = keyring.get_password(service, user)
+    except Exception as error:  # backends raise what they like
+        raise _extra(f"no usable keyring: {type(error).__name__}") from error
+    if not value:
+        raise _missing(f"the keyring holds nothing for `{name}`", f"keyring set {service} {user}")
+    return value
+
+
+def _missing(message: str, hint: str) -> ServiceResolutionError:
+    return ServiceResolutionError("env.missing", message, hint=hint, left=False)
+
+
+def _extra(message: str) -> ServiceResolutionError:
+    return ServiceResolutionError("env.extra", message, hint="pip install 'cogcli[keyring]'", left=False)

@@ -1,0 +1,179 @@
+"""Values that may fit a schema: the plainest, and those at its bounds. Whether one does, the engine says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+from cogcli.core.json_pointer import found_at, pointed
+from cogcli.core.jsonvalue import holds_at_most
+
+MAX_VALUES: Final = 200
+MAX_NODES: Final = 200
+"""Of one value."""
+_MAX_STEPS: Final = 5_000
+"""Subschemas looked at; a schema can lead to many more."""
+_DEPTH: Final = 6
+_LONG: Final = 300
+_OF_TYPE: Final[dict[str, tuple[Any, ...]]] = {
+    "null": (None,),
+    "boolean": (True, False),
+    "string": ("x", "", "text", "0", "a" * _LONG),
+    "integer": (0, 1, -1, 2, 1_000_000),
+    "number": (0.5, 0, 1, -1, -0.5, 2, 1_000_000),
+}
+TYPES: Final = ("null", "boolean", "string", "integer", "number", "array", "object")
+
+
+def candidates(schema: Any) -> Iterator[Any]:
+    """At most 200 values that may fit a schema, the plainest first."""
+    return islice(_Search(schema).values(schema, _DEPTH), MAX_VALUES)
+
+
+def types_of(schema: Any) -> frozenset[str]:
+    """The types that a schema admits at most; an integer is a number as well."""
+    return _Search(schema).types(schema, _DEPTH)
+
+
+class _Search:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._left = _MAX_STEPS
+        self._types: dict[tuple[int, int], frozenset[str]] = {}
+
+    def types(self, schema: Any, depth: int) -> frozenset[str]:
+        """Those of one subschema, each looked at once."""
+        key = (id(schema), depth)
+        if key not in self._types:
+            # What stands in `$defs` and is looked at lives as long as the root.
+            self._types[key] = self._types_in(schema, depth)
+        return self._types[key]
+
+    def _types_in(self, schema: Any, depth: int) -> frozenset[str]:
+        found = frozenset(TYPES)
+        if schema is False or schema == {"not": {}}:
+            return frozenset()
+        if not isinstance(schema, dict) or not depth:
+            return found
+        if "type" in schema:
+            named = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+            known = {type for type in named if isinstance(type, str)}
+            found &= known | ({"integer"} if "number" in known else set())
+        if isinstance(schema.get("enum"), list):
+            found &= frozenset(type for value in schema["enum"] for type in _types_of_value(value))
+        if "const" in schema:
+            found &= frozenset(_types_of_value(schema["const"]))
+        for part in self._all(schema):
+            found &= self.types(part, depth - 1)
+        for key in ("anyOf", "oneOf"):
+            if isinstance(schema.get(key), list):
+                found &= frozenset[str]().union(*(self.types(part, depth - 1) for part in schema[key]))
+        return found
+
+    def values(self, schema: Any, depth: int) -> Iterator[Any]:
+        """Values of at most so many nodes that may fit a subschema."""
+        return (value for value in self._values(schema, depth) if holds_at_most(value, MAX_NODES))
+
+    def _values(self, schema: Any, depth: int) -> Iterator[Any]:
+        self._left -= 1
+        if self._left < 0:
+            return
+        if not isinstance(schema, dict):
+            schema = {}
+        if "const" in schema:
+            yield schema["const"]
+        for key in ("enum", "examples"):
+            if isinstance(schema.get(key), list):
+                yield from schema[key][:20]
+        if "default" in schema:
+            yield schema["default"]
+        if not depth:
+            return
+        parts = [*self._all(schema)]
+        for key in ("anyOf", "oneOf"):
+            parts += schema[key] if isinstance(schema.get(key), list) else []
+        for part in parts:
+            yield from islice(self.values(part, depth - 1), 30)
+        types = self.types(schema, depth)
+        for type in TYPES:
+            if type in types and not (type == "integer" and "number" in types):
+                yield from self._of_type(type, schema, depth)
+
+    def _all(self, schema: dict[str, Any]) -> list[Any]:
+        """The schemas that hold for the same value."""
+        every = schema.get("allOf")
+        parts = list(every) if isinstance(every, list) else []
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            parts.append(found_at(self._root, pointed(reference)))
+        return parts
+
+    def _of_type(self, type: str, schema: dict[str, Any], depth: int) -> Iterator[Any]:
+        if type == "string":
+            for key, more in (("minLength", 0), ("minLength", -1), ("maxLength", 0), ("maxLength", 1)):
+                length = schema.get(key)
+                if isinstance(length, int) and 0 <= length + more <= 10_000:
+                    yield "x" * (length + more)
+        if type in ("integer", "number"):
+            for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
+                bound = schema.get(key)
+                if isinstance(bound, int | float):
+                    yield from (bound, bound + 1, bound - 1)
+        if type == "array":
+            yield from self._arrays(schema, depth)
+        elif type == "object":
+            yield from self._objects(schema, depth)
+        else:
+            yield from _OF_TYPE[type]
+
+    def _arrays(self, schema: dict[str, Any], depth: int) -> Iterator[Any]:
+        least = schema.get("minItems", 0)
+        if not isinstance(least, int) or least > 100:
+            return
+        yield []
+        for value in islice(self.values(schema.get("items"), depth - 1), 20):
+            yield [value] * max(least, 1)
+            yield [value] * (least + 1)
+        prefix = schema.get("prefixItems")
+        if isinstance(prefix, list):
+            yield [next(self.values(part, depth - 1), None) for part in prefix]
+
+    def _objects(self, schema: dict[str, Any], depth: int) -> Iterator[Any]:
+        properties = self._properties(schema, depth)
+        required = [name for name in self._required(schema, depth) if isinstance(name, str)]
+        plain = {name: next(self.values(properties.get(name), depth - 1), None) for name in required}
+        yield plain
+        whole = {name: next(self.values(part, depth - 1), None) for name, part in properties.items()}
+        yield {**whole, **plain}
+        for name, part in islice(properties.items(), 20):
+            for value in islice(self.values(part, depth - 1), 12):
+                yield {**plain, name: value}
+            yield {key: value for key, value in plain.items() if key != name}
+        yield {**plain, "extra": "x"}
+
+    def _properties(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
+        own = schema.get("properties")
+        found = dict(own) if isinstance(own, dict) else {}
+        for part in self._all(schema) if depth else ():
+            if isinstance(part, dict):
+                found = {**self._properties(part, depth - 1), **found}
+        return found
+
+    def _required(self, schema: dict[str, Any], depth: int) -> list[Any]:
+        own = schema.get("required")
+        found = list(own) if isinstance(own, list) else []
+        for part in self._all(schema) if depth else ():
+            if isinstance(part, dict):
+                found += self._required(part, depth - 1)
+        return found
+
+
+def _types_of_value(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ("null",)
+    if isinstance(value, bool):
+        return ("boolean",)
+    if isinstance(value, int | float):
+        return ("integer", "number") if float(value).is_integer() else ("number",)
+    return ("string",) if isinstance(value, str) else ("array",) if isinstance(value, list) else ("object",)

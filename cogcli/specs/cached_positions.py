@@ -1,0 +1,83 @@
+"""Positions in spec files that came out of the compiled cache: looked up when there is something to report, and then
+remembered, so that a run with a known warning parses nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.canonical import digest
+from cogcli.specs.cache import Compiled
+
+if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
+    from cogcli.specs.cache import CompiledCache
+    from cogcli.specs.problem_report import Within
+    from cogcli.yaml.reader import Places
+
+_KIND: Final = "positions"
+
+
+class FilePlaces(dict[str, "Places"]):
+    """The positions in files by shown name. A file that is not in it yet is parsed when it is asked for.
+
+    `cache` is the one that the files came out of.
+    """
+
+    def __init__(self, cache: CompiledCache | None = None) -> None:
+        super().__init__()
+        self.cache = cache
+        self._files: dict[str, tuple[str, str]] = {}
+        self._known: dict[str, dict[str, Any]] = {}
+        self._news: set[str] = set()
+
+    def note(self, file: str, path: str, digest: str) -> None:
+        """A shown file's real path, and the digest of the bytes that were loaded."""
+        self._files[file] = (path, digest)
+
+    def base(self, file: str) -> str:
+        """What a shown file's name is relative to, with a final slash; empty where it is not known."""
+        path, _ = self._files.get(file, ("", ""))
+        return path[: -len(file)] if path.endswith(f"/{file}") else ""
+
+    def position(self, file: str, path: KeyPath, *, key: bool, within: Within = None) -> tuple[int, int]:
+        """Line and column of the value or key at a path, or of a place in the text of the value."""
+        known = self._remembered(file)
+        name = f"{'key' if key else 'value'}{''.join(f'/{part}' for part in path)}"
+        if within:
+            name += f"@{within[1]}"
+        if known is not None and name in known:
+            line, column = known[name]
+            return line, column
+        span = self[file].key(path) if key else self[file].value(path)
+        column = span.inside(*within) if within else span.column
+        if known is not None:
+            known[name] = [span.line, column]
+            self._news.add(file)
+        return span.line, column
+
+    def flush(self) -> None:
+        """Write what was newly remembered."""
+        if self.cache:
+            for file in self._news & self._files.keys():
+                self.cache.keep(_KIND, self._files[file][1], Compiled(self._known[file], []))
+            self.cache.flush()
+        self._news.clear()
+
+    def __missing__(self, file: str) -> Places:
+        from cogcli.yaml import reader
+
+        path, loaded = self._files.get(file, (file, ""))
+        data, parsed = reader.read(path, file=file)
+        if digest(data) != loaded:  # changed since: good enough to point at, not to remember
+            self._files.pop(file, None)
+        self[file] = parsed.places
+        return parsed.places
+
+    def _remembered(self, file: str) -> dict[str, Any] | None:
+        """What is known of a file's positions, None where nothing may be remembered."""
+        if self.cache is None or not self._files.get(file, ("", ""))[1]:
+            return None
+        if file not in self._known:
+            found = self.cache.get(_KIND, self._files[file][1])
+            self._known[file] = found.raw if found else {}
+        return self._known[file]

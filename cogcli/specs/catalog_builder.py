@@ -1,0 +1,328 @@
+"""Building a catalog out of spec files: which file of an id counts, what it extends, which names stand for it.
+
+1. The last layer that has an id wins, whole; what it replaces stays visible as a shadow.
+2. Two files of one id in one layer: neither loads, and no earlier layer steps in.
+3. A file with errors does not load and no earlier layer steps in; it is remembered as broken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.canonical import digest_of
+from cogcli.core.problems import in_order
+from cogcli.specs.binding import Binding, binding_from
+from cogcli.specs.capability import Capability, capability_from
+from cogcli.specs.catalog import Catalog, Shadow
+from cogcli.specs.default_selection import Defaults
+from cogcli.specs.extends import chain_of, folded_chain, judge
+from cogcli.specs.host_layout import KIND_OF_FILE
+from cogcli.specs.host_overrides import HostFiles
+from cogcli.specs.layout import NO_CHANNEL
+from cogcli.specs.problem_report import Report
+from cogcli.specs.service import Service, service_from
+from cogcli.specs.skill import Skill, skill_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cogcli.core.problems import Problem
+    from cogcli.specs.host_overrides import Host
+    from cogcli.specs.layout import Found, Layout
+    from cogcli.specs.spec_reader import Loaded, Reader
+
+
+class Assembly:
+    """A catalog in the making. `given` are files outside all layers; they count as the last layer."""
+
+    def __init__(self, layouts: Sequence[Layout], reader: Reader, *, given: Sequence[Found] = ()) -> None:
+        self.skills: dict[str, Skill] = {}
+        self.capabilities: dict[str, Capability] = {}
+        self.bindings: dict[str, Binding] = {}
+        self.services: dict[str, Service] = {}
+        self.broken: dict[str, str] = {}
+        self.aliases: dict[str, str] = {}
+        self.problems: list[Problem] = []
+        self._layouts = layouts
+        self._reader = reader
+        self._given = given
+        self._shadows: list[Shadow] = []
+        self._replaced: dict[str, tuple[Capability, ...]] = {}
+        self._pins: dict[str, str] = {}
+        self._raw: dict[str, dict[str, Any]] = {}
+        self._defaults: dict[str, tuple[str, str]] = {}
+        self._host = HostFiles(self.canonical)
+        self._own: dict[str, Loaded | None] = {}
+        self._scanned: dict[str, str] | None = None
+
+    def catalog(
+        self,
+        *,
+        partial: bool,
+        known: Callable[[str], list[str]] | None,
+        bound: Callable[[str], str | None] | None,
+    ) -> Catalog:
+        """What was added so far, frozen."""
+        host = self._host.frozen()
+        by_capability: dict[str, list[str]] = {}
+        for id, binding in sorted(self.bindings.items()):
+            by_capability.setdefault(binding.capability, []).append(id)
+        return Catalog(
+            skills=self.skills,
+            capabilities=self.capabilities,
+            bindings=self.bindings,
+            bindings_of={capability: tuple(ids) for capability, ids in by_capability.items()},
+            services=self.services,
+            defaults=Defaults(
+                {capability: binding for capability, (binding, _) in self._defaults.items()},
+                {capability: file for capability, (_, file) in self._defaults.items()},
+            ),
+            host=host,
+            layers=tuple(layout.layer.name for layout in self._layouts),
+            aliases=self.aliases,
+            shadows=tuple(self._shadows),
+            places=self._reader.places,
+            pins=self._pins | self._choices(host),
+            raw=self._raw,
+            broken=self.broken,
+            problems=tuple(in_order(self.problems)),
+            replaced=self._replaced,
+            partial=partial,
+            known=known,
+            bound=bound,
+        )
+
+    def exists(self, kind: str, id: str) -> bool:
+        """Whether any layer has a file of this id, in order or not."""
+        return bool(self._find(kind, id))
+
+    def add_skill(self, id: str) -> Skill | None:
+        """The skill of an id, read now or before."""
+        if id not in self.skills:
+            loaded = self._settled("skill", id, self._find("skill", id))
+            if loaded is None or loaded.raw is None:
+                return None
+            self._raw[f"skill:{id}"] = loaded.raw
+            self.skills[id] = skill_from(loaded.raw, loaded.file)
+        return self.skills[id]
+
+    def add_service(self, id: str) -> Service | None:
+        """The service of an id, read now or before."""
+        if id not in self.services:
+            loaded = self._settled("service", id, self._find("service", id))
+            if loaded is None or loaded.raw is None:
+                return None
+            layer = loaded.found.layer
+            self._raw[f"service:{id}"] = loaded.raw
+            self.services[id] = service_from(
+                loaded.raw,
+                loaded.file,
+                layer=layer.name,
+                root=layer.home,
+                trusted=layer.trusted,
+                at=("services", id) if loaded.found.entry else (),
+                distrust=layer.distrust,
+            )
+            if loaded.raw.get("spec_ref"):
+                self._pin_document(self.services[id])
+            elif loaded.raw.get("kind") == "mcp" and "server" not in loaded.raw:
+                self._pin_lock(self.services[id])
+        return self.services[id]
+
+    def _pin_document(self, service: Service) -> None:
+        """What a service says about itself decides what is sent. A document that cannot be read is told elsewhere."""
+        from cogcli.documents.loader import document_digest
+
+        digest = document_digest(service)
+        if digest is not None:
+            self._pins[f"document:{service.id}"] = digest
+
+    def _pin_lock(self, service: Service) -> None:
+        """What was agreed to decides what is called, and so does that nothing was. A damaged lock is told elsewhere."""
+        from cogcli.specs.lock import PIN, lock_digest
+
+        digest = lock_digest(service.root, service.id)
+        if digest is not None:
+            self._pins[f"{PIN}{service.id}"] = digest
+
+    def add_capability(self, name: str) -> Capability | None:
+        """The capability of an id or alias, with its bases folded in, read now or before."""
+        id = self.canonical(name)
+        if id in self.capabilities:
+            return self.capabilities[id]
+        if f"capability:{id}" in self.broken:
+            return None
+        own = self._capability_file(id)
+        if own is None:
+            return None
+        chain = chain_of(own, self._capability_file, self.canonical)
+        report = self._report(own.file)
+        judge(chain, report, self._known_capabilities)
+        self.problems += report.problems
+        if chain.fault:
+            self.broken[f"capability:{id}"] = own.file
+            return None
+        raw = self._raw[f"capability:{id}"] = folded_chain(chain.files)
+        capability = self.capabilities[id] = capability_from(raw, own.file)
+        for alias in capability.aliases:
+            if not self.exists("capability", alias):
+                self.aliases.setdefault(alias, id)
+        return capability
+
+    def canonical(self, name: str) -> str:
+        """The id that a name stands for: itself if a file has it, else the capability that claims it."""
+        if name in self.aliases:
+            return self.aliases[name]
+        if name in self.capabilities or self.exists("capability", name):
+            return name
+        id = self._claimed().get(name)
+        if id is None:
+            return name
+        self.aliases[name] = id
+        return id
+
+    def add_bindings(self, found: Iterable[Found]) -> None:
+        """These binding files; those of one id belong together."""
+        groups: dict[str, list[Loaded]] = {}
+        for loaded in map(self._reader.load, found):
+            groups.setdefault(loaded.id, []).append(loaded)
+        for id, group in groups.items():
+            self._add_binding(id, group)
+
+    def _add_binding(self, id: str, group: list[Loaded]) -> None:
+        for each in group:
+            self.problems += each.problems
+        capabilities = {self.canonical(each.raw["capability"]) for each in group if each.raw}
+        if len(capabilities) > 1:
+            self._refuse_duplicates("binding", id, group)
+            return
+        loaded = self._settled("binding", id, [each.found for each in group])
+        if loaded is None or loaded.raw is None:
+            return
+        place = loaded.found
+        binding = binding_from(
+            loaded.raw,
+            loaded.file,
+            channel=place.channel or "local",
+            layer=place.layer.name,
+            trusted=place.layer.trusted,
+            distrust=place.layer.distrust,
+        )
+        self._raw[f"binding:{id}"] = loaded.raw
+        self.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
+
+    def add_policies(self) -> None:
+        """The default selections of all layers, later ones winning for each capability."""
+        found = [place for layout in self._layouts for place in layout.policies()]
+        for place in [*found, *(place for place in self._given if place.kind == "policy")]:
+            loaded = self._reader.load(place)
+            self.problems += loaded.problems
+            if loaded.raw is None:
+                self.broken[f"policy:{place.layer.name}"] = loaded.file
+                continue
+            self._pins[f"policy:{place.layer.name}"] = loaded.digest
+            for capability, binding in (loaded.raw["defaults"] or {}).items():
+                self._defaults[self.canonical(capability)] = (binding, loaded.file)
+
+    def add_host(self) -> None:
+        """The files of all host overrides."""
+        for place in self._single_files():
+            loaded = self._reader.load(place)
+            self.problems += loaded.problems
+            self._host.add(loaded)
+            if loaded.raw is None:
+                self.broken[f"{place.kind}:{place.layer.name}"] = loaded.file
+
+    def entries(self) -> list[str]:
+        """The ids of all services that are described in files with several."""
+        return [
+            id
+            for place in self._single_files()
+            if place.kind == "services"
+            for id in self._reader.entries(place)
+        ]
+
+    def _single_files(self) -> list[Found]:
+        found = [place for layout in self._layouts for place in layout.single_files()]
+        return found + [place for place in self._given if place.kind in KIND_OF_FILE.values()]
+
+    def _choices(self, host: Host) -> dict[str, str]:
+        """What the host says of the capabilities here, as pins."""
+        return {
+            f"{rule}:{id}": digest_of(said)
+            for id in self.capabilities
+            for rule, said in host.said_of(id).items()
+        }
+
+    def _find(self, kind: str, id: str) -> list[Found]:
+        """All files of an id, in layer order."""
+        found = [place for layout in self._layouts for place in layout.find(kind, id)]
+        for place in self._given:
+            if place.kind == kind and self._reader.load(place).id == id:
+                found.append(place)
+            elif place.kind == "services" and kind == "service":
+                found.append(place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True))
+        return [place for place in found if not place.entry or id in self._reader.entries(place)]
+
+    def _settled(self, kind: str, id: str, found: Sequence[Found]) -> Loaded | None:
+        """The file that counts for an id, or None; shadows, duplicates and problems are noted."""
+        if not found:
+            return None
+        last = found[-1].layer
+        winners = [place for place in found if place.layer == last]
+        for place in found[: len(found) - len(winners)]:
+            self._shadows.append(Shadow(kind, id, place.layer.name, self._reader.shown(place.path)))
+        if len(winners) > 1:
+            self._refuse_duplicates(kind, id, [self._reader.load(place) for place in winners])
+            return None
+        loaded = self._reader.load(winners[0])
+        self.problems += loaded.problems
+        self._pins[f"{kind}:{id}"] = loaded.digest
+        if loaded.raw is None:
+            self.broken[f"{kind}:{id}"] = loaded.file
+            return None
+        return loaded
+
+    def _refuse_duplicates(self, kind: str, id: str, group: Sequence[Loaded]) -> None:
+        self.broken[f"{kind}:{id}"] = group[0].file
+        for loaded in group:
+            others = ", ".join(other.file for other in group if other is not loaded)
+            report = self._report(loaded.file)
+            message = f"{kind} `{id}`: this id is also in {others}"
+            report.error("id.duplicate", ("id",), message, hint="rename or remove one; neither is loaded")
+            self.problems += report.problems
+
+    def _capability_file(self, id: str) -> Loaded | None:
+        """The file that counts for a capability id, and notes of what it replaces."""
+        if id not in self._own:
+            found = self._find("capability", id)
+            loaded = self._own[id] = self._settled("capability", id, found)
+            if loaded:
+                earlier = [self._reader.load(place) for place in found if place.layer != loaded.found.layer]
+                before = tuple(self._with_bases(each) for each in earlier if each.raw)
+                if before:
+                    self._replaced[id] = before
+        return self._own[id]
+
+    def _with_bases(self, replaced: Loaded) -> Capability:
+        """A replaced capability, with as many of its bases as there are."""
+        chain = chain_of(replaced, self._capability_file, self.canonical)
+        raw = {"inputs": None, "outputs": None, **folded_chain(chain.files)}
+        return capability_from(raw, replaced.file)
+
+    def _known_capabilities(self) -> list[str]:
+        return [place.id for layout in self._layouts for place in layout.all("capability")]
+
+    def _claimed(self) -> dict[str, str]:
+        """The capability that claims each alias, where exactly one does: needs every capability file."""
+        if self._scanned is None:
+            last = {place.id: place for layout in self._layouts for place in layout.all("capability")}
+            claims: dict[str, list[str]] = {}
+            for id, place in last.items():
+                for alias in (self._reader.load(place).raw or {}).get("aliases") or ():
+                    claims.setdefault(alias, []).append(id)
+            self._scanned = {alias: ids[0] for alias, ids in claims.items() if len(set(ids)) == 1}
+        return self._scanned
+
+    def _report(self, file: str) -> Report:
+        return Report(file, self._reader.places)

@@ -1,0 +1,59 @@
+"""One binding judged by protocol; nothing of this is needed while a kept verdict holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from cogcli.schema.validator import refused_patterns
+from cogcli.specs.checks import mcp_contract, openapi_contract, openrpc_contract
+from cogcli.specs.checks.contract_finding import Finding, Wire
+from cogcli.specs.checks.contract_flow import flow_findings
+from cogcli.specs.checks.pythoncall_contract import python_findings
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.service import Service
+
+
+def judged(binding: Binding, capability: Capability, service: Service, matter: bytes) -> Iterator[Finding]:
+    """Everything that is wrong with a binding on the wire; `matter` is the source of a Python service."""
+    for found in _found(binding, capability, service, matter):
+        if isinstance(found, Wire):
+            yield from _pattern_findings(found)
+            yield from flow_findings(binding, capability, found)
+        else:
+            yield found
+
+
+def _pattern_findings(wire: Wire) -> Iterator[Finding]:
+    """`wire.pattern`: what the service gives or takes cannot be checked in bounded time."""
+    for said in dict.fromkeys(text for schema in wire.described for text in refused_patterns(schema)):
+        hint = "write it without that in the service's document, or bind another operation"
+        yield Finding("wire.pattern", "E", ("operation",), f"{wire.title} has {said}", hint)
+
+
+def judged_service(service: Service) -> Iterator[Finding]:
+    """What keeps the document or the lock of a service from being used."""
+    return _DOCUMENTS[service.kind](service)
+
+
+_DOCUMENTS: Final[dict[str, Callable[[Service], Iterator[Finding]]]] = {
+    "openapi": openapi_contract.document_findings,
+    "openrpc": openrpc_contract.document_findings,
+    "mcp": mcp_contract.lock_findings,
+}
+
+
+def _found(
+    binding: Binding, capability: Capability, service: Service, matter: bytes
+) -> Iterator[Finding | Wire]:
+    if service.kind == "openapi":
+        yield from openapi_contract.openapi_findings(binding, capability, service)
+    elif service.kind == "openrpc":
+        yield from openrpc_contract.openrpc_findings(binding, service)
+    elif service.kind == "mcp":
+        yield from mcp_contract.mcp_findings(binding, service)
+    else:
+        yield from python_findings(binding, matter)

@@ -1,0 +1,192 @@
+"""Dataflow along the graph: who writes what before whom (formats.md 10).
+
+Sets of steps are bit sets over the plan order, so a step costs a few operations however many steps there are.
+1. A read needs a writer before it; a writer beside it makes the value depend on timing.
+2. `vars` and `outputs` hold flat keys: a read takes its whole path as one key, else its first segment.
+3. Elsewhere a write serves reads of its own place, of what is below, and of what it lies in.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from cogcli.core.problems import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cogcli.core.refs import Reference
+    from cogcli.specs.checks.graph import Graph
+    from cogcli.specs.checks.step_facts import Facts, Read, Write
+    from cogcli.specs.problem_report import Report
+
+Place = tuple[str, ...]
+FLAT: Final = ("vars", "outputs")
+_MUST_EXIST: Final = ("vars", "outputs", "working")
+
+
+class Flow:
+    """The writers and readers of every place, by position in plan order."""
+
+    def __init__(self, facts: Sequence[Facts], graph: Graph) -> None:
+        self.facts = [facts[index] for index in graph.order]
+        self.graph = graph
+        self.written: defaultdict[Place, int] = defaultdict(int)
+        self.within: defaultdict[Place, int] = defaultdict(int)
+        self.surely: defaultdict[Place, int] = defaultdict(int)
+        self.types: defaultdict[Place, set[str]] = defaultdict(set)
+        self.read: defaultdict[Place, int] = defaultdict(int)
+        for position, fact in enumerate(self.facts):
+            for write in fact.writes:
+                self._note_write(write, 1 << position)
+            for read in fact.reads:
+                for place in places_read(read.reference):
+                    self.read[place] |= 1 << position
+
+    def _note_write(self, write: Write, bit: int) -> None:
+        place = (write.target.namespace, *write.target.path)
+        self.written[place] |= bit
+        self.types[place].add(write.field.type)
+        for end in range(1, len(place)):
+            self.within[place[:end]] |= bit
+        if not write.maybe:
+            self.surely[place] |= bit
+            for end in range(1, len(place)):
+                self.surely[place[:end]] |= bit
+
+    def writers(self, reference: Reference) -> int:
+        """The steps whose writes a reference may see."""
+        bits = 0
+        for place in places_read(reference):
+            bits |= self.written.get(place, 0)
+        return bits | self.within.get((reference.namespace, *reference.segments), 0)
+
+    def sure_writers(self, reference: Reference) -> int:
+        """Of these the steps that cannot leave the place unwritten."""
+        bits = 0
+        for place in places_read(reference):
+            bits |= self.surely.get(place, 0)
+        return bits
+
+    def name(self, bits: int) -> str:
+        """The id of the first step of a set."""
+        return self.facts[(bits & -bits).bit_length() - 1].step.id
+
+
+def places_read(reference: Reference) -> list[Place]:
+    """The places whose writes a reference may see: of flat namespaces two keys, else itself and all it lies in."""
+    namespace, segments = reference.namespace, reference.segments
+    if len(segments) == 1:
+        return [(namespace, segments[0])]
+    if namespace in FLAT:
+        return [(namespace, ".".join(segments)), (namespace, segments[0])]
+    return [(namespace, *segments[:end]) for end in range(1, len(segments) + 1)]
+
+
+def check_reads(flow: Flow, report: Report) -> None:
+    """Every reference against the writers before, beside and after its step."""
+    unreachable = 0
+    for position, fact in enumerate(flow.facts):
+        gone = False
+        for read in fact.reads:
+            gone = _check_read(flow, position, read, unreachable, report) or gone
+        if fact.never:
+            path = ("steps", flow.graph.order[position], "config", "condition")
+            report.warn("graph.unreachable", path, f"step `{fact.step.id}`: its condition is never true")
+        if (fact.never and fact.step.config.otherwise is None) or gone:
+            unreachable |= 1 << position
+
+
+def _check_read(flow: Flow, position: int, read: Read, unreachable: int, report: Report) -> bool:
+    """Whether the read needs values of steps that never run."""
+    reference, subject = read.reference, f"step `{flow.facts[position].step.id}`"
+    writers = flow.writers(reference)
+    beside = writers & flow.graph.beside(position)
+    if beside:
+        other = flow.name(beside)
+        message = f"{subject}: `{reference.text}` is written by concurrent step `{other}`"
+        hint = f"add `{other}` to depends_on"
+        report.error("ref.unordered", read.path, message, hint=hint, within=read.within)
+        return False
+    before = writers & (flow.graph.before[position] | (1 << position if read.own else 0))
+    if not before:
+        if _must_exist(reference):
+            _report_unwritten(flow, position, read, writers, subject, report)
+        return False
+    if before & ~unreachable == 0 and not read.lenient:
+        message = f"{subject}: `{reference.text}` is written only by `{flow.name(before)}`, which never runs"
+        report.warn("graph.unreachable", read.path, message, within=read.within)
+        return True
+    if (
+        _must_exist(reference)
+        and not flow.sure_writers(reference) & before
+        and not _guarded(flow, position, read)
+    ):
+        _report_maybe(flow, position, read, before, subject, report)
+    return False
+
+
+def _guarded(flow: Flow, position: int, read: Read) -> bool:
+    """Whether nothing is wrong with an unwritten place: where it counts as null, where the step's own condition has
+    asked for it, or where the step surely wrote it in the round before."""
+    fact, reference = flow.facts[position], read.reference
+    if read.lenient or any(guard.lenient and guard.reference == reference for guard in fact.guards):
+        return True
+    places = places_read(reference)
+    return read.own and any(
+        write.field.required and (write.target.namespace, *write.target.path) in places
+        for write in fact.writes
+    )
+
+
+def _must_exist(reference: Reference) -> bool:
+    if reference.namespace == "working":
+        return reference.segments[0] == "artifacts" and len(reference.segments) > 1
+    return reference.namespace in _MUST_EXIST
+
+
+def _report_unwritten(
+    flow: Flow, position: int, read: Read, writers: int, subject: str, report: Report
+) -> None:
+    text = read.reference.text
+    later = writers & flow.graph.after[position]
+    if later:
+        message = f"{subject}: `{text}` is written later by `{flow.name(later)}`"
+        hint = "move that step before this one"
+    elif writers:
+        message, hint = f"{subject}: `{text}` is written by this step itself only", ""
+    else:
+        known = [".".join(place) for place in flow.written if place[0] == read.reference.namespace]
+        message, hint = f"{subject}: `{text}` is written by no step", suggestion(text, known)
+    report.error("ref.unwritten", read.path, message, hint=hint, within=read.within)
+
+
+def _report_maybe(flow: Flow, position: int, read: Read, before: int, subject: str, report: Report) -> None:
+    """Every writer may leave the place empty; not told if reader and writers stand or fall together."""
+    if any(_together(flow.facts[position], flow.facts[writer]) for writer in latest(before, 16)):
+        return
+    message = f"{subject}: `{read.reference.text}`: `{flow.name(before)}` may leave it unwritten"
+    hint = "give that step `otherwise`, or this one the same condition"
+    report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
+
+
+def _together(reader: Facts, writer: Facts) -> bool:
+    """Whether both have one condition, which reads only what never changes in a run."""
+    condition = reader.step.config.condition
+    return (
+        condition is not None
+        and condition == writer.step.config.condition
+        and not writer.interface.degrades
+        and all(write.field.required for write in writer.writes)
+        and all(guard.reference.namespace in ("inputs", "frame") for guard in reader.guards)
+    )
+
+
+def latest(bits: int, limit: int) -> Iterator[int]:
+    """At most `limit` members of a set, last to first."""
+    while bits and limit:
+        position = bits.bit_length() - 1
+        yield position
+        bits ^= 1 << position
+        limit -= 1

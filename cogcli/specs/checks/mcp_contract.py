@@ -1,0 +1,83 @@
+"""mcp: a binding against the tools that its service is locked to, or that come with us (protocols.md 6 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.problems import listing, suggestion
+from cogcli.specs.checks.bundled_contract import shipped_findings
+from cogcli.specs.checks.contract_finding import Finding, Taken, Wire, of_document
+from cogcli.specs.checks.openapi_contract import object_findings
+from cogcli.specs.lock import locked_tools
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.service import Service
+
+_TEXT = {"type": "string"}
+_LIST = {"type": "array"}
+
+
+def lock_findings(service: Service) -> Iterator[Finding]:
+    """`wire.document`: a lock that is damaged."""
+    if "server" in service.settings:
+        return
+    try:
+        locked_tools(service.root, service.id)
+    except DocumentFault as fault:
+        fault.hint = fault.hint.replace(" ID ", f" {service.id} ")
+        yield of_document(fault, ("id",))
+
+
+def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]:
+    """What is wrong with tool and arguments; then what the tool takes and gives."""
+    mode = binding.metadata.get("response_mode") or "json"
+    if "server" in service.settings:
+        for found in shipped_findings(binding, service.settings["server"]):
+            reply = None if mode == "json" else (_reply(mode, None),)
+            yield found._replace(reply=reply) if isinstance(found, Wire) else found
+        return
+    try:
+        tools = locked_tools(service.root, service.id)
+    except DocumentFault:  # told at the service
+        return
+    if tools is None:
+        message = (
+            f"service `{service.id}` is not locked, so that nothing of tool `{binding.operation}` is known"
+        )
+        hint = f"cogcli services refresh {service.id} --accept"
+        yield Finding("wire.unpinned", "W", ("service",), message, hint)
+        return
+    tool = tools.get(binding.operation)
+    if tool is None:
+        message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
+        refresh = f"cogcli services refresh {service.id}"
+        hint = suggestion(binding.operation, tools) or f"{listing(sorted(tools))}; {refresh}"
+        yield Finding("wire.operation", "E", ("operation",), message, hint)
+        return
+    taken: dict[str, Taken] = {}
+    title = f"tool `{binding.operation}`"
+    parts = {key: key for key in binding.request}
+    yield from object_findings(_schema(tool.get("inputSchema")), parts, taken, title, "wire.parameter")
+    described = (_schema(tool.get("inputSchema")), _schema(tool.get("outputSchema")))
+    yield Wire(title, taken, (_reply(mode, tool.get("outputSchema")),), described=described)
+
+
+def _schema(value: Any) -> Any:
+    return value if isinstance(value, dict | bool) else True
+
+
+def _reply(mode: str, output: Any) -> Any:
+    """The body by response mode; a tool without output schema gives text and its blocks, or an object in its text."""
+    if mode == "text":
+        return {"type": "object", "required": ["text"], "properties": {"text": _TEXT}}
+    if mode == "raw":
+        inner = {"structured": True, "text": _TEXT, "content": _LIST}
+        return {"type": "object", "required": [*inner], "properties": inner}
+    return (
+        output
+        if isinstance(output, dict)
+        else {"properties": {"text": _TEXT, "content": _LIST}, "required": ["text"]}
+    )

@@ -1,0 +1,153 @@
+"""Bindings against what their services say about themselves: a wrong one is found before it is called (protocols.md 7).
+
+1. Only what is needed is looked at: of what one skill can reach the chosen bindings and their fallbacks.
+2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the lock or the
+   source. It is kept in the compiled cache under the digest of these, so that a warm run parses no document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.canonical import digest_of
+from cogcli.specs.cache import Compiled, newest_change
+from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.checks.wire_sources import Matter, document_of, matter_of
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.contract_finding import Finding
+    from cogcli.specs.problem_report import Report
+    from cogcli.specs.service import Service
+
+_KIND: Final = "wire"
+_LONGEST: Final = 500
+
+
+def check_wire(context: Context, bindings: Iterable[Binding]) -> dict[str, set[str]]:
+    """All problems of these bindings on the wire, and of the documents of their services.
+
+    In a whole catalog services that nothing is bound to are looked at as well. Gives the documents that have
+    problems, by shown file, and the files of the services that they describe.
+    """
+    catalog = context.catalog
+    wire = _Wire(context)
+    services = {} if catalog.partial else dict(catalog.services)
+    for binding in bindings:
+        service = catalog.services.get(binding.service)
+        capability = catalog.capability(binding.capability)
+        if service is not None and capability is not None and service.kind == binding.protocol:
+            services[service.id] = service
+            wire.check(binding, capability, service)
+    for service in services.values():
+        wire.check_service(service)
+    return wire.documents
+
+
+class _Wire:
+    """The checks of one catalog. What a service says about itself is read once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._matters: dict[str, Matter | None] = {}
+        self._told: set[tuple[str, Finding]] = set()
+        self.documents: dict[str, set[str]] = {}
+
+    def check(self, binding: Binding, capability: Capability, service: Service) -> None:
+        """One binding."""
+        matter = self._matter(service)
+        if matter is None:
+            return
+        names = (f"binding:{binding.id}", f"capability:{binding.capability}", f"service:{service.id}")
+        for finding in self._verdict(names, matter, lambda: _judged(binding, capability, service, matter)):
+            if finding.about == "binding":
+                _report(self._context.report(binding.file), f"binding `{binding.id}`", finding)
+            else:
+                self._of_service(service, finding)
+
+    def check_service(self, service: Service) -> None:
+        """The document or the lock of one service."""
+        matter = self._matter(service)
+        if matter is not None and service.kind != "pythoncall":
+            names = (f"service:{service.id}",)
+            for finding in self._verdict(names, matter, lambda: _judged_service(service)):
+                self._of_service(service, finding)
+
+    def _of_service(self, service: Service, finding: Finding) -> None:
+        if (service.id, finding) not in self._told:
+            self._told.add((service.id, finding))
+            report = self._context.report(service.file, service.at)
+            document = document_of(service) if finding.about == "document" else ""
+            if not document:
+                finding = finding._replace(about="service")
+            else:
+                file = self._context.shown(document, beside=service.file)
+                self.documents.setdefault(file, set()).add(service.file)
+                report = self._context.report(file)
+            _report(report, f"service `{service.id}`", finding)
+
+    def _matter(self, service: Service) -> Matter | None:
+        if service.id not in self._matters:
+            self._matters[service.id] = matter_of(service)
+        return self._matters[service.id]
+
+    def _verdict(
+        self, names: tuple[str, ...], matter: Matter, judge: Callable[[], Iterable[Finding]]
+    ) -> Iterable[Finding]:
+        """The findings as kept, else as they are made now."""
+        catalog = self._context.catalog
+        cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
+        if cache is None or any(name not in catalog.raw for name in names):
+            return judge()
+        raw = [catalog.raw[name] for name in names]
+        key = digest_of([raw, matter.digest, _age_of_rules()])
+        kept = cache.get(_KIND, key)
+        if kept is None:
+            found = list(judge())
+            cache.keep(_KIND, key, Compiled({}, [[*finding] for finding in found]))
+            return found
+        return map(_finding, kept.warnings)
+
+
+def _finding(kept: list[Any]) -> Finding:
+    from cogcli.specs.checks.contract_finding import Finding
+
+    code, severity, path, *rest = kept
+    return Finding(code, severity, tuple(path), *rest)
+
+
+def _judged(binding: Binding, capability: Capability, service: Service, matter: Matter) -> Iterable[Finding]:
+    from cogcli.specs.checks.contract_verdict import judged
+
+    return judged(binding, capability, service, matter.data)
+
+
+def _judged_service(service: Service) -> Iterable[Finding]:
+    from cogcli.specs.checks.contract_verdict import judged_service
+
+    return judged_service(service)
+
+
+def _report(report: Report, subject: str, finding: Finding) -> None:
+    code, severity, path, message, hint, key, about, line, column = finding
+    said = f"{subject}: {_line(message)}"
+    if about == "document":
+        report.place(code, severity, (line, column), said, hint=_line(hint))
+    else:
+        report.add(code, severity, path, said, hint=_line(hint), key=key)
+
+
+def _line(text: str) -> str:
+    """Text that others wrote parts of, as one line of at most 500 characters."""
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
+
+
+@lru_cache(maxsize=1)
+def _age_of_rules() -> int:
+    """The newest modification among the modules of these checks, as with the rules of spec files."""
+    return newest_change("specs/checks", "schema", "documents")

@@ -1,0 +1,117 @@
+"""What a step takes and gives: the contracts of everything it may call, under its control structure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cogcli.specs.checks.gates import gates_of
+from cogcli.specs.fields import FieldSpec
+from cogcli.specs.uses import PREFIX, targets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogcli.core.problems import KeyPath
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.fields import Fields
+    from cogcli.specs.skill import Skill, Step
+
+_ROUNDS: Final = {
+    "$iterations": FieldSpec("integer", required=True),
+    "$exhausted": FieldSpec("boolean", required=True),
+}
+
+
+class Called(NamedTuple):
+    """One target of a step: its name, place below the step, and spec, None where there is none."""
+
+    name: str
+    path: KeyPath
+    spec: Capability | Skill | None
+
+
+class Interface(NamedTuple):
+    """A step's contract. A field of `outputs` is `required` where it is always produced.
+
+    `complete` is false where a target is unknown: then nothing can be said about fields that are missing here.
+    """
+
+    called: tuple[Called, ...]
+    complete: bool
+    inputs: Fields
+    outputs: Fields
+    degrades: bool
+
+
+def interface_of(catalog: Catalog, step: Step) -> Interface:
+    """The contract of a step."""
+    called = tuple(Called(name, path, _spec(catalog, name)) for path, name in targets_of(step))
+    known = [entry.spec for entry in called if entry.spec is not None]
+    return Interface(
+        called=called,
+        complete=len(known) == len(called),
+        inputs=known[0].inputs if len(called) == 1 and known else _joined_inputs(known),
+        outputs=_outputs(step, known),
+        degrades=any(_degrades(catalog, spec) for spec in known),
+    )
+
+
+def _spec(catalog: Catalog, name: str) -> Capability | Skill | None:
+    if name.startswith(PREFIX):
+        return catalog.skills.get(name[len(PREFIX) :])
+    return catalog.capability(name)
+
+
+def _degrades(catalog: Catalog, spec: Capability | Skill) -> bool:
+    """Whether a gate may skip the step."""
+    capability = catalog.capabilities.get(spec.id)
+    return capability is spec and any(gate.on_fail == "degrade" for gate in gates_of(capability))
+
+
+def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
+    """All inputs of several targets: required where any target requires it."""
+    joined: Fields = {}
+    for spec in specs:
+        for name, field in spec.inputs.items():
+            other = joined.get(name)
+            if other is None:
+                joined[name] = field
+            else:
+                type = field.type if field.type == other.type else "any"
+                needed = (field.required and field.default is None) or (
+                    other.required and other.default is None
+                )
+                joined[name] = FieldSpec(type, required=needed)
+    return joined
+
+
+def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
+    config = step.config
+    if config.scatter and config.scatter.merge == "collect":
+        outputs = {name: FieldSpec("object", required=True) for name in config.scatter.targets}
+    elif config.scatter and config.scatter.merge == "concat_lists":
+        outputs = _joined_outputs(specs, every=False)
+    else:
+        outputs = _joined_outputs(specs, every=True)
+    if config.foreach:
+        return {name: FieldSpec("array", required=True, items=field) for name, field in outputs.items()}
+    return {**outputs, **_ROUNDS} if config.while_ else outputs
+
+
+def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields:
+    """All outputs of several targets: certain where `every` target gives it, or else any."""
+    if len(specs) == 1:
+        return {name: _certain(field) for name, field in specs[0].outputs.items()}
+    joined: Fields = {}
+    for name in dict.fromkeys(name for spec in specs for name in spec.outputs):
+        fields = [_certain(spec.outputs[name]) for spec in specs if name in spec.outputs]
+        types = {field.type for field in fields}
+        given = [field.required for field in fields]
+        certain = all(given) and len(given) == len(specs) if every else any(given)
+        joined[name] = FieldSpec(types.pop() if len(types) == 1 else "any", required=certain)
+    return joined
+
+
+def _certain(field: FieldSpec) -> FieldSpec:
+    return field if field.required or field.default is None else field._replace(required=True)

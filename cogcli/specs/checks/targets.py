@@ -1,0 +1,93 @@
+"""Targets: whether a text can be written to at all (formats.md 10, target.*)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from cogcli.core.problems import suggestion
+from cogcli.core.refs import MAX_SEGMENTS, OUTPUT_FIELDS, READ_ONLY, WORKING_SLOTS, WRITABLE, parse_target
+from cogcli.specs.checks.text_fault import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogcli.core.refs import Target
+    from cogcli.specs.fields import FieldSpec
+
+_SLOTS: Final = {"working": WORKING_SLOTS, "output": OUTPUT_FIELDS}
+_OPEN_SLOTS: Final = ("artifacts", "result")
+"""The slots below which values may be written."""
+_LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
+
+
+@lru_cache(maxsize=4096)
+def fault_of(text: str) -> Fault | None:
+    """Why nothing can be written to a target, or None."""
+    namespace, _, rest = text.partition(".")
+    if not rest or any(char.isspace() for char in text):
+        hint = "write vars.NAME, outputs.NAME or working.SLOT"
+        return Fault("target.format", f"`{text}` is no target", hint)
+    if namespace in READ_ONLY:
+        return Fault(
+            "target.read-only", f"`{text}`: {namespace} cannot be written", f"write to {', '.join(WRITABLE)}"
+        )
+    if namespace not in WRITABLE:
+        return Fault(
+            "target.namespace", f"`{text}`: unknown namespace `{namespace}`", suggestion(namespace, WRITABLE)
+        )
+    segments = rest.split(".")
+    if len(segments) > MAX_SEGMENTS:
+        return Fault("target.path", f"`{text}`: more than {MAX_SEGMENTS} segments")
+    if parse_target(text) is None:
+        return Fault(
+            "target.format", f"`{text}` is no target", "separate letters, digits, `_` and `-` by dots"
+        )
+    return _slot_fault(text, namespace, segments)
+
+
+def _slot_fault(text: str, namespace: str, segments: list[str]) -> Fault | None:
+    slots = _SLOTS.get(namespace)
+    if slots is None:
+        return None
+    if segments[0] not in slots:
+        message = f"`{text}`: {namespace} has no slot `{segments[0]}`"
+        return Fault("target.slot", message, suggestion(segments[0], slots) or f"slots: {', '.join(slots)}")
+    if len(segments) > 1 and segments[0] not in _OPEN_SLOTS:
+        kind = "a list" if namespace == "working" else "text"
+        return Fault("target.path", f"`{text}`: {namespace}.{segments[0]} holds {kind}, nothing is below it")
+    return None
+
+
+def twice(targets: Iterable[tuple[str, Target]]) -> list[tuple[str, str]]:
+    """Of one mapping, each left side whose target is, or is inside or around, that of an earlier left side."""
+    exact: dict[tuple[str, ...], str] = {}
+    above: dict[tuple[str, ...], str] = {}
+    found = []
+    for left, target in targets:
+        place = (target.namespace, *target.path)
+        prefixes = [place[:n] for n in range(1, len(place))]
+        other = exact.get(place) or above.get(place) or next((exact[p] for p in prefixes if p in exact), None)
+        if other is not None:
+            found.append((left, other))
+        exact.setdefault(place, left)
+        for prefix in prefixes:
+            above.setdefault(prefix, left)
+    return found
+
+
+def slot_misfit(target: Target, field: FieldSpec) -> str:
+    """What a typed slot wants where a declared type cannot fit; empty if it may fit."""
+    if target.namespace == "working" and len(target.path) == 1:
+        if target.path[0] not in _LIST_SLOTS:
+            return "" if field.type in ("object", "any") else "an object"
+        elements = field.items.type if field.items else "any"
+        return (
+            "" if field.type == "any" or (field.type == "array" and elements in ("object", "any")) else _LIST
+        )
+    if target.namespace == "output" and target.path[0] != "result":
+        return "" if field.type in ("string", "any") else "text"
+    return ""
+
+
+_LIST: Final = "a list of objects"

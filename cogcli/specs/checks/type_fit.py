@@ -1,0 +1,125 @@
+"""Whether what is given fits what is expected, in words (`wire.type`): nothing fits, something may not, not known."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.core.jsonvalue import shown
+from cogcli.core.problems import Severity
+from cogcli.schema.candidates import TYPES, types_of
+from cogcli.schema.containment import UNKNOWN, Cover, covers, disjoint
+from cogcli.schema.normalizer import prepared
+from cogcli.schema.validator import errors
+from cogcli.schema.visitor import at
+
+_SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
+_NOT_TEXT: Final = frozenset(("object", "array"))
+_EVERY: Final = frozenset(TYPES)
+
+
+class Misfit(NamedTuple):
+    """How two schemas do not fit: a severity, what is expected, what may come."""
+
+    severity: Severity
+    said: str
+
+
+def misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
+    """What to say where not all that is given is taken by `who`; None where it is."""
+    cover = covers(wide, narrow)
+    if cover.verdict == "yes":
+        return None
+    if not disjoint(wide, narrow):
+        return _maybe(cover, narrow, wide, who)
+    why = _why(wide, cover.example) if cover.verdict == "no" else ""
+    if why:
+        return Misfit("E", f"never fits {who}: {why}")
+    return Misfit("E", f"gives {described(narrow)}, {who} expects {described(wide)}")
+
+
+def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
+    """The same for what is written into a path, a query or a header, where numbers are text and lists are repeated."""
+    given = types_of(narrow) - {"null"}
+    if given and given <= {"object"}:
+        return Misfit("E", f"gives {described(narrow)}, which cannot be written there")
+    taken = types_of(wide)
+    if "array" in taken and "array" not in given and not taken & given:
+        items = at(wide, ("0",))
+        return misfit_as_text(items.schema, narrow, who=who) if items else None
+    if given <= _SCALAR_TEXT and taken == {"string"}:
+        ready = prepared(wide)
+        plain = ready is not None and ready.python == {"type": "string"}
+        return None if plain else _maybe(UNKNOWN, narrow, wide, who)
+    if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
+        read = _read(narrow)
+        if read is not None:
+            return misfit(wide, {"const": read}, who=who)
+        return Misfit("W", f"gives text, {who} reads {described(wide)} out of it")
+    if "null" in types_of(narrow) and types_of(narrow) != _EVERY:
+        narrow = without_null(narrow)
+    return misfit(wide, narrow, who=who)
+
+
+def _read(narrow: Any) -> Any:
+    """The number or boolean that a fixed text is read as, None if it is none or not fixed."""
+    text = narrow.get("const") if isinstance(narrow, dict) else None
+    try:
+        return orjson.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return text
+
+
+def without_null(schema: Any) -> Any:
+    """A schema less null."""
+    types = sorted(types_of(schema) - {"null"})
+    if not isinstance(schema, dict):
+        return {"type": types}
+    if "type" in schema and "enum" not in schema:
+        return {**schema, "type": types[0] if len(types) == 1 else types}
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    return {"type": types, "allOf": [inner], "$defs": schema.get("$defs", {})}
+
+
+def _maybe(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
+    if cover.verdict == "no" and not _is_silent(narrow):
+        why = _why(wide, cover.example)
+        return Misfit(
+            "W", f"may be {_example(cover.example)}, which {who} rejects{f': {why}' if why else ''}"
+        )
+    return Misfit(
+        "W", f"gives {described(narrow)}, {who} expects {described(wide)}: whether it fits is not known"
+    )
+
+
+def _is_silent(schema: Any) -> bool:
+    """Whether a schema says nothing at all."""
+    ready = prepared(schema)
+    return ready is not None and ready.python in (True, {})
+
+
+def _why(wide: Any, value: Any) -> str:
+    """Where inside a value the first thing is that does not fit; nothing where it is the value itself."""
+    told = errors(wide, value) if isinstance(value, dict | list) else []
+    return f"`{told[0][0]}`: {told[0][1]}" if told and told[0][0] else told[0][1] if told else ""
+
+
+def _example(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def described(schema: Any) -> str:
+    """A schema in few words: its types, or its choices."""
+    if isinstance(schema, dict) and "const" in schema:
+        return shown(schema["const"])
+    if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
+        return f"one of {', '.join(map(shown, schema['enum'][:5]))}{', …' if len(schema['enum']) > 5 else ''}"
+    types = types_of(schema)
+    if types == _EVERY:
+        return "anything"
+    named = [name for name in TYPES if name in types and not (name == "integer" and "number" in types)]
+    ready = prepared(schema)
+    bare = ready is not None and ready.python.keys() <= {"type"}
+    return f"{' or '.join(named) or 'nothing'}{'' if bare else ' with conditions'}"

@@ -1,0 +1,108 @@
+"""Host overrides: which binding somebody who runs the tool here has chosen, and where that is said (formats.md 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import NOTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogcli.specs.spec_reader import Loaded
+
+PREFER: Final = "prefer"
+
+
+class Active(NamedTuple):
+    """An entry of `active_bindings.json`; `key` is the capability as written, maybe an alias."""
+
+    binding: str
+    file: str
+    key: str
+
+
+class Override(NamedTuple):
+    """What `overrides.yaml` says of one capability: a binding, or the service whose binding is meant.
+
+    `entry` and `position` tell where the file says it, and where in its list of capabilities.
+    """
+
+    binding: str | None
+    service: str | None
+    mode: str
+    file: str
+    entry: int
+    position: int
+
+    @property
+    def prefers(self) -> bool:
+        """Whether the next rule decides where this names nothing usable."""
+        return self.mode == PREFER
+
+
+class Host(NamedTuple):
+    """The host's choices by capability; `files` are those that were read, in order or not."""
+
+    active: dict[str, Active] = NOTHING
+    overrides: dict[str, Override] = NOTHING
+    repeated: tuple[tuple[str, Override], ...] = ()
+    """Overrides of a capability that has one already, found under another of its names."""
+    files: tuple[str, ...] = ()
+    services_files: frozenset[str] = frozenset()
+    """Those of the files that describe services, several in each."""
+
+    def said_of(self, capability: str) -> dict[str, Any]:
+        """By kind of rule what is said of a capability, without places: what a run is pinned to."""
+        said: dict[str, Any] = {}
+        if active := self.active.get(capability):
+            said["active"] = active.binding
+        if override := self.overrides.get(capability):
+            said["override"] = [override.binding, override.service, override.mode]
+        return said
+
+
+class HostFiles:
+    """The host's choices in the making; later files win for each capability."""
+
+    def __init__(self, canonical: Callable[[str], str]) -> None:
+        self._canonical = canonical
+        self._active: dict[str, Active] = {}
+        self._overrides: dict[str, Override] = {}
+        self._repeated: list[tuple[str, Override]] = []
+        self._files: list[str] = []
+        self._services: set[str] = set()
+
+    def add(self, loaded: Loaded) -> None:
+        """One of the three files."""
+        self._files.append(loaded.file)
+        kind, raw = loaded.found.kind, loaded.raw or {}
+        if kind == "services":
+            self._services.add(loaded.file)
+        elif kind == "active":
+            for key, binding in raw.items():
+                self._active[self._canonical(key)] = Active(binding, loaded.file, key)
+        else:
+            self._add_overrides(raw.get("overrides") or [], loaded.file)
+
+    def frozen(self) -> Host:
+        """What was added so far."""
+        return Host(
+            self._active,
+            self._overrides,
+            tuple(self._repeated),
+            tuple(self._files),
+            frozenset(self._services),
+        )
+
+    def _add_overrides(self, entries: list[dict[str, Any]], file: str) -> None:
+        for index, entry in enumerate(entries):
+            for position, name in enumerate(entry["capabilities"]):
+                capability = self._canonical(name)
+                mode = entry.get("mode") or "replace"
+                override = Override(entry.get("binding"), entry.get("service"), mode, file, index, position)
+                known = self._overrides.get(capability)
+                if known and known.file == file:
+                    self._repeated.append((capability, override))
+                else:
+                    self._overrides[capability] = override

@@ -1,0 +1,112 @@
+"""Collecting problems: a place in a file, a subject, and the codes of formats.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cogcli.core.problems import KeyPath, Problem, Severity
+from cogcli.core.terminal_text import shortened
+from cogcli.specs.cached_positions import FilePlaces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogcli.yaml.reader import Places
+
+Within = tuple[str, int] | None
+"""A text and an offset in it, for a problem in the middle of a value."""
+_LONGEST: Final = 1000
+"""Columns of a message: many tell a text of the file, which has no limit of its own."""
+
+
+class Report:
+    """The problems of one file. Positions are looked up only when there is something to report.
+
+    Paths are below `at`: of a file that holds many specs one report tells of one of them.
+    """
+
+    def __init__(self, file: str, places: Places | FilePlaces | None, *, at: KeyPath = ()) -> None:
+        self.file = file
+        self._at = at
+        self.problems: list[Problem] = []
+        self._places = places
+
+    def error(
+        self,
+        code: str,
+        path: KeyPath,
+        message: str,
+        *,
+        hint: str = "",
+        key: bool = False,
+        within: Within = None,
+    ) -> None:
+        """An error at the value of `path`, at its key, or within its text."""
+        self.add(code, "E", path, message, hint=hint, key=key, within=within)
+
+    def warn(
+        self,
+        code: str,
+        path: KeyPath,
+        message: str,
+        *,
+        hint: str = "",
+        key: bool = False,
+        within: Within = None,
+    ) -> None:
+        """A warning at the value of `path`, at its key, or within its text."""
+        self.add(code, "W", path, message, hint=hint, key=key, within=within)
+
+    def need(self, code: str, path: KeyPath, message: str, *, hint: str = "", key: bool = False) -> None:
+        """A warning that becomes an error when a run needs it."""
+        self.add(code, "R", path, message, hint=hint, key=key)
+
+    def add(
+        self, code: str, severity: Severity, path: KeyPath, message: str, *, hint: str = "", key: bool = False,
+        within: Within = None,
+    ) -> None:  # fmt: skip
+        """A problem at the value of `path`, at its key, or within its text."""
+        path = (*self._at, *path)
+        line, column = self._position(path, key=key, within=within)
+        pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+        self.problems.append(
+            Problem(code, severity, self.file, line, column, pointer, _bounded(message), hint)
+        )
+
+    def place(
+        self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
+    ) -> None:
+        """A problem at a line and column that are known; 0 for the whole file."""
+        self.problems.append(Problem(code, severity, self.file, *place, "", _bounded(message), hint))
+
+    def first(self, *paths: KeyPath) -> KeyPath:
+        """The first of several paths to a mapping's key that exists in the file, else the last."""
+        places = self._places[self.file] if isinstance(self._places, FilePlaces) else self._places
+        for path in paths:
+            whole = (*self._at, *path)
+            # The place of an absent key is that of what would hold it.
+            if places and places.key(whole) != places.value(whole[:-1]):
+                return path
+        return paths[-1]
+
+    def _position(self, path: KeyPath, *, key: bool, within: Within) -> tuple[int, int]:
+        if self._places is None:
+            return 0, 0
+        if isinstance(self._places, FilePlaces):
+            return self._places.position(self.file, path, key=key, within=within)
+        span = self._places.key(path) if key else self._places.value(path)
+        return span.line, span.inside(*within) if within else span.column
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error is among the problems."""
+        return has_errors(self.problems)
+
+
+def has_errors(problems: Iterable[Problem]) -> bool:
+    """Whether any problem is an error in every command."""
+    return any(p.severity == "E" for p in problems)
+
+
+def _bounded(message: str) -> str:
+    return message if len(message) <= _LONGEST // 2 else shortened(message, _LONGEST)

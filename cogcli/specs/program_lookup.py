@@ -1,0 +1,50 @@
+"""Finding the program of an MCP service without starting it (protocols.md 6)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogcli.specs.id_grammar import PLACEHOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogcli.specs.service import Service
+
+
+class Trouble(NamedTuple):
+    """What keeps a program from being started: the key to blame, in words, and what helps."""
+
+    key: str
+    text: str
+    hint: str
+
+
+def trouble_of(service: Service, environ: Mapping[str, str]) -> Trouble | None:
+    """None where the program of a service can be started, there is none, or nobody can tell."""
+    command, directory = service.settings.get("command"), service.settings.get("cwd") or ""
+    search = (service.settings.get("env") or {}).get("PATH") or environ.get("PATH", os.defpath)
+    if not command or PLACEHOLDER.search(search):
+        return None
+    place = os.path.join(service.root, directory)
+    if not os.path.isdir(place):
+        hint = "write it relative to the directory that holds services/"
+        return Trouble("cwd", f"there is no directory `{directory}` to start `{command}` in", hint)
+    named = os.path.join(place, command) if os.path.dirname(command) else command
+    if shutil.which(named, path=search) is not None:
+        return None
+    if os.path.dirname(command) and os.path.isfile(named):
+        return Trouble(
+            "command", f"program `{command}` may not be started", f"chmod u+x {os.path.normpath(named)}"
+        )
+    return Trouble("command", f"program `{command}` is not found", _cure(command))
+
+
+def _cure(command: str) -> str:
+    if " " in command:
+        return f"command names one program: write command: {command.split()[0]}, and the rest as args"
+    if os.path.dirname(command):
+        return "write it relative to cwd, else to the directory that holds services/"
+    return "install it, or put it on the PATH"

@@ -1,0 +1,113 @@
+"""Where the value of each key of a binding's request goes, by the operation that it calls (protocols.md 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.json_pointer import found_at, pointed
+from cogcli.core.problems import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogcli.documents.openapi import Operation, Parameter
+
+WHOLE: Final = "body"
+_PREFIXES: Final = ("path", "query", "header", "cookie", "body")
+
+
+class Place(NamedTuple):
+    """Where a value goes: a parameter or a property of the body by name; the whole body, its name empty."""
+
+    kind: Literal["path", "query", "header", "body", "whole"]
+    name: str
+
+
+def placed(keys: Iterable[str], operation: Operation) -> dict[str, Place]:
+    """The place of each key. Raises DocumentFault `wire.parameter` where one has none, or two share one."""
+    found: dict[str, Place] = {}
+    taken: dict[Place, str] = {}
+    for key in keys:
+        place = found[key] = place_of(key, operation)
+        other = taken.setdefault(place, key)
+        if other != key:
+            raise DocumentFault(
+                "wire.parameter", f"`{other}` and `{key}` are the same value", "keep one of them"
+            )
+    whole = next((key for key, place in found.items() if place.kind == "whole"), None)
+    part = next((key for key, place in found.items() if place.kind == "body"), None)
+    if whole and part:
+        message = f"`{whole}` is the whole body, `{part}` a part of it"
+        raise DocumentFault("wire.parameter", message, "keep one of them")
+    return found
+
+
+def place_of(key: str, operation: Operation) -> Place:
+    """The place of one key. Raises DocumentFault `wire.parameter`."""
+    if key == WHOLE and operation.body is not None:
+        return Place("whole", "")
+    prefix, dot, name = key.partition(".")
+    if dot and prefix in _PREFIXES:
+        return _explicit(prefix, name, operation)
+    here = [parameter for parameter in operation.parameters if parameter.name == key]
+    in_body = operation.body is not None and key in properties_of(operation.body.schema)
+    if len(here) + in_body > 1:
+        choices = [f"{parameter.place}.{key}" for parameter in here] + [f"body.{key}"] * in_body
+        message = f"`{key}` is in several places of `{operation.title}`"
+        raise DocumentFault("wire.parameter", message, f"say {' or '.join(choices)}")
+    if here:
+        return _of_parameter(here[0])
+    if operation.body is not None:
+        return Place("body", key)
+    raise _unknown(key, operation)
+
+
+def _explicit(prefix: str, name: str, operation: Operation) -> Place:
+    if prefix == "body":
+        if operation.body is None:
+            raise DocumentFault("wire.parameter", f"`body.{name}`: `{operation.title}` takes no body")
+        return Place("body", name)
+    for parameter in operation.parameters:
+        same = parameter.name == name or (prefix == "header" and parameter.name.lower() == name.lower())
+        if parameter.place == prefix and same:
+            return _of_parameter(parameter)
+    raise _unknown(f"{prefix}.{name}", operation)
+
+
+def _of_parameter(parameter: Parameter) -> Place:
+    if parameter.place == "cookie":
+        raise DocumentFault("wire.parameter", f"`{parameter.name}`: {parameter.refused}")
+    return Place(parameter.place, parameter.name)
+
+
+def _unknown(key: str, operation: Operation) -> DocumentFault:
+    known = [f"{parameter.place}.{parameter.name}" for parameter in operation.parameters]
+    if operation.body is not None:
+        known += [f"body.{name}" for name in properties_of(operation.body.schema)]
+    prefix, dot, bare = key.partition(".")
+    if dot and prefix in _PREFIXES:
+        elsewhere = [name for name in known if name.partition(".")[2] == bare]
+        near = f"did you mean `{elsewhere[0]}`?" if elsewhere else suggestion(key, known)
+    else:
+        near = suggestion(key, [*known, *(name.partition(".")[2] for name in known)])
+    hint = near or (f"it takes {', '.join(known[:6])}" if known else "it takes nothing")
+    return DocumentFault("wire.parameter", f"`{key}`: `{operation.title}` has no such parameter", hint)
+
+
+def properties_of(schema: Any) -> dict[str, Any]:
+    """The properties that a schema names for an object, those of `$ref` and `allOf` included."""
+    found: dict[str, Any] = {}
+    waiting, seen = [schema], set[str]()
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, dict):
+            continue
+        properties, every, reference = part.get("properties"), part.get("allOf"), part.get("$ref")
+        if isinstance(properties, dict):
+            found = {**properties, **found}
+        waiting += every if isinstance(every, list) else []
+        if isinstance(reference, str) and reference not in seen:
+            seen.add(reference)
+            waiting.append(found_at(schema, pointed(reference)))
+    return found

@@ -1,0 +1,141 @@
+"""Why nothing can be called for a capability, in words, with what helps (execution.md 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cogcli.core.errors import BindingResolutionError
+from cogcli.core.problems import suggestion
+from cogcli.specs.eligibility import Reason, reasons
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.eligibility import SelectionOptions
+    from cogcli.specs.selection import Selection
+
+_SHOWN: Final = 5
+"""How many bindings a sentence names."""
+_INELIGIBLE: Final = "binding.ineligible"
+
+
+def no_binding(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingResolutionError:
+    """`binding.none`: nothing binds a capability, but for candidates and what could not be read."""
+    broken = [
+        file for key, file in catalog.broken.items() if key.startswith("binding:") and f"/{id}/" in file
+    ]
+    if broken:
+        return _error(
+            "binding.none", id, f"no binding: {broken[0]} has errors", f"cogcli validate {broken[0]}"
+        )
+    hint = f"add one in bindings/CHANNEL/{id}"
+    if candidates:
+        hint = f"candidates are used only when named: {_ways(id, candidates[0])}"
+    return _error("binding.none", id, "no binding", hint)
+
+
+def nothing_named(id: str, said: str, hint: str, *, file: str) -> BindingResolutionError:
+    """`binding.none`: the file that names the binding of a capability says nothing that could be followed.
+
+    The file has a problem of its own, to which the error refers by `file`.
+    """
+    error = _error("binding.none", id, said, hint)
+    error.file = file
+    return error
+
+
+def ambiguous(
+    catalog: Catalog, id: str, ids: Sequence[str], options: SelectionOptions
+) -> BindingResolutionError:
+    """`binding.ambiguous`: the bindings that could be called are told first, and how to name one of them."""
+    usable = [name for name in ids if not reasons(catalog, catalog.bindings[name], options)]
+    rest = [name for name in ids if name not in usable]
+    hint = f"name one: {_ways(id, usable[0])}" if usable else "none of them can be called here"
+    if rest:
+        hint += f"\nwhy not {_listed(rest)}: cogcli bindings explain {id}"
+    said = f"{len(ids)} bindings and no rule names one: {_listed([*usable, *rest])}"
+    return _error("binding.ambiguous", id, said, hint)
+
+
+def unknown_binding(catalog: Catalog, id: str, name: str) -> Reason:
+    """What is wrong with a name that is none of the capability's bindings, as far as these were loaded."""
+    file = catalog.broken.get(f"binding:{name}")
+    if file:
+        return Reason(_INELIGIBLE, f"its file {file} has errors", f"cogcli validate {file}")
+    other = catalog.bound(name) if catalog.bound else None
+    if other is not None and other != id:
+        return of_another(catalog, id, other)
+    known = catalog.bindings_of.get(id, ())
+    return Reason(
+        _INELIGIBLE, "there is no such binding", suggestion(name, known) or _bindings_of(catalog, id)
+    )
+
+
+def of_another(catalog: Catalog, id: str, other: str) -> Reason:
+    """A binding that fulfils another capability than the one it is named for."""
+    return Reason(_INELIGIBLE, f"it binds `{other}`", _bindings_of(catalog, id))
+
+
+def ineligible(catalog: Catalog, selection: Selection, *, asked: bool = False) -> BindingResolutionError:
+    """What is named cannot be called: `binding.ineligible`, or the code that all its reasons have.
+
+    `asked` says that somebody asks for the binding now, and no rule names it yet.
+    """
+    id, name = selection.capability_id, selection.primary_binding_id
+    tried = selection.tried
+    all_reasons = [reason for link in tried for reason in link.reasons]
+    codes = {reason.code for reason in all_reasons}
+    whose = f"`{name}`" if asked else _named_by(catalog, selection)
+    said = f"{whose}: {_told(tried[0].reasons)}"
+    for link in tried[1:]:
+        said += f"; its fallback `{link.binding_id}`: {_told(link.reasons)}"
+    cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
+    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, said, "\n".join(cures))
+    binding = catalog.bindings.get(name)
+    if not asked and (binding is None or binding.capability != id):
+        error.file = _namer(catalog, selection)  # it has a problem of its own
+    return error
+
+
+def _told(found: Iterable[Reason]) -> str:
+    return "; ".join(reason.text for reason in found)
+
+
+def _named_by(catalog: Catalog, selection: Selection) -> str:
+    """The binding and what names it, as the subject of a sentence."""
+    name = selection.primary_binding_id
+    if selection.selection_source == "only":
+        return f"its only binding `{name}`"
+    return f"{_namer(catalog, selection) or '`--bind`'} names `{name}`"
+
+
+def _namer(catalog: Catalog, selection: Selection) -> str:
+    """The file that names the binding; empty where none does."""
+    id, source = selection.capability_id, selection.selection_source
+    if source == "active":
+        return catalog.host.active[id].file
+    if source == "override":
+        return catalog.host.overrides[id].file
+    return catalog.defaults.files.get(id, "a policy") if source == "policy" else ""
+
+
+def _ways(id: str, name: str) -> str:
+    return f"cogcli bindings activate {id} {name}\nfor one run: --bind {id}={name}"
+
+
+def _bindings_of(catalog: Catalog, id: str) -> str:
+    known = catalog.bindings_of.get(id, ())
+    return f"`{id}` has {_listed(known)}" if known else f"`{id}` has no binding"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _error(code: str, id: str, said: str, hint: str) -> BindingResolutionError:
+    error = BindingResolutionError(code, f"capability `{id}`: {said}", hint=hint)
+    error.capability_id = id
+    return error

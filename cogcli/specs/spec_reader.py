@@ -1,0 +1,177 @@
+"""Reading one spec file: bytes once, their digest, and the checked mapping out of the cache or the parser."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.canonical import digest, digest_of
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.problems import Problem
+from cogcli.specs.cache import Compiled
+from cogcli.specs.cached_positions import FilePlaces
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogcli.specs.cache import CompiledCache
+    from cogcli.specs.layout import Found
+    from cogcli.yaml.reader import Parsed
+
+MAX_BYTES: Final = 256 * 1024
+
+
+class Loaded(NamedTuple):
+    """A spec file that was read. `raw` is None where it has errors; `id` is then the best guess."""
+
+    found: Found
+    file: str
+    id: str
+    digest: str
+    raw: dict[str, Any] | None
+    problems: list[Problem]
+
+
+class Reader:
+    """Reads spec files, each once. Shown names are relative to `base` where the file is below it."""
+
+    def __init__(
+        self, *, cache: CompiledCache | None, base: str, contents: Mapping[str, bytes] | None = None
+    ) -> None:
+        self.places = FilePlaces(cache)
+        self._cache = cache
+        self._base = base if base.endswith("/") else f"{base}/"
+        self._contents = contents or {}
+        self._loaded: dict[tuple[str, str], Loaded] = {}
+
+    def shown(self, path: str) -> str:
+        """The name of a file in messages."""
+        return path[len(self._base) :] if path.startswith(self._base) else path
+
+    def load(self, found: Found) -> Loaded:
+        """The file at a place, checked by itself and against its path; of an entry what its file says of it."""
+        if found.entry:
+            return self._entry(found)
+        key = (found.kind, found.path)
+        loaded = self._loaded.get(key)
+        if loaded is None:
+            loaded = self._loaded[key] = self._load(found)
+        return loaded
+
+    def entries(self, found: Found) -> dict[str, Any]:
+        """The services of the file that holds several, None for each with errors; empty if it has no such."""
+        raw = self.load(found._replace(kind="services", id="", entry=False)).raw
+        services: dict[str, Any] = raw["services"] if raw else {}
+        return services
+
+    def parsed(self, path: str) -> Parsed:
+        """A file merely parsed, before its kind is known."""
+        from cogcli.yaml import reader
+
+        file = self.shown(path)
+        if path in self._contents:
+            return reader.parse(self._contents[path], file=file)
+        return reader.read(path, file=file)[1]
+
+    def _entry(self, found: Found) -> Loaded:
+        """One service of a file with several: pinned by what is said of it, not by all of the file."""
+        said = self.entries(found).get(found.id)
+        raw = None if said is None else {"id": found.id, **said}
+        return Loaded(found, self.shown(found.path), found.id, digest_of(said), raw, [])
+
+    def _load(self, found: Found) -> Loaded:
+        file = self.shown(found.path)
+        data = self._bytes(found.path)
+        if data is None:
+            return self._read_again(found, file)
+        name = digest(data)
+        self.places.note(file, found.path, name)
+        compiled = self._cache.get(found.kind, name) if self._cache else None
+        if compiled is None:
+            return self._parsed(found, file, data, name)
+        problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
+        return self._placed(found, file, name, compiled.raw, problems)
+
+    def _read_again(self, found: Found, file: str) -> Loaded:
+        """A file that was refused, with why. Should it be readable by now, then under the digest of these bytes."""
+        from cogcli.yaml import reader
+
+        data, parsed = reader.read(found.path, file=file)
+        if data:
+            name = digest(data)
+            self.places.note(file, found.path, name)
+            return self._parsed(found, file, data, name)
+        self.places[file] = parsed.places
+        return Loaded(found, file, found.id or _stem(found.path), "", None, parsed.problems)
+
+    def _bytes(self, path: str) -> bytes | None:
+        """The bytes of a file, None if it is refused: the parser's reader then says why."""
+        if path in self._contents:
+            return self._contents[path]
+        try:
+            return read_regular(path, limit=MAX_BYTES)
+        except FileRefused:
+            return None
+
+    def _parsed(self, found: Found, file: str, data: bytes, name: str) -> Loaded:
+        from cogcli.yaml import json_reader, reader
+
+        parsed = (json_reader.parse if found.kind == "active" else reader.parse)(data, file=file)
+        self.places[file] = parsed.places
+        if parsed.value is None:
+            return Loaded(found, file, found.id or _stem(found.path), name, None, parsed.problems)
+        return self._checked(found, file, name, parsed)
+
+    def _checked(self, found: Found, file: str, name: str, parsed: Parsed) -> Loaded:
+        from cogcli.specs.shapes import check_file
+
+        value: dict[str, Any] = parsed.value or {}
+        raw, own = check_file(found.kind, value, parsed.places, file)
+        problems = parsed.problems + own
+        if raw is None:
+            id = value.get("id")
+            guess = found.id or (id if isinstance(id, str) else _stem(found.path))
+            return Loaded(found, file, guess, name, None, problems)
+        credential = any(problem.code == "secret.literal" for problem in problems)
+        if self._cache and not credential and not _misplaced(found, raw):
+            # What is refused, or holds a credential, stands in its own file alone.
+            kept = [[p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems]
+            self._cache.keep(found.kind, name, Compiled(raw, kept))
+        return self._placed(found, file, name, raw, problems)
+
+    def _placed(
+        self, found: Found, file: str, name: str, raw: dict[str, Any], problems: list[Problem]
+    ) -> Loaded:
+        """The file as loaded, or refused where its content disagrees with its path."""
+        misplaced = _misplaced(found, raw)
+        if misplaced:
+            from cogcli.specs.problem_report import Report
+
+            report = Report(file, self.places)
+            for key, message, hint in misplaced:
+                report.error("layout.id", (key,), message, hint=hint)
+            return Loaded(found, file, found.id or raw["id"], name, None, problems + report.problems)
+        return Loaded(found, file, raw.get("id", ""), name, raw, problems)
+
+
+def _misplaced(found: Found, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Keys that say something else than the path, each with message and hint."""
+    wrong = []
+    if found.id and raw.get("id") != found.id:
+        message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"
+        wrong.append(("id", message, f"write `id: {found.id}`, or move the file"))
+    if found.capability and raw.get("capability") != found.capability:
+        said = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"
+        message = f"binding `{raw.get('id')}`: {said}"
+        wrong.append(("capability", message, "move the file, or name the folder's capability"))
+    if found.kind == "skill" and found.id:
+        domain, slug = found.id.split(".")
+        for key, said in (("channel", found.channel), ("domain", domain), ("slug", slug)):
+            if raw.get(key) not in (None, said):
+                message = f"skill `{found.id}`: {key} `{raw[key]}`, its path says `{said}`"
+                wrong.append((key, message, "remove the key, or move the file"))
+    return wrong
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".yaml")

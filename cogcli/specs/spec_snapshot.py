@@ -1,0 +1,99 @@
+"""The specs of one run as one document: what stands in an episode's blob, and a catalog out of it again.
+
+A mailed episode is explained and replayed from this alone, with no project around it. Keys keep the order of their
+files: writes happen in mapping order, so sorting them would be another skill.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.core.redact import names_secret
+from cogcli.specs.binding import binding_from
+from cogcli.specs.capability import capability_from
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.credentials import in_capability, in_skill, masked
+from cogcli.specs.default_selection import Defaults
+from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.service import service_from
+from cogcli.specs.skill import skill_from
+
+SCHEMA: Final = "specs/1"
+
+
+def document_of(catalog: Catalog) -> dict[str, Any]:
+    """The catalog's specs as their files declare them, bases folded in; places kept beside each.
+
+    Credentials that are written out in them are masked: the pins tell whether the files are still the same.
+    """
+    specs = {}
+    for key, raw in catalog.raw.items():
+        kind, _, id = key.partition(":")
+        spec: Any = getattr(catalog, _TABLE[kind])[id]
+        shown = masked(raw, _WRITTEN_OUT[kind](raw)) if kind in _WRITTEN_OUT else raw
+        specs[key] = {"spec": shown, **{name: getattr(spec, name) for name in _PLACE[kind]}}
+    return {
+        "schema": SCHEMA,
+        "specs": specs,
+        "defaults": catalog.defaults.bindings,
+        "aliases": catalog.aliases,
+    }
+
+
+def catalog_of(document: dict[str, Any]) -> Catalog:
+    """The catalog of such a document. No service in it is trusted to start anything."""
+    catalog = Catalog(
+        skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, raw={}, partial=True,
+        defaults=Defaults(document["defaults"]), aliases=document["aliases"],
+    )  # fmt: skip
+    for key, entry in document["specs"].items():
+        kind, _, id = key.partition(":")
+        place = {name: entry[name] for name in _PLACE[kind]}
+        getattr(catalog, _TABLE[kind])[id] = _FROM[kind](entry["spec"], **place)
+        catalog.raw[key] = entry["spec"]
+    for id in sorted(catalog.bindings):
+        capability = catalog.aliases.get(catalog.bindings[id].capability, catalog.bindings[id].capability)
+        catalog.bindings_of[capability] = (*catalog.bindings_of.get(capability, ()), id)
+    return catalog
+
+
+def asking_no_secret(catalog: Catalog) -> Catalog:
+    """The catalog for a log: what is declared of a value that only the log's mask stands for is not asked of it."""
+    for skill in catalog.skills.values():
+        catalog.skills[skill.id] = skill._replace(inputs=_eased(skill.inputs), outputs=_eased(skill.outputs))
+    for id, capability in catalog.capabilities.items():
+        eased = capability._replace(inputs=_eased(capability.inputs), outputs=_eased(capability.outputs))
+        catalog.capabilities[id] = eased
+    return catalog
+
+
+def _eased(fields: Fields) -> Fields:
+    return {name: _unasked(field) if names_secret(name) else field for name, field in fields.items()}
+
+
+def _unasked(field: FieldSpec) -> FieldSpec:
+    """Text stands for it, whatever it was."""
+    kind = field.type if field.type == "string" else "any"
+    return field._replace(type=kind, enum=None, items=None, schema=None)
+
+
+_TABLE: Final = {
+    "skill": "skills",
+    "capability": "capabilities",
+    "binding": "bindings",
+    "service": "services",
+}
+_PLACE: Final = {
+    "skill": ("file",),
+    "capability": ("file",),
+    "binding": ("file", "channel", "layer"),
+    "service": ("file", "layer", "root"),
+}
+_WRITTEN_OUT: Final = {"skill": in_skill, "capability": in_capability}
+"""In the other kinds they are errors."""
+_FROM: Final[dict[str, Any]] = {
+    "skill": skill_from,
+    "capability": capability_from,
+    "binding": binding_from,
+    "service": service_from,
+}

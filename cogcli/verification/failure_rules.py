@@ -1,0 +1,408 @@
+"""Every row of the failure model, provoked (execution.md 9, protocols.md 1).
+
+What is expected of a code stands in `core.errors.FAILURES`; here stands what brings it about. Each row is run three
+times: as it is, with a step that retries, and with a binding to fall back to. What then happened is compared with what
+the table promises. A canary is among the secrets of every call and echoed by every server; no file may hold it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, NamedTuple
+
+from cogcli.core.errors import FAILURE_OF, BindingResolutionError, Failure, RuntimeErrorBase
+from cogcli.governance.approvals import Answered, Asked
+from cogcli.protocols.registry import INVOKERS
+from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, Ran, Wire
+from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
+from cogcli.verification.mcp_rules import SERVER, require_sdk
+from cogcli.verification.rule_runner import Line, Lines, Wrong, require, require_error
+
+CANARY: Final = "canary-4f9d1c7e2b"
+UNSPOKEN: Final = "morse"
+"""A protocol that nothing speaks."""
+_NAME: Final = "BENCH_CANARY"
+_AGAIN: Final = {"retry": {"max_attempts": 2, "backoff_seconds": 0}}
+_SHORT: Final = 0.15
+_JSON: Final = "application/json"
+
+
+class Row(NamedTuple):
+    """How a code is brought about: members of the call, and how the server answers, which always tells the canary.
+
+    `setting` is made for each run and entered around it; it may add members to the call.
+    """
+
+    code: str
+    rule: str
+    wire: Mapping[str, Any] = {}
+    answering: Answering | None = None
+    setting: Callable[[Bench], Any] | None = None
+
+
+def lines() -> Lines:
+    """A line for each row of the protocols that are spoken; rows of one code are told apart by what provokes them."""
+    spoken = (row for row in _ROWS if row.wire.get("protocol", "openapi") in {*INVOKERS, UNSPOKEN})
+    return {f"{row.code} {row.rule}".rstrip(): _line(row) for row in spoken}
+
+
+def _line(row: Row) -> Line:
+    failure = FAILURE_OF[row.code]
+    promised = [
+        name for name, on in (("retried", failure.retryable), ("falls back", failure.falls_back)) if on
+    ]
+    said = f"{failure.cls.__name__}, exit {failure.exit}{''.join(f', {word}' for word in promised)}"
+    return Line(said, lambda bench: _show(bench, row, failure))
+
+
+def _show(bench: Bench, row: Row, failure: Failure) -> None:
+    plain = _run(bench, row)
+    error = require_error(plain, row.code)
+    _require_class(error, failure)
+    require(error.exit_code, failure.exit, "exit code")
+    repeated = _run(bench, row, config={**row.wire.get("config", {}), **_AGAIN})
+    require_error(repeated, row.code)
+    again = [e for e in repeated.of_type("call.retried") if e.payload.get("reason") == "retry"]
+    require(bool(again), failure.retryable and _called(plain), "repeated by the step's retry")
+    _show_fallback(bench, row, failure, reached=_called(plain))
+    for ran in (plain, repeated):
+        _require_no_canary(ran)
+
+
+def _show_fallback(bench: Bench, row: Row, failure: Failure, *, reached: bool) -> None:
+    with Loopback(lambda seen: json_reply({"ok": True})) as other:
+        ran = _run(bench, row, second=other.url)
+        used = any(attempt.member.binding_id == "second" for attempt in ran.attempts)
+        wanted = failure.falls_back and reached
+        require(used, wanted, "another binding was tried")
+        if wanted and ran.error is not None:
+            raise Wrong(f"the other binding answered, and yet: {ran.error.code}: {ran.error.message}")
+        _require_no_canary(ran)
+
+
+def _require_class(error: RuntimeErrorBase, failure: Failure) -> None:
+    """Choosing a binding tells the one reason there is under that reason's own code."""
+    allowed = {failure.cls.__name__}
+    if failure.exit == 3:
+        allowed.add(BindingResolutionError.__name__)
+    if type(error).__name__ not in allowed:
+        raise Wrong(f"found {type(error).__name__}, expected {failure.cls.__name__}")
+
+
+def _called(ran: Ran) -> bool:
+    """Whether the capability was called at all: before that nothing is repeated, and no binding is left."""
+    return bool(ran.attempts)
+
+
+def _require_no_canary(ran: Ran) -> None:
+    held = [name for name, data in ran.files.items() if CANARY.encode() in data]
+    require(held, [], "files that hold the canary")
+
+
+def _run(bench: Bench, row: Row, **more: Any) -> Ran:
+    with ExitStack() as stack:
+        given: dict[str, Any] = {**_COMMON, **row.wire, **more}
+        if row.setting is not None:
+            given |= stack.enter_context(row.setting(bench)) or {}
+        if "url" not in given:
+            given["url"] = stack.enter_context(Loopback(row.answering or _fine)).url
+        return bench.run(Wire(**given))
+
+
+def _fine(seen: Seen) -> Reply:
+    return _echoed(200, seen)
+
+
+def _echoed(status: int, seen: Seen, headers: Mapping[str, str] | None = None) -> Reply:
+    """A reply that tells the secrets it was given."""
+    told = {"ok": True, "echo": seen.headers.get("authorization"), "message": f"no, {CANARY}"}
+    return json_reply(told, status, headers)
+
+
+def _status(status: int, headers: Mapping[str, str] | None = None) -> Answering:
+    return lambda seen: _echoed(status, seen, headers)
+
+
+def _says(media_type: str, body: bytes) -> Answering:
+    return lambda seen: Reply(200, {"Content-Type": media_type}, (body,))
+
+
+def _slow(seen: Seen) -> Reply:
+    return _echoed(200, seen)._replace(delay=30.0)
+
+
+_COMMON: Final[dict[str, Any]] = {
+    "service": {"auth_ref": _NAME},
+    "environ": {_NAME: CANARY},
+    "response": {"r": "response.ok"},
+}
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _refusing(bench: Bench) -> Iterator[dict[str, Any]]:
+    """A port that nobody listens at."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield {"url": f"http://127.0.0.1:{held.getsockname()[1]}"}
+
+
+@contextmanager
+def _speaking(answer: bytes) -> Iterator[dict[str, Any]]:
+    """A server that says these bytes to everybody, and hangs up."""
+    import threading
+
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(5)
+                try:
+                    if connection.recv(65536) and answer:
+                        connection.sendall(answer)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield {"url": f"http://127.0.0.1:{listener.getsockname()[1]}"}
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+@contextmanager
+def _plain_for_tls(bench: Bench) -> Iterator[dict[str, Any]]:
+    with Loopback(_fine) as server:
+        yield {"url": server.url.replace("http:", "https:")}
+
+
+@contextmanager
+def _without_keyring(bench: Bench) -> Iterator[None]:
+    """As on a machine where that extra is not installed."""
+    before = sys.modules.get("keyring")
+    sys.modules["keyring"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if before is None:
+            del sys.modules["keyring"]
+        else:
+            sys.modules["keyring"] = before
+
+
+_FUNCTIONS: Final = """
+import os
+
+def fails(text): raise ValueError("no luck")
+def leaves(text): raise SystemExit(3)
+def dies(text): os._exit(3)
+def odd(text): return {"r": object()}
+"""
+
+
+def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
+    """A function of a module that is not ours."""
+
+    @contextmanager
+    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
+        with open(os.path.join(bench.directory, "bench_functions.py"), "w", encoding="utf-8") as file:
+            file.write(_FUNCTIONS)
+        service = {"module": "bench_functions", "isolation": isolation}
+        yield {**_PYTHON, "operation": name, "root": bench.directory, "service": service}
+
+    return setting
+
+
+def _tool(name: str, *options: str, command: str = sys.executable, **wire: Any) -> Callable[[Bench], Any]:
+    """A tool of the server that stands in."""
+
+    @contextmanager
+    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
+        require_sdk()
+        service = {"command": command, "args": ["-S", SERVER, *options]}
+        environ = {"PATH": os.defpath, "HOME": bench.directory}
+        yield {
+            "operation": name,
+            "root": bench.directory,
+            "service": service,
+            "environ": environ,
+            "url": "",
+            **wire,
+        }
+
+    return setting
+
+
+def _rpc(code: int, status: int = 200) -> Answering:
+    """A JSON-RPC error."""
+
+    def answering(seen: Seen) -> Reply:
+        error = {"code": code, "message": f"no, {CANARY}"}
+        return json_reply({"jsonrpc": "2.0", "id": json.loads(seen.body)["id"], "error": error}, status)
+
+    return answering
+
+
+def _approved(*, granted: bool) -> Answered:
+    asked = Asked("ap_verify", CAPABILITY, STEP, "sha256:other", "sha256:other", "2999-01-01T00:00:00Z")
+    return Answered(asked, granted, "verify", "", "2000-01-01T00:00:00Z")
+
+
+_RPC: Final = {"protocol": "openrpc"}
+_MCP: Final = {"protocol": "mcp"}
+_PYTHON: Final[dict[str, Any]] = {
+    "url": "",
+    "protocol": "pythoncall",
+    "service": {"module": "cogcli.official.text", "isolation": "thread"},
+    "operation": "normalize",
+    "request": {"text": "input.a"},
+    "response": {"r": "response.text"},
+}
+
+
+def _gate(answer: dict[str, Any]) -> Callable[[Bench], Any]:
+    """A gate that gives this answer."""
+
+    @contextmanager
+    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
+        with Loopback(lambda seen: json_reply(answer)) as server:
+            yield {"gate": server.url}
+
+    return setting
+
+
+def _outputs(**types: str) -> dict[str, Any]:
+    return {name: {"type": kind, "required": True} for name, kind in types.items()}
+
+
+def _to(target: str, **config: Any) -> dict[str, Any]:
+    """Members of a call whose output goes to a target, the skill promising nothing."""
+    return {"step": {"output": {"r": target}, "config": config}, "outputs": {}}
+
+
+_ROWS: Final[tuple[Row, ...]] = (
+    # specs
+    Row("skill.depth", "", {"step": {"uses": f"skill:{SKILL}", "input": {}, "output": {}}}),
+    # input mapping
+    Row("input.reference", "", {"step": {"input": {"a": "vars.nope"}}}),
+    Row("input.contract", "", {"capability": {"inputs": {"a": {"type": "boolean"}}}}),
+    # control
+    Row("expr.missing", "", {"config": {"condition": "vars.nope == 1 and vars.nope"}}),
+    Row("expr.type", "", {"config": {"condition": "1 < 'a'"}}),
+    Row("router.no-case", "", {"config": {"router": {"on": "'b'", "cases": {"a": CAPABILITY}}}}),
+    Row("foreach.items", "", {"config": {"foreach": {"items": "'abc'"}}}),
+    Row("foreach.limit", "", {"config": {"foreach": {"items": [1, 2, 3], "max_items": 2}}}),
+    Row(
+        "scatter.failed",
+        "",
+        {"step": {"uses": "_scatter"}, "config": {"scatter": {
+            "capabilities": [{"name": "x", "uses": CAPABILITY}, {"name": "y", "uses": CAPABILITY}],
+            "merge": "first_success"}}},
+        _status(400),
+    ),
+    # binding and service resolution
+    Row("binding.none", "", {"without": ("bindings",), "rule": False}),
+    Row("binding.ambiguous", "", {"rule": False, "second": "http://127.0.0.1:9"}),
+    Row("binding.ineligible", "", {"capability": {"metadata": {"required_conformance_profile": "strict"}}}),
+    Row("service.unknown", "", {"without": ("services",)}),
+    Row("service.module", "", {**_PYTHON, "service": {"module": "no_such_module_of_the_bench", "isolation": "thread"}}),
+    Row("service.module", "function", {**_PYTHON, "operation": "no_such_function"}),
+    Row("service.forbidden", "", {**_PYTHON, "service": {"module": "cogcli.core.files", "isolation": "thread"}}),
+    Row("service.untrusted", "", {"trusted": False}),
+    Row("env.missing", "", {"service": {"auth_ref": "BENCH_UNSET"}}),
+    Row("env.missing", "header", {"service_metadata": {"headers": {"X-Key": "${BENCH_UNSET}"}}}),
+    Row("env.missing", "file", {"service": {"auth_ref": "file:/no/such/file"}}),
+    Row("env.extra", "", {"service": {"auth_ref": "keyring:cogcli/verify"}}, None, _without_keyring),
+    # request mapping
+    Row("request.missing", "", {"request": {"a": "x ${input.b} y"}}),
+    Row("request.value", "path", {"operation": "notes/{a}", "input": {"a": ".."}}),
+    Row("request.value", "header", {"service_metadata": {"headers": {"X-A": "${BENCH_A}"}},
+                                    "environ": {_NAME: CANARY, "BENCH_A": "a\r\nX-B: c"}}),
+    Row("request.size", "", {"metadata": {"max_request_bytes": 10}, "input": {"a": "x" * 100}}),
+    # response mapping
+    Row("response.missing", "", {"response": {"r": "response.no"}, "capability": {"outputs": _outputs(r="any")}}),
+    Row("response.type", "", {"capability": {"outputs": _outputs(r="boolean")}}, _says(_JSON, b'{"ok": 1}')),
+    Row("response.not-json", "type", {}, _says("text/html", b"<p>")),
+    Row("response.not-json", "NaN", {}, _says(_JSON, b'{"ok": NaN}')),
+    Row("response.not-json", "key twice", {}, _says(_JSON, b'{"ok": 1, "ok": 2}')),
+    Row("response.not-json", "depth", {}, _says(_JSON, b"[" * 200 + b"]" * 200)),
+    Row("response.not-json", "encoding", {}, _says(_JSON, b'"\xff"')),
+    Row("response.not-json", "function", _PYTHON, None, _function("odd", "thread")),
+    Row("response.size", "frame", _MCP, None, _tool("huge")),
+    Row("response.size", "", {"metadata": {"max_response_bytes": 20}}),
+    # protocol routing
+    Row("protocol.unsupported", "", {"protocol": UNSPOKEN}),
+    # unreachable
+    Row("call.transport", "refused", {}, None, _refusing),
+    Row("call.transport", "reset", {}, None, lambda bench: _speaking(b"")),
+    Row("call.transport", "malformed", {}, None, lambda bench: _speaking(b"HELLO THERE\r\n\r\n")),
+    Row("call.transport", "cut", {}, None, lambda bench: _speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")),
+    Row("call.transport", "TLS", {}, None, _plain_for_tls),
+    Row("call.transport", "worker died", _PYTHON, None, _function("dies", "process")),
+    Row("call.transport", "program", _MCP, None, _tool("echo", command="no-such-program-of-the-bench")),
+    Row("call.transport", "server died", _MCP, None, _tool("dies")),
+    Row(
+        "call.transport", "silent server", _MCP, None,
+        _tool("echo", "silent", service_metadata={"timeout_seconds": _SHORT}),
+    ),
+    Row(
+        "call.circuit-open", "",
+        {"metadata": {"retry_count": 6, "retry_backoff_base": 0}}, _status(503, {"Retry-After": "0"}),
+    ),
+    # late
+    Row("call.timeout", "", {"metadata": {"timeout_seconds": _SHORT}}, _slow),
+    # A step's limit bounds its own retries, too: who retries after it is the step around.
+    Row("step.timeout", "", {"nested": {"timeout_seconds": _SHORT}}, _slow),
+    Row("run.timeout", "", {"options": {"timeout_seconds": _SHORT}}, _slow),
+    # refused or failed by the service
+    *(Row("call.overloaded", str(n), {}, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
+    Row("call.server-error", "500", {}, _status(500)),
+    Row("call.server-error", "exception", _PYTHON, None, _function("fails", "thread")),
+    Row("call.server-error", "SystemExit", _PYTHON, None, _function("leaves", "thread")),
+    Row("call.server-error", "RPC -32603", _RPC, _rpc(-32603)),
+    Row("call.server-error", "RPC -32000", _RPC, _rpc(-32000, 500)),
+    Row("call.server-error", "RPC malformed", _RPC, _says(_JSON, b"[]")),
+    Row("call.server-error", "tool", _MCP, None, _tool("refuses")),
+    *(Row("call.rejected", str(n), {}, _status(n)) for n in (400, 401, 404, 409, 422)),
+    Row("call.rejected", "RPC -32602", _RPC, _rpc(-32602, 503)),
+    Row("call.rejected", "tool", _MCP, None, _tool("fails")),
+    Row("call.rejected", "unknown tool", _MCP, None, _tool("no_such_tool")),
+    Row("call.rejected", "redirect", {}, _status(302, {"Location": "http://127.0.0.1:9/"})),
+    Row("effect.in-doubt", "", {"effect": "effect", "metadata": {"timeout_seconds": _SHORT}}, _slow),
+    # output mapping
+    Row("output.missing", "", {"response": {"r": "response"}, "step": {"output": {"r.no": "vars.r"}}, "outputs": {}}),
+    Row("output.path", "", {"response": {"r": "response.ok", "s": "response.ok"}, "outputs": {},
+                            "step": {"output": {"r": "extensions.a", "s": "extensions.a.b"}}}),
+    Row("output.slot-type", "", _to("working.risks")),
+    Row("output.merge", "", _to("vars.r", merge_strategy="append")),
+    # final outputs
+    Row("outputs.missing", "", {"step": {"output": {}}, "outputs": _outputs(r="any")}),
+    Row("outputs.type", "", {"outputs": _outputs(r="array")}),
+    # safety and approvals
+    Row("safety.trust", "", {"capability": {"safety": {"trust_level": "privileged"}}}),
+    Row("safety.gate", "", {}, None, _gate({"allowed": False})),
+    Row("safety.gate-error", "", {}, None, _gate({"allowed": "yes"})),
+    Row("safety.rejected", "", {"capability": {"safety": {"requires_confirmation": True}},
+                                "approved": _approved(granted=False)}),
+    Row("safety.scope", "", {"network": "public"}),
+    Row("safety.confirmation", "", {"capability": {"safety": {"requires_confirmation": True}}}),
+    Row("policy.approval", "", {"capability": {"safety": {"requires_confirmation": True}},
+                                "approved": _approved(granted=True)}),
+    # else
+    Row("internal", "", {"broken": True}),
+)  # fmt: skip

@@ -1,0 +1,345 @@
+"""A bench: one call, or one small skill, through the whole engine, its episode in a directory that is thrown away.
+
+What is verified here is verified as it runs: selection, templates, invokers, retries, fallbacks, journal. Nothing
+of the caller's project, environment or registry takes part.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.bindings.live_runner import LiveRunner
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.redact import Redactor
+from cogcli.core.system import SystemClock, SystemIds
+from cogcli.engine.context import Engine, RunOptions
+from cogcli.engine.run import Finished, Request, execute
+from cogcli.governance.approvals import Answered, Approvals
+from cogcli.protocols.invoker import Surroundings
+from cogcli.protocols.secrets import Secrets
+from cogcli.specs.binding import binding_from
+from cogcli.specs.capability import capability_from
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.service import service_from
+from cogcli.specs.skill import skill_from
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from cogcli.core.calls import Answer, Attempt, Chain
+    from cogcli.events.envelope import Event
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.service import Service
+
+EFFECTS: Final[dict[str, dict[str, Any]]] = {
+    "none": {"side_effects": False},
+    "idempotent": {"side_effects": True, "idempotent": True},
+    "effect": {"side_effects": True},
+    "unknown": {},
+}
+CAPABILITY: Final = "verify.call"
+GATE: Final = "verify.gate"
+SKILL: Final = "verify.skill"
+INNER: Final = "verify.inner"
+STEP: Final = "call"
+
+
+class Wire(NamedTuple):
+    """One call of one capability. `url` is the service's address; members of `binding`, `service`, `capability` and
+    `step` are added to those that every call has."""
+
+    url: str = ""
+    protocol: str = "openapi"
+    operation: str = "op"
+    request: Mapping[str, Any] = {"a": "input.a"}
+    response: Mapping[str, Any] = {"r": "response"}
+    metadata: Mapping[str, Any] = {}
+    service: Mapping[str, Any] = {}
+    service_metadata: Mapping[str, Any] = {}
+    network: str = "private"
+    trusted: bool = True
+    """Whether the layer of the service may read variables and start things."""
+    effect: str = "none"
+    input: Mapping[str, Any] = {"a": 1}
+    capability: Mapping[str, Any] = {}
+    config: Mapping[str, Any] = {}
+    environ: Mapping[str, str] = {}
+    second: str = ""
+    """The address of a service whose binding is the fallback; it answers `{ok}`."""
+    gate: str = ""
+    """The address of a service that is asked before the call, and answers `{allowed}`."""
+    root: str = ""
+    """The directory of the layer, where `spec_ref` leads."""
+    options: Mapping[str, Any] = {}
+    step: Mapping[str, Any] = {}
+    """Members that replace those of the one step."""
+    nested: Mapping[str, Any] | None = None
+    """Config of the step where it stands in a skill inside the one that runs."""
+    outputs: Mapping[str, Any] | None = None
+    """The skill's declared outputs instead of the capability's."""
+    without: tuple[str, ...] = ()
+    """Kinds of specs that are left out: `bindings`, `services`."""
+    rule: bool = True
+    """Whether a flag names the binding."""
+    approved: Answered | None = None
+    """What a person is taken to have said about this call."""
+    broken: bool = False
+    """Whether the runner itself has a bug."""
+
+
+class Ran(NamedTuple):
+    """What a call came to. `deadlines` are the seconds each attempt was given; `files` the episode's, by name."""
+
+    finished: Finished
+    events: list[Event]
+    attempts: list[Attempt]
+    deadlines: list[float]
+    files: dict[str, bytes]
+    seconds: float
+
+    @property
+    def error(self) -> RuntimeErrorBase | None:
+        """The error that the run ended with; of a failed step the one inside."""
+        error = self.finished.outcome.error
+        cause = error.__cause__ if error is not None else None
+        return cause if isinstance(cause, RuntimeErrorBase) and error and cause.code == error.code else error
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """What the run gave."""
+        return self.finished.outcome.outputs or {}
+
+    def of_type(self, event_type: str) -> list[Event]:
+        """The events of one type."""
+        return [event for event in self.events if event.event_type == event_type]
+
+
+class Bench:
+    """Runs calls, each as an episode of its own. Leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self.directory = tempfile.mkdtemp(prefix="cogcli-bench-")
+        self._clock = SystemClock()
+        self._ids = SystemIds()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def run(self, wire: Wire) -> Ran:
+        """Make the call to its end."""
+        from cogcli.episode.seal import persist_pending, seal
+        from cogcli.episode.store import Store
+
+        catalog = catalog_of(wire)
+        redactor = Redactor()
+        live = LiveRunner(catalog, _chooser(catalog, wire), self._surroundings(wire, redactor))
+        runner = _Timed(live, broken=wire.broken)
+        events: list[Event] = []
+        journal = Store(os.path.join(self.directory, "episodes")).create(
+            f"ep_{self._ids.ulid()}",
+            trace_id=self._ids.trace_id(),
+            clock=self._clock,
+            ids=self._ids,
+            redactor=redactor,
+            durability="none",
+        )
+        engine = Engine(
+            sink=journal,
+            runner=runner,
+            clock=self._clock,
+            ids=self._ids,
+            options=RunOptions(**wire.options),
+            capabilities=catalog.capabilities,
+            skills=catalog.skills,
+            listener=events.append,
+            approvals=Approvals((wire.approved,) if wire.approved else ()),
+        )
+        begun = time.monotonic()
+        try:
+            asked = Request("verify", {}, {}, 0, {}, {"specs": {}, "policy": "builtin.default"})
+            finished = execute(engine, engine.plan_of(SKILL), asked, self._ids.run_id())
+            took = time.monotonic() - begun
+            (persist_pending if finished.outcome.status == "pending" else seal)(journal)
+        finally:
+            journal.close()
+        files = _files(str(journal.directory))
+        return Ran(finished, events, runner.attempts, runner.deadlines, files, took)
+
+    def _surroundings(self, wire: Wire, redactor: Redactor) -> Surroundings:
+        return Surroundings(
+            secrets=Secrets(wire.environ, redactor.add),
+            clock=self._clock,
+            state_dir=os.path.join(self.directory, "state"),
+            environ=wire.environ,
+        )
+
+
+class _Timed:
+    """Live calls, with the seconds that each attempt was given."""
+
+    def __init__(self, runner: LiveRunner, *, broken: bool) -> None:
+        self._runner = runner
+        self._broken = broken
+        self.attempts: list[Attempt] = []
+        self.deadlines: list[float] = []
+
+    def chain(self, capability_id: str) -> Chain:
+        return self._runner.chain(capability_id)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        self.attempts.append(attempt)
+        self.deadlines.append(attempt.deadline - time.monotonic())
+        if self._broken:
+            raise KeyError("a bug in the runner")
+        return self._runner.attempt(attempt)
+
+    def close(self, grace: float) -> None:
+        self._runner.close(grace)
+
+
+def catalog_of(wire: Wire) -> Catalog:
+    """The specs of one call, as if they had been loaded from a trusted layer."""
+    bindings = [_first(wire)]
+    services = [_service(wire)]
+    capabilities = [_capability(wire)]
+    if wire.second:
+        bindings.append(_plain("second", CAPABILITY, {"a": "input.a"}, {"r": "response.ok"}))
+        services.append(_plain_service("second", wire.second))
+    if wire.gate:
+        bindings.append(_plain("gate", GATE, {}, {"allowed": "response.allowed"}))
+        services.append(_plain_service("gate", wire.gate))
+        outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
+        capabilities.append(capability_from({**_BARE, "id": GATE, "inputs": {}, "outputs": outputs}))
+    skills = _skills(wire, tuple(capabilities[0].outputs))
+    bound = () if "bindings" in wire.without else bindings
+    return Catalog(
+        skills={skill["id"]: skill_from(skill) for skill in skills},
+        capabilities={capability.id: capability for capability in capabilities},
+        bindings={binding.id: binding for binding in bound},
+        bindings_of={
+            capability.id: tuple(b.id for b in bound if b.capability == capability.id)
+            for capability in capabilities
+        },
+        services={} if "services" in wire.without else {service.id: service for service in services},
+        partial=True,
+    )
+
+
+def _first(wire: Wire) -> Binding:
+    metadata = {**wire.metadata, **({"fallback_binding_id": "second"} if wire.second else {})}
+    raw = {
+        "id": "first",
+        "capability": CAPABILITY,
+        "service": "first",
+        "protocol": wire.protocol,
+        "operation": wire.operation,
+        "request": dict(wire.request),
+        "response": dict(wire.response),
+        "metadata": metadata,
+    }
+    return binding_from(raw, layer="verify", trusted=True)
+
+
+def _plain(id: str, capability: str, request: dict[str, Any], response: dict[str, Any]) -> Binding:
+    raw = {
+        "id": id,
+        "capability": capability,
+        "service": id,
+        "protocol": "openapi",
+        "operation": "op",
+        "request": request,
+        "response": response,
+    }
+    return binding_from(raw, layer="verify", trusted=True)
+
+
+def _plain_service(id: str, url: str) -> Service:
+    raw = {"id": id, "kind": "openapi", "base_url": url, "network": "private"}
+    return service_from(raw, layer="verify", trusted=True)
+
+
+_BARE: Final = {"version": "1.0.0", "description": "Verified.", "properties": EFFECTS["none"]}
+
+
+def _capability(wire: Wire) -> Capability:
+    raw = {
+        **_BARE,
+        "id": CAPABILITY,
+        "inputs": {name: {"type": "any"} for name in (*wire.input, "a")},
+        "outputs": {name: {"type": "any"} for name in wire.response},
+        "properties": EFFECTS[wire.effect],
+        **({"safety": {"mandatory_pre_gates": [GATE]}} if wire.gate else {}),
+        **wire.capability,
+    }
+    return capability_from(raw)
+
+
+def _service(wire: Wire) -> Service:
+    key = {"openapi": "base_url", "openrpc": "url", "mcp": "url"}.get(wire.protocol)
+    raw = {
+        "id": "first",
+        "kind": wire.protocol,
+        "network": wire.network,
+        "metadata": wire.service_metadata,
+        **({key: wire.url} if key and wire.url else {}),
+        **wire.service,
+    }
+    return service_from(raw, layer="verify", root=wire.root, trusted=wire.trusted)
+
+
+def _skills(wire: Wire, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The skill that runs, and the one inside it."""
+    if wire.nested is None:
+        return [_one_step(wire, names)]
+    inner = {**_one_step(wire._replace(config=wire.nested), names), "id": INNER}
+    outer = {"uses": f"skill:{INNER}", "input": {}}
+    return [_one_step(wire._replace(step={**outer, **wire.step}), names), inner]
+
+
+def _one_step(wire: Wire, names: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "id": SKILL,
+        "version": "1.0.0",
+        "name": "Verify",
+        "description": "One call.",
+        "inputs": {},
+        "outputs": {name: {"type": "any"} for name in names} if wire.outputs is None else dict(wire.outputs),
+        "steps": [
+            {
+                "id": STEP,
+                "uses": CAPABILITY,
+                "input": {name: {"$literal": value} for name, value in wire.input.items()},
+                "output": {name: f"outputs.{name}" for name in names},
+                "config": dict(wire.config),
+                **wire.step,
+            }
+        ],
+    }
+
+
+def _chooser(catalog: Catalog, wire: Wire) -> Callable[[str], Any]:
+    options = SelectionOptions({CAPABILITY: "first"} if wire.rule else {}, None, wire.environ)
+    return lambda capability_id: select(catalog, capability_id, options)
+
+
+def _files(directory: str) -> dict[str, bytes]:
+    """Every file of an episode."""
+    found: dict[str, bytes] = {}
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, directory)] = file.read()
+    return found

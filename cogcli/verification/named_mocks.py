@@ -1,0 +1,143 @@
+"""The mock servers that scenarios in the wild name (protocols.md 8): POST, replies made from the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final
+
+from cogcli.verification.loopback_server import Answering, Reply, Seen, json_reply
+from cogcli.verification.scenario import CannedReply
+
+_MOST_WORDS: Final = 20
+
+Made = Callable[[dict[str, Any]], dict[str, Any]]
+"""The reply to a request's JSON object. Raises Unfit."""
+
+
+class Unfit(Exception):
+    """A request that the service would refuse."""
+
+
+def _data_schema_validate(asked: dict[str, Any]) -> dict[str, Any]:
+    errors = [
+        f"`{name}` must be an object" for name in ("data", "schema") if not isinstance(asked.get(name), dict)
+    ]
+    return {"valid": not errors, "errors": errors}
+
+
+def _text_summarize(asked: dict[str, Any]) -> dict[str, Any]:
+    words = _text(asked, "text").split()
+    kept = " ".join(words[:_MOST_WORDS])
+    return {"summary": f"{kept} ..." if len(words) > _MOST_WORDS else kept}
+
+
+def _code_execute(asked: dict[str, Any]) -> dict[str, Any]:
+    """Runs nothing: it tells how much it was given."""
+    code = _text(asked, "code")
+    return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
+
+
+def _web_fetch(asked: dict[str, Any]) -> dict[str, Any]:
+    url = _text(asked, "url")
+    return {"content": f"mock content of {url}", "status": 200}
+
+
+def _pdf_read(asked: dict[str, Any]) -> dict[str, Any]:
+    path = _text(asked, "path")
+    return {"text": f"mock text of {path}", "metadata": {"source": path, "pages": 1}}
+
+
+def _fs_read(asked: dict[str, Any]) -> dict[str, Any]:
+    path = _text(asked, "path")
+    content = f"mock content of {path}"
+    return {"content": content, "bytes": len(content.encode())}
+
+
+def _audio_transcribe(asked: dict[str, Any]) -> dict[str, Any]:
+    return {"transcript": f"mock transcript of {_text(asked, 'audio')}"}
+
+
+def _agent_route(asked: dict[str, Any]) -> dict[str, Any]:
+    agents = asked.get("agents")
+    if not isinstance(agents, list) or not agents:
+        raise Unfit("`agents` must be a list with at least one agent")
+    first = agents[0]
+    return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
+
+
+def _model_research(asked: dict[str, Any]) -> dict[str, Any]:
+    topic = _text(asked, "query")
+    return {"summary": f"mock research on {topic}", "sources": []}
+
+
+def _text(asked: dict[str, Any], name: str) -> str:
+    value = asked.get(name)
+    if not isinstance(value, str):
+        raise Unfit(f"`{name}` must be text")
+    return value
+
+
+STAND_INS: Final[dict[str, Made]] = {
+    "data_schema_validate": _data_schema_validate,
+    "text_summarize": _text_summarize,
+    "code_execute": _code_execute,
+    "web_fetch": _web_fetch,
+    "pdf_read": _pdf_read,
+    "fs_read": _fs_read,
+    "audio_transcribe": _audio_transcribe,
+    "agent_route": _agent_route,
+    "model_research": _model_research,
+}
+
+
+def stand_in(type: str) -> Answering:
+    """A server of one of the types above, at whatever path it is called."""
+    made = STAND_INS[type]
+
+    def answering(seen: Seen) -> Reply:
+        if seen.method != "POST":
+            return json_reply({"error": f"{seen.method} is not allowed"}, 405, {"Allow": "POST"})
+        asked = _object(seen.body)
+        if asked is None:
+            return json_reply({"error": "the body is no JSON object"}, 400)
+        try:
+            return json_reply(made(asked))
+        except Unfit as refused:
+            return json_reply({"error": str(refused)}, 422)
+
+    return answering
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    try:
+        value = loads(body)
+    except JsonRefused:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def canned(replies: tuple[CannedReply, ...]) -> Answering:
+    """A server that gives these replies in turn, the last again and again."""
+    numbers = count()
+
+    def answering(seen: Seen) -> Reply:
+        return _sent(replies[min(next(numbers), len(replies) - 1)])
+
+    return answering
+
+
+def _sent(reply: CannedReply) -> Reply:
+    delay = reply.delay_ms / 1000
+    if reply.body is None:
+        return Reply(reply.status, reply.headers, (), delay)
+    import orjson
+
+    plain = isinstance(reply.body, str)
+    body = reply.body.encode() if plain else orjson.dumps(reply.body)
+    headers = dict(reply.headers)
+    if not any(name.lower() == "content-type" for name in headers):
+        headers["Content-Type"] = "text/plain; charset=utf-8" if plain else "application/json"
+    return Reply(reply.status, headers, (body,), delay)

@@ -1,0 +1,126 @@
+"""Whether a request fits an operation of an API document: its parameters and its body (protocols.md 8)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+from cogcli.documents.openapi import Operation, Parameter
+from cogcli.schema.validator import errors
+from cogcli.verification.loopback_server import Seen
+
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9]\d*)")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+class Fault(NamedTuple):
+    """One thing wrong with a request: `/query/lang`, `/body/data`, and what."""
+
+    pointer: str
+    message: str
+
+
+def faults_of(operation: Operation, seen: Seen, path_values: dict[str, str]) -> list[Fault]:
+    """Everything wrong with a request: parameters first, then the body."""
+    return [*parameter_faults(operation, seen, path_values), *body_faults(operation, seen)]
+
+
+def parameter_faults(operation: Operation, seen: Seen, path_values: dict[str, str]) -> list[Fault]:
+    """What is wrong with path, query and headers; query names that nobody declared, too."""
+    query = _query(seen.query)
+    faults: list[Fault] = []
+    for parameter in operation.parameters:
+        pointer = f"/{parameter.place}/{parameter.name}"
+        texts = _sent(parameter, seen, path_values, query)
+        if texts is None:
+            if parameter.required:
+                faults.append(Fault(pointer, "required, not sent"))
+            continue
+        value = _value(parameter.schema, texts, parameter.explode)
+        faults += [_fault(pointer, place, said) for place, said in errors(parameter.schema, value)]
+    declared = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
+    return faults + [Fault(f"/query/{name}", "not declared") for name in query if name not in declared]
+
+
+def body_faults(operation: Operation, seen: Seen) -> list[Fault]:
+    """What is wrong with the body: missing, no JSON, or not as its schema says."""
+    from cogcli.core.strict_json import JsonRefused, loads
+
+    if operation.body is None:
+        return [Fault("/body", "none is expected")] if seen.body else []
+    if not seen.body:
+        return [Fault("/body", "required, not sent")] if operation.body.required else []
+    media_type = seen.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not (media_type == "application/json" or media_type.endswith("+json")):
+        return [Fault("/header/content-type", f"found `{media_type}`, expected application/json")]
+    try:
+        value = loads(seen.body)
+    except JsonRefused as refused:
+        return [Fault("/body", str(refused))]
+    return [_fault("/body", place, said) for place, said in errors(operation.body.schema, value)]
+
+
+def _fault(pointer: str, place: str, said: str) -> Fault:
+    return Fault(f"{pointer}/{place}" if place else pointer, said)
+
+
+def _query(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _sent(
+    parameter: Parameter, seen: Seen, path_values: dict[str, str], query: dict[str, list[str]]
+) -> list[str] | None:
+    """The texts of a parameter as they were sent, None if it was not."""
+    if parameter.place == "path":
+        return [path_values[parameter.name]] if parameter.name in path_values else None
+    if parameter.place == "query":
+        return query.get(parameter.name)
+    value = seen.headers.get(parameter.name.lower())
+    return None if value is None else [value]
+
+
+def _value(schema: Any, texts: list[str], explode: bool) -> Any:
+    """The value that texts stand for, by the type the schema asks for."""
+    kinds = _kinds(schema)
+    if "array" in kinds:
+        parts = texts if len(texts) > 1 or explode else texts[0].split(",")
+        items = _followed(schema).get("items", True)
+        return [_scalar(items, part) for part in parts]
+    return _scalar(schema, texts[-1])
+
+
+def _scalar(schema: Any, text: str) -> Any:
+    kinds = _kinds(schema)
+    if "integer" in kinds and _INTEGER.fullmatch(text):
+        return int(text)
+    if "number" in kinds and _NUMBER.fullmatch(text):
+        return float(text)
+    if "boolean" in kinds and text in ("true", "false"):
+        return text == "true"
+    return text
+
+
+def _kinds(schema: Any) -> list[str]:
+    """The types a schema names; those of its alternatives where it names none itself."""
+    found = _followed(schema)
+    declared = found.get("type")
+    if declared:
+        return declared if isinstance(declared, list) else [declared]
+    options = [*(found.get("anyOf") or ()), *(found.get("oneOf") or ()), *(found.get("allOf") or ())]
+    return [kind for option in options if isinstance(option, dict) for kind in _kinds(option)]
+
+
+def _followed(schema: Any) -> dict[str, Any]:
+    """The schema, or the definition of its own that it refers to."""
+    if not isinstance(schema, dict):
+        return {}
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
+        return schema
+    found = (schema.get("$defs") or {}).get(reference.removeprefix("#/$defs/"))
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,76 @@
+"""What `verify-invoker` and `verify-errors` are lists of: a named line, and what provokes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cogcli.core.errors import CogcliError, RuntimeErrorBase
+from cogcli.verification.harness import Bench, Ran
+from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
+
+
+class Wrong(Exception):
+    """What a line found is not what it must find."""
+
+
+class NotHere(Exception):
+    """A line that cannot be provoked on this machine; its message says why."""
+
+
+class Line(NamedTuple):
+    """A rule in a few words, and what shows it on a bench. It raises Wrong, or NotHere."""
+
+    rule: str
+    shown_by: Callable[[Bench], None]
+
+
+Lines = Mapping[str, Line]
+
+
+def require(found: Any, wanted: Any, what: str) -> None:
+    """Raises Wrong unless the two are equal."""
+    if found != wanted:
+        raise Wrong(f"{what}: found {_short(found)}, expected {_short(wanted)}")
+
+
+def require_error(ran: Ran, code: str, *, left: bool | None = None) -> RuntimeErrorBase:
+    """The run's error, which must have this code. Raises Wrong."""
+    error = ran.error
+    if error is None:
+        raise Wrong(f"no error, expected {code}; outputs {_short(ran.outputs)}")
+    if error.code != code:
+        raise Wrong(f"found {error.code} ({error.message}), expected {code}")
+    if left is not None and error.left is not left:
+        raise Wrong(f"{code}: found left {error.left}, expected {left}")
+    return error
+
+
+def require_ok(ran: Ran) -> dict[str, Any]:
+    """The outputs of a run that must have gone well. Raises Wrong."""
+    if ran.error is not None:
+        raise Wrong(f"{ran.error.code}: {ran.error.message}")
+    return ran.outputs
+
+
+def verdict_of(id: str, line: Line, bench: Bench) -> Verdict:
+    """Provoke one line."""
+    begun = time.monotonic()
+    base = Verdict(id, PASSED, subject=line.rule)
+    try:
+        line.shown_by(bench)
+    except Wrong as wrong:
+        base = base._replace(status=FAILED, reason=str(wrong), code="verify.failed")
+    except NotHere as absent:
+        base = base._replace(status=SKIPPED, reason=str(absent))
+    except CogcliError as error:
+        base = base._replace(status=FAILED, reason=f"{error.code}: {error.message}", code=error.code)
+    except Exception as bug:  # one rule that cannot even be asked must not hide the others
+        base = base._replace(status=FAILED, reason=f"{type(bug).__name__}: {bug}", code="internal")
+    return base._replace(ms=round((time.monotonic() - begun) * 1000))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"

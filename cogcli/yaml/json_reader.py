@@ -1,0 +1,29 @@
+"""Strict JSON in, plain values with positions out: the counterpart of `yaml_io` for the one JSON file people write."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogcli.core.jsonvalue import shown
+from cogcli.core.problems import Problem
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.yaml.reader import MAX_BYTES, MAX_DEPTH, Parsed, Places
+
+_ROOT_HINT: Final = "write {}"
+
+
+def parse(data: bytes, *, file: str) -> Parsed:
+    """The object that a JSON file holds, under the rules of `core.strict_json`. Raises nothing."""
+    try:
+        value: Any = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
+    except JsonRefused as refused:
+        problem = Problem(
+            refused.code, "E", file, refused.line, refused.column, "", refused.message, refused.hint
+        )
+        return Parsed(None, Places(""), [problem])
+    # Whatever is strict JSON is YAML, too: its reader tells where things stand.
+    places = Places(data.decode().removeprefix("\ufeff"))
+    if isinstance(value, dict):
+        return Parsed(value, places, [])
+    message = f"found {shown(value)}, expected object"
+    return Parsed(None, places, [Problem("json.type", "E", file, 1, 1, "", message, _ROOT_HINT)])
