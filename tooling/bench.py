@@ -175,7 +175,7 @@ def bare_append_us(path: Path, count: int) -> float:
 
 def run_us(runs: Path, count: int, shape: str) -> float:
     """Microseconds a step of one run, from first event to last, sealing left out."""
-    from cogcli.core.calls import Answer, Attempt, Chain, Member
+    from cogcli.core.calls import Answer, Attempt, BindingChain, Member
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
     from cogcli.engine.context import Engine, RunOptions
@@ -185,8 +185,8 @@ def run_us(runs: Path, count: int, shape: str) -> float:
     from cogcli.specs.skill import skill_from
 
     class Constant:
-        def chain(self, capability_id: str) -> Chain:
-            return Chain((Member("bench", "bench", "pythoncall", 30.0),), {})
+        def chain(self, capability_id: str) -> BindingChain:
+            return BindingChain((Member("bench", "bench", "pythoncall", 30.0),), {})
 
         def attempt(self, attempt: Attempt) -> Answer:
             return Answer({"n": attempt.input["n"]})
@@ -319,7 +319,7 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
     from cogcli.engine.context import Engine, RunOptions
     from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
-    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.secrets import Secrets
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import capability_from
@@ -355,7 +355,7 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
     runner = LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, SelectionOptions()),
-        Surroundings(Secrets({}, redactor.add), clock, ""),
+        InvokerContext(Secrets({}, redactor.add), clock, ""),
     )
     journal = Store(str(runs)).create(
         f"ep_{ids.ulid()}",

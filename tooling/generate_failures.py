@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cogcli.app.explain import pages
 from cogcli.cli.help import EXIT_WORDS
-from cogcli.core.errors import FAILURE_OF, FAILURES, Failure
+from cogcli.core.errors import FAILURE_OF, FAILURES, FailureRow
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "failures.md"
 INTRODUCTION = """\
@@ -68,7 +68,7 @@ def document() -> str:
     )
 
 
-def _rows(row: Failure) -> list[str]:
+def _rows(row: FailureRow) -> list[str]:
     """A line per code; a class without codes of its own is raised with those of the checks."""
     known = pages()
     told = [(f"`{code}`", known[code][0]) for code in row.codes] or [

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from cogcli.app.recorded_calls import recorded
+from cogcli.app.recorded_calls import recorded_answer
 from cogcli.engine.tasks import Cancelled
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import Control
     from cogcli.app.turns import Turns
-    from cogcli.core.calls import Answer, Attempt, Chain
+    from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.engine.ports import CapabilityRunner, EventSink
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Draft, Event
 
 ABORT: Final = "ABORT"
@@ -24,14 +24,14 @@ ABORT: Final = "ABORT"
 BEGINNINGS: Final = frozenset(("step.started", "call.retried", "approval.requested"))
 
 
-class Closing:
+class AbortingSink:
     """Sink and runner of a run that is closed."""
 
     def __init__(
         self,
         sink: EventSink,
         runner: CapabilityRunner,
-        recording: Recording,
+        recording: LogIndex,
         turns: Turns,
         control: Control,
     ) -> None:
@@ -50,12 +50,12 @@ class Closing:
             self._end()
         return self._sink.append(draft, durable=durable)
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         return self._runner.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
         self._turns.wait(attempt)
-        return recorded(self._recording, attempt) or self._end()
+        return recorded_answer(self._recording, attempt) or self._end()
 
     def close(self, grace: float) -> None:
         self._runner.close(grace)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.binding_choices import told_of
-from cogcli.app.registry import opened, options
+from cogcli.app.binding_choices import explain_choice
+from cogcli.app.registry import open_registry, options
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.host_layout import ACTIVE_FILE
 from cogcli.specs.host_overrides import Active
@@ -48,10 +48,10 @@ def activate(settings: Settings, capability: str, binding: str) -> Activated:
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
             hint="start in a project with -C DIR",
         )
-    catalog = opened(settings).about(capability)
+    catalog = open_registry(settings).about(capability)
     id = catalog.aliases.get(capability, capability)
     path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
-    before = told_of(catalog, id, options(settings)).body
+    before = explain_choice(catalog, id, options(settings)).body
     _require_sound(catalog, id, Active(binding, settings.shown(path), id), options(settings))
     aliases = [alias for alias, target in catalog.aliases.items() if target == id]
     written = _written(path, id, aliases, binding)
@@ -71,7 +71,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
     for all that is wrong with it, its fallbacks and their services."""
     from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
-    from cogcli.specs.selection import named
+    from cogcli.specs.selection import named_binding
     from cogcli.specs.selection_errors import ineligible
 
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
@@ -79,7 +79,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
         raise ProblemsFound([p for p in catalog.problems if p.file in unreadable])
     active_then = {**catalog.host.active, capability: active}
     then = catalog._replace(host=catalog.host._replace(active=active_then))
-    selection = named(then, capability, given)
+    selection = named_binding(then, capability, given)
     if not selection.chain[0].eligible:
         raise ineligible(then, selection, asked=True)
     called = set()

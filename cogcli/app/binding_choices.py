@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.registry import Layers, opened, options
+from cogcli.app.registry import Layers, open_registry, options
 from cogcli.core.errors import CogcliError
-from cogcli.specs.eligibility import reasons, required_conformance
-from cogcli.specs.selection import CANDIDATE, Explanation, Link, explained
+from cogcli.specs.eligibility import conformance_needed, reasons
+from cogcli.specs.selection import CANDIDATE, ChainLink, Explanation, explain_selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from cogcli.specs.eligibility import SelectionOptions
 
 
-class Told(NamedTuple):
+class ChoiceExplanation(NamedTuple):
     """An explanation as plain data, and the error that it explains, if there is one."""
 
     body: dict[str, Any]
     error: CogcliError | None = None
 
 
-def of_capability(settings: Settings, name: str) -> Told:
+def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     """The choice for a capability, given by id, alias, or the id of one of its bindings.
 
     Raises CapabilityNotFoundError; ProblemsFound where the capability's file has errors.
     """
     from cogcli.core.errors import CapabilityNotFoundError
 
-    registry = opened(settings)
+    registry = open_registry(settings)
     try:
         catalog = registry.about(name)
     except CapabilityNotFoundError:
@@ -43,20 +43,20 @@ def of_capability(settings: Settings, name: str) -> Told:
     capability = catalog.capability(name)
     if capability is None:
         raise _problems(catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", ""))
-    told = told_of(catalog, capability.id, options(settings))
+    told = explain_choice(catalog, capability.id, options(settings))
     shadows = _shadows(catalog, "capability", capability.id)
     where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
     broken = told.error is not None and any(problem.file == told.error.file for problem in catalog.problems)
     error = _problems(catalog, told.error.file) if told.error and broken else told.error
-    return Told({**told.body, **where}, error)
+    return ChoiceExplanation({**told.body, **where}, error)
 
 
-def of_skill(settings: Settings, skill_id: str) -> Told:
+def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
     """The choice for each capability that a skill reaches, and what it hides. Raises SkillNotFoundError."""
     from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
 
-    catalog = opened(settings).reach(skill_id)
+    catalog = open_registry(settings).reach(skill_id)
     given = options(settings)
     blocking = [problem for problem in check(catalog, options=given) if problem.severity != "W"]
     skill = catalog.skills.get(skill_id)
@@ -65,23 +65,23 @@ def of_skill(settings: Settings, skill_id: str) -> Told:
         "layer": Layers(settings).of(skill.file) if skill else None,
         "file": skill.file if skill else catalog.broken.get(f"skill:{skill_id}"),
         "shadows": _shadows(catalog, "skill", skill_id),
-        "capabilities": [told_of(catalog, id, given).body for id in catalog.capabilities],
+        "capabilities": [explain_choice(catalog, id, given).body for id in catalog.capabilities],
     }
-    return Told(body, ProblemsFound(blocking) if blocking else None)
+    return ChoiceExplanation(body, ProblemsFound(blocking) if blocking else None)
 
 
-def of_service(settings: Settings, service_id: str) -> Told:
+def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
     """What keeps a service from being called, what it hides, and for which capabilities it is chosen.
 
     Raises UsageError, or ProblemsFound where its file has errors.
     """
-    from cogcli.app.inventory import found
+    from cogcli.app.inventory import find_spec
 
-    (catalog, given, _), service = found(settings, "services", service_id)
+    (catalog, given, _), service = find_spec(settings, "services", service_id)
     uses = []
     for id, binding in sorted(catalog.bindings.items()):
         if binding.service == service_id:
-            body = told_of(catalog, binding.capability, given).body
+            body = explain_choice(catalog, binding.capability, given).body
             row = next(row for row in body["bindings"] if row["binding_id"] == id)
             uses.append({"capability_id": binding.capability, **row})
     body = {
@@ -92,18 +92,18 @@ def of_service(settings: Settings, service_id: str) -> Told:
         "shadows": _shadows(catalog, "service", service_id),
         "bindings": uses,
     }
-    return Told(body)
+    return ChoiceExplanation(body)
 
 
-def told_of(catalog: Catalog, capability_id: str, given: SelectionOptions) -> Told:
+def explain_choice(catalog: Catalog, capability_id: str, given: SelectionOptions) -> ChoiceExplanation:
     """The choice for one capability of a catalog."""
-    found = explained(catalog, capability_id, given)
-    return Told(
+    found = explain_selection(catalog, capability_id, given)
+    return ChoiceExplanation(
         {
             "capability_id": found.capability_id,
             "selection_source": None,
             "primary_binding_id": None,
-            "required_conformance_profile": required_conformance(catalog.capability(capability_id), given),
+            "required_conformance_profile": conformance_needed(catalog.capability(capability_id), given),
             "considered": [considered._asdict() for considered in found.considered],
             "chain": [],
             **(found.selection.as_dict() if found.selection else {}),
@@ -167,7 +167,7 @@ def _standing(
     return "not named", f"{selection.selection_source} names `{selection.primary_binding_id}`"
 
 
-def _before(catalog: Catalog, id: str, chain: tuple[Link, ...]) -> str:
+def _before(catalog: Catalog, id: str, chain: tuple[ChainLink, ...]) -> str:
     """The binding whose fallback this is."""
     return next(
         link.binding_id
@@ -182,7 +182,7 @@ def _shadows(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
 
 
 def _problems(catalog: Catalog, file: str) -> CogcliError:
-    from cogcli.core.problems import ProblemsFound, in_order
+    from cogcli.core.problems import ProblemsFound, sort_problems
 
     own = [problem for problem in catalog.problems if problem.file == file]
-    return ProblemsFound(in_order(own or catalog.problems))
+    return ProblemsFound(sort_problems(own or catalog.problems))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cogcli.app.registry import opened, options
+from cogcli.app.registry import open_registry, options
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.problems import Problem
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 
 
-class Checked(NamedTuple):
+class RegistryCheck(NamedTuple):
     """What was found in how many specs, and how long it took."""
 
     problems: list[Problem]
@@ -41,7 +41,7 @@ class Checked(NamedTuple):
 
 def validate(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
-) -> Checked:
+) -> RegistryCheck:
     """All specs of all layers, or those of the paths; `contents` stands for what is in a file of that name.
 
     Raises EnvironmentRefusal `project.none`, UsageError.
@@ -56,24 +56,24 @@ def validate(
         )
     given = contents or {}
     _require_existing([path for path in paths if path not in given])
-    return checked(settings, paths, contents=given)
+    return check_registry(settings, paths, contents=given)
 
 
-def checked(
+def check_registry(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
-) -> Checked:
+) -> RegistryCheck:
     """The checks themselves, project or not."""
     from cogcli.specs.checks import check
 
     clock = settings.clock
     begun = clock.monotonic()
-    registry = opened(settings)
+    registry = open_registry(settings)
     catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
     found = check(catalog, options=options(settings))
     files = _files(catalog, found)
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in KINDS}
-    return Checked(found, counts, clock.monotonic() - begun, catalog, files)
+    return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files)
 
 
 def _require_existing(paths: Sequence[str]) -> None:
@@ -102,6 +102,6 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
     return {file: kind for file, kind in files.items() if only is None or file in only or file in told}
 
 
-def as_problem(error: CogcliError) -> Problem:
+def problem_from_error(error: CogcliError) -> Problem:
     """A configuration error in the shape of the other problems."""
     return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, error.hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.app.config import KEYS, Key
+from cogcli.app.config import KEYS, ConfigKey
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {"integer": "integer", "number": "number", "boolean": "boolean", "choice": "string"}
@@ -22,7 +22,7 @@ def config_schema() -> dict[str, Any]:
     }
 
 
-def _key(key: Key) -> dict[str, Any]:
+def _key(key: ConfigKey) -> dict[str, Any]:
     if key.kind == "paths":
         return {"type": "array", "items": {"type": "string", "minLength": 1}}
     schema: dict[str, Any] = {"type": _TYPES[key.kind]}

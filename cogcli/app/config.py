@@ -20,7 +20,7 @@ _LONGEST = 60
 _LONG_NUMBER = r"[0-9_]{1000}"
 
 
-class Key:
+class ConfigKey:
     """One setting: its kind, default and range, and the environment variable that sets it."""
 
     __slots__ = ("choices", "default", "kind", "least", "most")
@@ -51,17 +51,17 @@ class Key:
         return {"boolean": "true or false", "paths": "a list of directories"}[self.kind]
 
 
-KEYS: dict[str, Key] = {
-    "registry": Key("paths", ()),
-    "trust_level": Key("choice", "standard", choices=LEVELS),
-    "keep_going": Key("boolean", False),
-    "max_workers": Key("integer", 8, least=1, most=256),
-    "timeout": Key("number", None),
-    "step_timeout": Key("number", 60.0),
-    "conformance": Key("choice", None, choices=("experimental", "standard", "strict")),
-    "durability": Key("choice", "process", choices=("process", "power", "none")),
-    "use_env_proxy": Key("boolean", False),
-    "progress": Key("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
+KEYS: dict[str, ConfigKey] = {
+    "registry": ConfigKey("paths", ()),
+    "trust_level": ConfigKey("choice", "standard", choices=LEVELS),
+    "keep_going": ConfigKey("boolean", False),
+    "max_workers": ConfigKey("integer", 8, least=1, most=256),
+    "timeout": ConfigKey("number", None),
+    "step_timeout": ConfigKey("number", 60.0),
+    "conformance": ConfigKey("choice", None, choices=("experimental", "standard", "strict")),
+    "durability": ConfigKey("choice", "process", choices=("process", "power", "none")),
+    "use_env_proxy": ConfigKey("boolean", False),
+    "progress": ConfigKey("choice", "auto", choices=("auto", "live", "lines", "json", "none")),
 }
 
 
@@ -152,7 +152,7 @@ class ConfigFile:
         )
 
 
-def accept(key: Key, value: Any) -> Any:
+def accept(key: ConfigKey, value: Any) -> Any:
     """The value in the key's own type, None if it does not fit."""
     if key.kind == "boolean":
         return value if isinstance(value, bool) else None
@@ -168,7 +168,7 @@ def accept(key: Key, value: Any) -> Any:
     return value if key.least <= value <= key.most and (value or key.kind == "integer") else None
 
 
-def from_text(key: Key, text: str) -> Any:
+def from_text(key: ConfigKey, text: str) -> Any:
     """The value that an environment variable holds, None if it does not fit."""
     if key.kind == "paths":
         return [path for path in text.split(os.pathsep) if path] or None

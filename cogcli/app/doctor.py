@@ -7,14 +7,14 @@ import platform
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.checks import Checked, checked
-from cogcli.app.doctor_check import Check, place_of
+from cogcli.app.checks import RegistryCheck, check_registry
+from cogcli.app.doctor_check import DoctorCheck, place_of
 from cogcli.app.doctor_services import CODES, services
 from cogcli.app.registry import Usable, options
-from cogcli.app.runs_dir import shared
+from cogcli.app.runs_dir import shared_warning
 from cogcli.app.trust import WORDS, layers_of
 from cogcli.app.trust_digests import service_files
-from cogcli.report.humanize import counted, size
+from cogcli.report.humanize import count_of, size
 from cogcli.specs.builtin import builtin_root
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER
@@ -34,7 +34,7 @@ class Diagnosis(NamedTuple):
     """Every check, and how many skills and capabilities can be used."""
 
     head: str
-    checks: list[Check]
+    checks: list[DoctorCheck]
     summary: str
 
 
@@ -44,7 +44,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
     summary = ""
     broken = bool(settings.problems)
     if not broken:
-        found = checked(settings)
+        found = check_registry(settings)
         checks += [*_registry(found), *services(settings, found, net=net)]
         summary = _summary(settings, found)
     return Diagnosis(_head(settings), checks, summary)
@@ -59,35 +59,39 @@ def _head(settings: Settings) -> str:
     return " · ".join([*parts, f"project {settings.project}" if settings.project else "no project"])
 
 
-def _machine() -> Iterator[Check]:
+def _machine() -> Iterator[DoctorCheck]:
     from cogcli.yaml.reader import has_c_parser
 
     if has_c_parser():
-        yield Check("machine", "yaml", "ok", "C parser")
+        yield DoctorCheck("machine", "yaml", "ok", "C parser")
     else:
         fix = "pip install ruamel.yaml.clib"
-        yield Check("machine", "yaml", "warning", "no C parser, specs are read ten times slower", fix=fix)
+        yield DoctorCheck(
+            "machine", "yaml", "warning", "no C parser, specs are read ten times slower", fix=fix
+        )
     yield _schema_engine()
     missing = [name for name, module in _EXTRAS.items() if not _installed(module)]
     if missing:
         fix = f"pip install 'cogcli[{','.join(missing)}]'"
-        yield Check("machine", "extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
+        yield DoctorCheck("machine", "extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
     else:
-        yield Check("machine", "extras", "ok", ", ".join(_EXTRAS))
+        yield DoctorCheck("machine", "extras", "ok", ", ".join(_EXTRAS))
 
 
-def _schema_engine() -> Check:
+def _schema_engine() -> DoctorCheck:
     from cogcli.core.errors import EnvironmentRefusal
     from cogcli.schema.engine_choice import RUST, engine
 
     try:
         found = engine()
     except EnvironmentRefusal as refusal:
-        return Check("machine", "schemas", "error", str(refusal), fix=refusal.hint)
+        return DoctorCheck("machine", "schemas", "error", str(refusal), fix=refusal.hint)
     if found == RUST:
-        return Check("machine", "schemas", "ok", found)
+        return DoctorCheck("machine", "schemas", "ok", found)
     message = f"{found}: a pattern that cannot be shown to take linear time is refused"
-    return Check("machine", "schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'")
+    return DoctorCheck(
+        "machine", "schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'"
+    )
 
 
 _EXTRAS = {
@@ -106,19 +110,19 @@ def _installed(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def _project(settings: Settings) -> Iterator[Check]:
+def _project(settings: Settings) -> Iterator[DoctorCheck]:
     for problem in settings.problems:
-        yield Check("project", "settings", "error", problem.message, (place_of(problem),), problem.hint)
+        yield DoctorCheck("project", "settings", "error", problem.message, (place_of(problem),), problem.hint)
     if not settings.problems:
         present = [file.shown for file in settings.files if os.path.exists(file.path)]
-        yield Check("project", "settings", "ok", ", ".join(present) or "defaults")
+        yield DoctorCheck("project", "settings", "ok", ", ".join(present) or "defaults")
     yield _runs_dir(settings)
     if settings.project:
         yield from _git(settings.project)
         yield from _trust(settings, settings.project)
 
 
-def _runs_dir(settings: Settings) -> Check:
+def _runs_dir(settings: Settings) -> DoctorCheck:
     path = settings.runs_dir
     shown = settings.shown(path)
     nearest = path
@@ -126,16 +130,18 @@ def _runs_dir(settings: Settings) -> Check:
         nearest = os.path.dirname(nearest)
     if not os.path.isdir(nearest):
         message = f"{shown}: {settings.shown(nearest)} is no directory"
-        return Check("project", "runs directory", "error", message, fix="choose another with --runs-dir")
+        return DoctorCheck(
+            "project", "runs directory", "error", message, fix="choose another with --runs-dir"
+        )
     if not os.access(nearest, os.W_OK | os.X_OK):
-        return Check(
+        return DoctorCheck(
             "project", "runs directory", "error", f"{shown}, not writable", fix=f"chmod u+wx {nearest}"
         )
-    if (warning := shared(settings)) is not None:
-        return Check("project", "runs directory", "warning", warning.message, fix=warning.hint)
+    if (warning := shared_warning(settings)) is not None:
+        return DoctorCheck("project", "runs directory", "warning", warning.message, fix=warning.hint)
     count, total = _episodes(path)
-    what = f"{counted(count, 'episode')}, {size(total)}" if count else "no episodes yet"
-    return Check("project", "runs directory", "ok", f"{shown}, writable, {what}")
+    what = f"{count_of(count, 'episode')}, {size(total)}" if count else "no episodes yet"
+    return DoctorCheck("project", "runs directory", "ok", f"{shown}, writable, {what}")
 
 
 def _episodes(path: str) -> tuple[int, int]:
@@ -154,7 +160,7 @@ def _episodes(path: str) -> tuple[int, int]:
     return count, total
 
 
-def _git(project: str) -> Iterator[Check]:
+def _git(project: str) -> Iterator[DoctorCheck]:
     if not os.path.exists(os.path.join(project, ".git")):
         return
     try:
@@ -163,40 +169,40 @@ def _git(project: str) -> Iterator[Check]:
     except OSError:
         lines = set()
     if ".cogcli" in lines:
-        yield Check("project", "git", "ok", ".cogcli/ is ignored")
+        yield DoctorCheck("project", "git", "ok", ".cogcli/ is ignored")
     else:
         fix = "echo .cogcli/ >> .gitignore"
-        yield Check("project", "git", "warning", ".cogcli/ is not in .gitignore", fix=fix)
+        yield DoctorCheck("project", "git", "warning", ".cogcli/ is not in .gitignore", fix=fix)
 
 
-def _trust(settings: Settings, project: str) -> Iterator[Check]:
+def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
     count = len(service_files(project, layers_of(project)))
     if not count or os.path.realpath(builtin_root()) == os.path.realpath(project):
         return
     trust = settings.trust
     if trust:
-        yield Check(
-            "project", "trust", "ok", f"{counted(count, 'service file')} trusted {WORDS[trust.state]}"
+        yield DoctorCheck(
+            "project", "trust", "ok", f"{count_of(count, 'service file')} trusted {WORDS[trust.state]}"
         )
     else:
         why = f"{trust.distrust}: " if trust.distrust else ""
-        message = f"{why}{counted(count, 'service file')} not trusted: they start no code"
-        yield Check("project", "trust", "warning", message, fix="cogcli config trust")
+        message = f"{why}{count_of(count, 'service file')} not trusted: they start no code"
+        yield DoctorCheck("project", "trust", "warning", message, fix="cogcli config trust")
 
 
-def _registry(found: Checked) -> Iterator[Check]:
+def _registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
     for kind, count in [*found.counts.items(), ("policies", 0)]:
         own = [p for p in found.problems if _kind(p) == kind and p.code not in CODES]
         errors = [problem for problem in own if problem.severity == "E"]
         warnings = len(own) - len(errors)
         if errors:
-            said = f"{counted(len(errors), 'error')} in {count}"
-            yield Check("registry", kind, "error", said, *_told(errors))
+            said = f"{count_of(len(errors), 'error')} in {count}"
+            yield DoctorCheck("registry", kind, "error", said, *_problem_summary(errors))
         elif warnings:
-            said = f"{count}, {counted(warnings, 'warning')}"
-            yield Check("registry", kind, "warning", said, *_told(own))
+            said = f"{count}, {count_of(warnings, 'warning')}"
+            yield DoctorCheck("registry", kind, "warning", said, *_problem_summary(own))
         elif count or kind != "policies":
-            yield Check("registry", kind, "ok", str(count))
+            yield DoctorCheck("registry", kind, "ok", str(count))
 
 
 def _kind(problem: Problem) -> str:
@@ -211,7 +217,7 @@ def _kind(problem: Problem) -> str:
     return "skills"
 
 
-def _told(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
+def _problem_summary(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
     """The first problems, each with its place and what helps; then where the others are told."""
     lines: list[str] = []
     for problem in problems[:_SHOWN]:
@@ -222,7 +228,7 @@ def _told(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
     return (*lines, f"and {len(problems) - _SHOWN} more"), "cogcli validate"
 
 
-def _summary(settings: Settings, found: Checked) -> str:
+def _summary(settings: Settings, found: RegistryCheck) -> str:
     catalog = found.catalog
     broken = frozenset(p.file for p in found.problems if p.severity == "E")
     usable = Usable(catalog, options(settings), broken)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from cogcli.core.problems import Problem
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """What was looked at: `status` is ok, warning, error or skipped; `fix` can be pasted, a line each."""
 
     group: str

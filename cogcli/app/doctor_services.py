@@ -9,15 +9,15 @@ import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from cogcli.app.doctor_check import Check, place_of
+from cogcli.app.doctor_check import DoctorCheck, place_of
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.specs.eligibility import not_set, untrusted
+from cogcli.specs.eligibility import unset_variables_text, untrusted_reason
 from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cogcli.app.checks import Checked
+    from cogcli.app.checks import RegistryCheck
     from cogcli.app.settings import Settings
     from cogcli.core.http import Http
     from cogcli.core.problems import Problem
@@ -38,7 +38,7 @@ _LIBRARIES: Final = {"mcp": ("mcp", "mcp"), "openapi": ("httpx", ""), "openrpc":
 """By kind: the module that its calls import, and the extra that installs it."""
 
 
-def services(settings: Settings, found: Checked, *, net: bool) -> Iterator[Check]:
+def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:
     """A line per service and kind of trouble, however many places it has; then what can be reached."""
     troubled: set[str] = set()
     for service in found.catalog.services.values():
@@ -49,7 +49,7 @@ def services(settings: Settings, found: Checked, *, net: bool) -> Iterator[Check
     yield from _reached(found.catalog.services.values(), troubled, proxies, net=net)
 
 
-def _problems(found: Checked, service: Service) -> Iterator[Check]:
+def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
     """What the checks found in the file of a service and in those of its bindings, a line for each code."""
     bindings = {b.file for b in found.catalog.bindings.values() if b.service == service.id}
     by_code: dict[str, list[Problem]] = {}
@@ -61,7 +61,9 @@ def _problems(found: Checked, service: Service) -> Iterator[Check]:
         texts = dict.fromkeys(problem.message.partition("`: ")[2] or problem.message for problem in problems)
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
         said = _unset(texts) if code == "env.missing" and len(texts) > 1 else "; ".join(texts)
-        yield Check("services", service.id, "error", said, tuple(map(place_of, problems)), "\n".join(fixes))
+        yield DoctorCheck(
+            "services", service.id, "error", said, tuple(map(place_of, problems)), "\n".join(fixes)
+        )
 
 
 def _is_below(pointer: str, at: tuple[str, ...]) -> bool:
@@ -70,38 +72,40 @@ def _is_below(pointer: str, at: tuple[str, ...]) -> bool:
 
 def _unset(texts: Iterable[str]) -> str:
     """Sentences of one variable each as one sentence."""
-    return not_set([text.split("`")[1] for text in texts])
+    return unset_variables_text([text.split("`")[1] for text in texts])
 
 
-def _untrusted(service: Service) -> Iterator[Check]:
-    reasons = list(untrusted(service))
+def _untrusted(service: Service) -> Iterator[DoctorCheck]:
+    reasons = list(untrusted_reason(service))
     if reasons:
         said = "; ".join(reason.text.partition("`: ")[2] for reason in reasons)
-        yield Check("services", service.id, "error", said, (), "cogcli config trust")
+        yield DoctorCheck("services", service.id, "error", said, (), "cogcli config trust")
 
 
-def _libraries(service: Service) -> Iterator[Check]:
+def _libraries(service: Service) -> Iterator[DoctorCheck]:
     """Libraries that calls would need and that are not here."""
     module, extra = _LIBRARIES.get(service.kind, ("", ""))
     if module and "server" not in service.settings and find_spec(module) is None:
         fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
-        yield Check("services", service.id, "error", f"needs `{module}`, which is not installed", (), fix)
+        yield DoctorCheck(
+            "services", service.id, "error", f"needs `{module}`, which is not installed", (), fix
+        )
 
 
 def _reached(
     known: Iterable[Service], broken: set[str], proxies: Mapping[str, str], *, net: bool
-) -> Iterator[Check]:
+) -> Iterator[DoctorCheck]:
     """Whether each answers, asked the way that a run would ask."""
     remote = [service for service in known if _url(service)]
     if not remote:
         return
     if not net:
-        yield Check("services", "network", "skipped", f"{len(remote)} not tested (add --net)")
+        yield DoctorCheck("services", "network", "skipped", f"{len(remote)} not tested (add --net)")
         return
     asked = [service for service in remote if service.trusted and service.id not in broken]
     for service in remote:
         if not service.trusted:
-            yield Check("services", service.id, "skipped", "not tested: its layer is not trusted")
+            yield DoctorCheck("services", service.id, "skipped", "not tested: its layer is not trusted")
     from concurrent.futures import ThreadPoolExecutor
 
     from cogcli.core.http import Http
@@ -128,7 +132,7 @@ def _proxy(proxies: Mapping[str, str], service: Service) -> str:
     return proxy_shown(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
 
 
-def _answers(http: Http, service: Service, proxy: str) -> Check:
+def _answers(http: Http, service: Service, proxy: str) -> DoctorCheck:
     """Whether a server answers at all; which status it gives does not matter."""
     from cogcli.core.calls import Cancellation
     from cogcli.core.http import HttpRequest
@@ -140,5 +144,5 @@ def _answers(http: Http, service: Service, proxy: str) -> Check:
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
     except RuntimeErrorBase as error:
         fix = error.hint or "is it running, and is its address right?"
-        return Check("services", service.id, "error", f"{shown}: {error.message}", (service.file,), fix)
-    return Check("services", service.id, "ok", f"{shown} answers (HTTP {reply.status})")
+        return DoctorCheck("services", service.id, "error", f"{shown}: {error.message}", (service.file,), fix)
+    return DoctorCheck("services", service.id, "ok", f"{shown} answers (HTTP {reply.status})")

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli.core.calls import HARMLESS
 from cogcli.core.errors import EffectInDoubtError, UsageError
 from cogcli.engine.doubt import CHOICES, DoubtResolution, answer_of
-from cogcli.engine.probe import is_promise, probed
+from cogcli.engine.probe import ask_probe, is_promise
 from cogcli.events import build
-from cogcli.specs.fields import fit
+from cogcli.specs.fields import fit_values
 
 if TYPE_CHECKING:
     from cogcli.core.calls import Answer, Attempt
     from cogcli.engine.context import Run
     from cogcli.engine.step_recorder import StepRecord
-    from cogcli.engine.tasks import Steps
+    from cogcli.engine.tasks import Effects
     from cogcli.episode.journal import Journal
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
     from cogcli.specs.capability import Capability
 
@@ -43,12 +43,12 @@ class DoubtAnswer(NamedTuple):
     """With `done`: what the call answered. Left out, it answered nothing."""
 
 
-class Doubts:
+class OpenDoubts:
     """The calls in doubt of a log that is gone on with."""
 
     def __init__(
         self,
-        recording: Recording,
+        recording: LogIndex,
         journal: Journal,
         said: Mapping[str | None, DoubtResolution],
         since: Callable[[], Mapping[str, str]] = dict,
@@ -65,7 +65,7 @@ class Doubts:
 
     def settle(
         self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
-    ) -> Steps:
+    ) -> Effects:
         """Decide about this attempt, if it is in doubt. What is decided, and a repeat, is on disk then."""
         record.idempotency_key = self._recording.keys.get(
             (run.state.run_id, record.path), record.idempotency_key
@@ -90,14 +90,14 @@ class Doubts:
             record.idempotency_key += "+"  # the service takes nothing under the key that it has closed
         self._tell_repeat(intent, key=record.idempotency_key if closed else None)
 
-    def _probed(self, run: Run, record: StepRecord, intent: Event, capability: Capability) -> Steps:
+    def _probed(self, run: Run, record: StepRecord, intent: Event, capability: Capability) -> Effects:
         """What the capability's probe says about the call of an intent; None where there is none, or no answer."""
         if not capability.probe:
             return None
         told = intent.payload
         path = intent.step_id or ""
         return (
-            yield from probed(
+            yield from ask_probe(
                 run, path, capability, told["input"], record.idempotency_key,
                 self._recording.probes[intent.run_id, path],
             )
@@ -204,7 +204,7 @@ def _harmless(intent: Event, effect: str) -> bool:
 
 
 def resolutions(
-    recording: Recording,
+    recording: LogIndex,
     answers: Iterable[DoubtAnswer],
     capabilities: Mapping[str, Capability],
     *,
@@ -246,7 +246,7 @@ def _answered(
     capability = capabilities.get(name)
     if capability is None:
         return output
-    kept, violations = fit(capability.outputs, output)
+    kept, violations = fit_values(capability.outputs, output)
     if violations:
         raise UsageError(
             "usage.value",

@@ -36,23 +36,23 @@ def find(settings: Settings, name: str | None) -> Path:
     return store_of(settings).resolve("@last" if name is None else name)
 
 
-def declared(directory: Path | None, events: Iterable[Event]) -> Declared:
+def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:
     """What the skill of an episode declares, as far as the episode keeps its specs."""
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import BlobFolder
-    from cogcli.episode.blobs import parsed as strictly
-    from cogcli.episode.log_reader import opened
-    from cogcli.report.lineage import NOTHING, declared_of
+    from cogcli.episode.blobs import parse as strictly
+    from cogcli.episode.log_reader import open_episode
+    from cogcli.report.lineage import NOTHING, declared_places
 
     started = next(iter(events), None)
     payload = started.payload if started and isinstance(started.payload, dict) else {}
     skill, pins = payload.get("skill"), payload.get("pins")
     if directory is None or not isinstance(skill, dict) or not isinstance(pins, dict):
         return NOTHING
-    with opened(directory) as folder, closing(BlobFolder(folder)) as kept:
+    with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
         data = kept.get(str(pins.get("specs_blob")))
     try:
-        return declared_of(strictly(data) if data else None, str(skill.get("id")))
+        return declared_places(strictly(data) if data else None, str(skill.get("id")))
     except JsonRefused:
         return NOTHING
 
@@ -71,15 +71,15 @@ class Document(NamedTuple):
     stored: bool
 
 
-def stored(directory: Path) -> bytes | None:
+def read_stored_state(directory: Path) -> bytes | None:
     """The bytes of `state.json`, None if the run never came to write it. Raises EnvironmentRefusal."""
     from cogcli.core.files import FileRefused
     from cogcli.episode.folder import Folder
     from cogcli.episode.layout import STATE
-    from cogcli.episode.log_reader import opened, unreadable
+    from cogcli.episode.log_reader import open_episode, unreadable
 
     folder: Folder
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         try:
             return folder.read(STATE, limit=_STATE_LIMIT)
         except FileRefused as error:
@@ -91,23 +91,23 @@ def stored(directory: Path) -> bytes | None:
 _STATE_LIMIT = 1 << 30
 
 
-def projected(directory: Path, warn: Warn | None = None) -> bytes:
+def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """What the events of an episode project, as the bytes of `state.json`."""
     from cogcli.app.logs import each_event
-    from cogcli.core.gc_pause import uncollected
-    from cogcli.episode.project import projected_bytes
+    from cogcli.core.gc_pause import paused_collection
+    from cogcli.episode.project import project_bytes
 
-    with uncollected():
-        return projected_bytes(each_event(directory, warn))
+    with paused_collection():
+        return project_bytes(each_event(directory, warn))
 
 
 def is_foreign(directory: Path) -> bool:
     """Whether the log of an episode is another tool's; False where there is none."""
     from cogcli.core.files import FileRefused
-    from cogcli.episode.log_reader import opened
+    from cogcli.episode.log_reader import open_episode
     from cogcli.episode.verify_foreign import is_foreign as tells_so
 
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         try:
             return tells_so(folder)
         except FileRefused:
@@ -116,14 +116,14 @@ def is_foreign(directory: Path) -> bool:
 
 def document(directory: Path, warn: Warn | None = None) -> Document:
     """`state.json`, or what the events project while there is none."""
-    data = stored(directory)
-    return Document(projected(directory, warn), False) if data is None else Document(data, True)
+    data = read_stored_state(directory)
+    return Document(project_state(directory, warn), False) if data is None else Document(data, True)
 
 
-def parsed(data: bytes, directory: Path) -> dict[str, Any]:
+def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
     """The document's object, read strictly. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.core.strict_json import JsonRefused
-    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.blobs import parse as strictly
     from cogcli.episode.log_reader import unreadable
 
     try:
@@ -135,13 +135,13 @@ def parsed(data: bytes, directory: Path) -> dict[str, Any]:
     return value
 
 
-def in_full(document: dict[str, Any], directory: Path) -> dict[str, Any]:
+def expand_references(document: dict[str, Any], directory: Path) -> dict[str, Any]:
     """A document with the blobs that it names in their places, as far as they are there."""
     from cogcli.episode.blobs import BlobFolder
     from cogcli.episode.large_values import value_at
-    from cogcli.episode.log_reader import opened
+    from cogcli.episode.log_reader import open_episode
 
-    with opened(directory) as folder, closing(BlobFolder(folder)) as kept:
+    with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
         whole: dict[str, Any] = value_at(document, kept.get)
     return whole
 
@@ -149,12 +149,12 @@ def in_full(document: dict[str, Any], directory: Path) -> dict[str, Any]:
 def warn_of_name(document: dict[str, Any], directory: Path, warn: Warn) -> None:
     """Warn of a folder that bears another episode's id than its document."""
     from cogcli.episode.layout import is_renamed
-    from cogcli.episode.log_reader import renamed
+    from cogcli.episode.log_reader import renamed_folder_error
 
     episode = document.get("episode")
     told = episode.get("id") if isinstance(episode, dict) else None
     if is_renamed(directory.name, told):
-        warn(renamed(directory, str(told)))
+        warn(renamed_folder_error(directory, str(told)))
 
 
 def first_difference(left: Any, right: Any, place: str = "") -> str | None:
@@ -175,7 +175,7 @@ def first_difference(left: Any, right: Any, place: str = "") -> str | None:
     return None if type(left) is type(right) and left == right else place or "."
 
 
-class Verified(NamedTuple):
+class VerifiedEpisode(NamedTuple):
     """What `verify` found in an episode, and what that adds up to: a level, and what it proves in words."""
 
     findings: list[Finding]
@@ -183,19 +183,19 @@ class Verified(NamedTuple):
     proves: str
 
 
-def verified(directory: Path, *, key: str | None = None, head: str | None = None) -> Verified:
+def verify_episode(directory: Path, *, key: str | None = None, head: str | None = None) -> VerifiedEpisode:
     """Whether an episode was altered; `key` must have signed it, its log must end with the hash `head`.
 
     Raises EnvironmentRefusal where there is no log to open.
     """
-    from cogcli.core.gc_pause import uncollected
+    from cogcli.core.gc_pause import paused_collection
     from cogcli.episode.verify import verify
     from cogcli.episode.verify_authenticity import LEVELS, Trusted, level_of
 
-    with uncollected():
+    with paused_collection():
         findings = verify(directory, Trusted(key, head))
     level = level_of(findings)
-    return Verified(findings, level, LEVELS[level])
+    return VerifiedEpisode(findings, level, LEVELS[level])
 
 
 class Seal(NamedTuple):
@@ -212,12 +212,12 @@ def seal_of(directory: Path) -> Seal | None:
     from cogcli.core.errors import CogcliError
     from cogcli.core.files import FileRefused
     from cogcli.core.strict_json import JsonRefused
-    from cogcli.episode.blobs import parsed as strictly
+    from cogcli.episode.blobs import parse as strictly
     from cogcli.episode.layout import MANIFEST
-    from cogcli.episode.log_reader import opened
+    from cogcli.episode.log_reader import open_episode
 
     try:
-        with opened(directory) as folder:
+        with open_episode(directory) as folder:
             data = folder.read(MANIFEST, limit=_STATE_LIMIT)
         manifest = strictly(data)
     except (CogcliError, FileRefused, JsonRefused):
@@ -229,7 +229,7 @@ def seal_of(directory: Path) -> Seal | None:
 OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "pending", "running", "interrupted")
 
 
-def listed(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overview]:
+def list_episodes(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overview]:
     """Episodes newest first, as many as wanted."""
     from itertools import islice
 
@@ -239,13 +239,13 @@ def listed(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overvi
 def began_nothing(row: Overview) -> EnvironmentRefusal | None:
     """The error that says so of a run that was stopped before its first event; None for any other."""
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.log_reader import nothing_began, opened
+    from cogcli.episode.log_reader import nothing_began_error, open_episode
     from cogcli.episode.removal import is_being_made
 
     try:
-        with opened(row.directory) as folder:
+        with open_episode(row.directory) as folder:
             # A log is locked as soon as it is made; the moment before that has nothing that tells.
-            return nothing_began(folder) if folder.holds(EVENTS) or not is_being_made(row) else None
+            return nothing_began_error(folder) if folder.holds(EVENTS) or not is_being_made(row) else None
     except EnvironmentRefusal:
         return None
 
@@ -290,7 +290,7 @@ def row_of(row: Overview, shown: Callable[[str], str]) -> dict[str, Any]:
 def file_marks(directory: Path) -> list[Mark]:
     """The files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.episode.file_status import marks
-    from cogcli.episode.log_reader import opened
+    from cogcli.episode.log_reader import open_episode
 
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         return list(marks(folder))

@@ -26,7 +26,7 @@ _DEEPEST: Final = 20
 _LONGEST: Final = 400
 
 
-def told(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
+def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
     """The object of the envelope; `causes` holds what led to the error, the nearest first."""
     body: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
     if not isinstance(error, RuntimeErrorBase):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.app.episodes import before, find, store_of
 from cogcli.core.errors import UsageError
-from cogcli.episode.pins import pin, pinned, unpin
+from cogcli.episode.pins import pin, read_pins, unpin
 from cogcli.episode.removal import is_being_made, remove, remove_leftovers, size_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def criteria(
 
 def sweep(settings: Settings, wanted: Criteria) -> Sweep:
     """What would go now. Raises EnvironmentRefusal where the pins cannot be read."""
-    pins = pinned(Path(settings.runs_dir))
+    pins = read_pins(Path(settings.runs_dir))
     go: list[Overview] = []
     stay: Counter[str] = Counter()
     for number, row in enumerate(store_of(settings).overviews()):
@@ -95,7 +95,7 @@ def swept(settings: Settings, wanted: Criteria, planned: Sweep) -> Sweep:
     freed = 0
     for row in planned.rows:
         size = size_of(row.directory)
-        if remove(row.directory, lambda now: wanted.fits(now) and not _protection(now, pinned(runs_dir))):
+        if remove(row.directory, lambda now: wanted.fits(now) and not _protection(now, read_pins(runs_dir))):
             gone.append(row)
             freed += size
     stay = planned.stay + Counter(running=len(planned.rows) - len(gone))
@@ -119,6 +119,6 @@ def set_pin(settings: Settings, name: str) -> str:
 def take_pin(settings: Settings, name: str) -> str:
     """Take an episode's pin away, also of one that is gone; gives its id. Raises UsageError."""
     runs_dir = Path(settings.runs_dir)
-    id = name if name in pinned(runs_dir) else find(settings, name).name
+    id = name if name in read_pins(runs_dir) else find(settings, name).name
     unpin(runs_dir, id)
     return id

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.app.registry import Layers, Usable, fields_of, opened, options, text_of
+from cogcli.app.registry import Layers, Usable, fields_of, open_registry, options, text_of
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
-from cogcli.core.problems import ProblemsFound, in_order, suggestion
+from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.specs.eligibility import reasons, variables_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 SINGULAR: Final = {"capabilities": "capability", "bindings": "binding", "services": "service"}
-Row = dict[str, Any]
+InventoryRow = dict[str, Any]
 
 
 class View(NamedTuple):
@@ -31,14 +31,14 @@ class View(NamedTuple):
     layers: Layers
 
 
-def listed(
+def list_specs(
     settings: Settings,
     kind: str,
     *,
     domain: str | None = None,
     channel: str | None = None,
     usable: bool = False,
-) -> list[Row]:
+) -> list[InventoryRow]:
     """One row for each spec of a kind, by id.
 
     Capabilities have the channels of their bindings, services the domains of the capabilities bound to them.
@@ -54,41 +54,41 @@ def listed(
     return [_ROWS[kind](view, spec) for _, spec in specs]
 
 
-def searched(settings: Settings, kind: str, words: list[str], limit: int) -> list[Row]:
+def search_specs(settings: Settings, kind: str, words: list[str], limit: int) -> list[InventoryRow]:
     """The rows that hold every word somewhere, those that hold them in the id first."""
     parts = [part for word in words for part in word.lower().split()]
     hits = []
-    for row in listed(settings, kind):
+    for row in list_specs(settings, kind):
         text = " ".join(str(value) for value in row.values()).lower()
         if all(part in text for part in parts):
             hits.append((sum(part not in row["id"].lower() for part in parts), row))
     return [row for _, row in sorted(hits, key=lambda hit: hit[0])][:limit]
 
 
-def shown(settings: Settings, kind: str, id: str) -> Row:
+def spec_details(settings: Settings, kind: str, id: str) -> InventoryRow:
     """All of a spec, with its layer and what it hides; values behind secret names are masked.
 
     Raises UsageError, CapabilityNotFoundError, ProblemsFound where its file has errors.
     """
     from cogcli.core.redact import Redactor
 
-    view, spec = found(settings, kind, id)
+    view, spec = find_spec(settings, kind, id)
     shadows = [
         {"layer": s.layer, "file": s.file}
         for s in view.catalog.shadows
         if (s.kind, s.id) == (SINGULAR[kind], spec.id)
     ]
     whole = {**_ROWS[kind](view, spec), **_DETAILS[kind](view, spec), "shadows": shadows}
-    masked: Row = Redactor().mask(whole)
+    masked: InventoryRow = Redactor().mask(whole)
     return masked
 
 
 def source(settings: Settings, kind: str, id: str) -> str:
     """The text of the file that declares a spec."""
-    return text_of(settings, found(settings, kind, id)[1].file)
+    return text_of(settings, find_spec(settings, kind, id)[1].file)
 
 
-def found(settings: Settings, kind: str, id: str) -> tuple[View, Any]:
+def find_spec(settings: Settings, kind: str, id: str) -> tuple[View, Any]:
     """A spec by id, a capability by alias, too. Raises as `shown`."""
     view = _view(settings)
     catalog, singular = view.catalog, SINGULAR[kind]
@@ -98,7 +98,7 @@ def found(settings: Settings, kind: str, id: str) -> tuple[View, Any]:
         return view, specs[name]
     file = catalog.broken.get(f"{singular}:{name}")
     if file:
-        raise ProblemsFound(in_order(p for p in catalog.problems if p.file == file))
+        raise ProblemsFound(sort_problems(p for p in catalog.problems if p.file == file))
     hint = suggestion(id, specs)
     if kind == "capabilities":
         raise CapabilityNotFoundError("capability.not-found", f"no capability `{id}`", hint=hint)
@@ -106,13 +106,13 @@ def found(settings: Settings, kind: str, id: str) -> tuple[View, Any]:
 
 
 def _view(settings: Settings) -> View:
-    return View(opened(settings).everything(), options(settings), Layers(settings))
+    return View(open_registry(settings).everything(), options(settings), Layers(settings))
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _capability_row(view: View, spec: Capability) -> Row:
+def _capability_row(view: View, spec: Capability) -> InventoryRow:
     return {
         "id": spec.id,
         "version": spec.version,
@@ -123,7 +123,7 @@ def _capability_row(view: View, spec: Capability) -> Row:
     }
 
 
-def _binding_row(view: View, spec: Binding) -> Row:
+def _binding_row(view: View, spec: Binding) -> InventoryRow:
     return {
         "id": spec.id,
         "capability": spec.capability,
@@ -136,7 +136,7 @@ def _binding_row(view: View, spec: Binding) -> Row:
     }
 
 
-def _service_row(view: View, spec: Service) -> Row:
+def _service_row(view: View, spec: Service) -> InventoryRow:
     address = next((str(spec.settings[key]) for key in _ADDRESSES if key in spec.settings), "")
     return {
         "id": spec.id,
@@ -171,7 +171,7 @@ def _chosen(view: View, capability_id: str) -> str | None:
 # -- one in full -------------------------------------------------------------------------------------------------------
 
 
-def _capability_details(view: View, spec: Capability) -> Row:
+def _capability_details(view: View, spec: Capability) -> InventoryRow:
     return {
         "effect": spec.effect,
         "inputs": fields_of(spec.inputs),
@@ -184,7 +184,7 @@ def _capability_details(view: View, spec: Capability) -> Row:
     }
 
 
-def _binding_details(view: View, spec: Binding) -> Row:
+def _binding_details(view: View, spec: Binding) -> InventoryRow:
     return {
         "operation": spec.operation,
         "request": spec.request,
@@ -196,7 +196,7 @@ def _binding_details(view: View, spec: Binding) -> Row:
     }
 
 
-def _service_details(view: View, spec: Service) -> Row:
+def _service_details(view: View, spec: Service) -> InventoryRow:
     return {
         "network": spec.network,
         "settings": spec.settings,
@@ -237,12 +237,12 @@ def _may_be_reached(view: View, spec: Service) -> bool:
     return any(_may_be_called(view, binding) for binding in _bound_to(view.catalog, spec))
 
 
-_ROWS: Final[dict[str, Callable[..., Row]]] = {
+_ROWS: Final[dict[str, Callable[..., InventoryRow]]] = {
     "capabilities": _capability_row,
     "bindings": _binding_row,
     "services": _service_row,
 }
-_DETAILS: Final[dict[str, Callable[..., Row]]] = {
+_DETAILS: Final[dict[str, Callable[..., InventoryRow]]] = {
     "capabilities": _capability_details,
     "bindings": _binding_details,
     "services": _service_details,

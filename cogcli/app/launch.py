@@ -12,14 +12,14 @@ from cogcli.specs.selection import SelectionOptions, select
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.bindings.live_runner import LiveRunner
-    from cogcli.core.calls import Chain
+    from cogcli.core.calls import BindingChain
     from cogcli.core.ports import Clock, IdSource
     from cogcli.core.redact import Redactor
     from cogcli.engine.doubt import Doubts
-    from cogcli.engine.ports import CapabilityRunner, EventSink, Order
+    from cogcli.engine.ports import CapabilityRunner, EventOrder, EventSink
     from cogcli.events.envelope import Event
     from cogcli.governance.approvals import Approvals, Asked
-    from cogcli.mapping.apply import TakenOver
+    from cogcli.mapping.apply import ReusedResult
     from cogcli.protocols.pythoncall.readable_files import Reads
     from cogcli.specs.catalog import Catalog
 
@@ -31,19 +31,19 @@ def live_runner(
     redactor: Redactor,
     *,
     max_workers: int = 8,
-    selected: Mapping[str, Chain] | None = None,
+    selected: Mapping[str, BindingChain] | None = None,
 ) -> LiveRunner:
     """Calls services through the bindings that are chosen for a catalog; `redactor` learns every secret used.
 
     `selected` is what was chosen when the run began, by capability: nothing else is called.
     """
     from cogcli.app.user_dirs import state_home
-    from cogcli.bindings.breaker import of_this_process
+    from cogcli.bindings.breaker import process_circuits
     from cogcli.bindings.live_runner import LiveRunner
-    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.secrets import Secrets
 
-    surroundings = Surroundings(
+    surroundings = InvokerContext(
         secrets=Secrets(settings.environ, redactor.add),
         clock=settings.clock,
         state_dir=state_home(settings.environ),
@@ -56,7 +56,7 @@ def live_runner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
         surroundings,
-        of_this_process(),
+        process_circuits(),
         selected,
     )
 
@@ -79,8 +79,8 @@ def engine_of(
     ids: IdSource,
     listener: Callable[[Event], None] | None = None,
     approvals: Approvals | None = None,
-    taken_over: Mapping[str, TakenOver] | None = None,
-    order: Order | None = None,
+    taken_over: Mapping[str, ReusedResult] | None = None,
+    order: EventOrder | None = None,
     doubts: Doubts | None = None,
     asked: Mapping[str, Asked] | None = None,
     effects: Mapping[str, Any] | None = None,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.core.errors import CogcliError
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.episode.log_reader import EventLog
     from cogcli.events.envelope import Event
 
@@ -25,27 +25,27 @@ def each_event(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
     """The same one at a time, for logs of any length; `warn` hears of what keeps the log from being whole."""
     from cogcli.episode.log_reader import EventLog
 
-    return read_through(EventLog(directory), directory, warn)
+    return read_strictly(EventLog(directory), directory, warn)
 
 
-def shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
+def events_to_show(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
     """The events for whoever only looks: where there is no log, what `state.json` alone tells, which `warn` hears."""
-    from cogcli.app.episodes import parsed, stored
+    from cogcli.app.episodes import parse_state, read_stored_state
     from cogcli.episode.foreign_log import events_of_state
     from cogcli.episode.layout import EVENTS, STATE
-    from cogcli.episode.log_reader import opened, unreadable
+    from cogcli.episode.log_reader import open_episode, unreadable
 
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         names = folder.entries().keys()
     if EVENTS in names or STATE not in names:
         yield from each_event(directory, warn)
         return
     if warn:
         warn(unreadable(directory, "does not exist: what is shown is what state.json tells", file=EVENTS))
-    yield from events_of_state(parsed(stored(directory) or b"", directory))
+    yield from events_of_state(parse_state(read_stored_state(directory) or b"", directory))
 
 
-def read_through(
+def read_strictly(
     log: EventLog, directory: Path, warn: Warn | None = None, *, whole: bool = False
 ) -> Iterator[Event]:
     """The events of a log that is judged strictly: one that holds none is refused, one that breaks off is told.
@@ -54,7 +54,7 @@ def read_through(
     either is refused then, for nobody knows what happened after the damage.
     """
     from cogcli.episode.layout import EVENTS, is_renamed
-    from cogcli.episode.log_reader import renamed, unreadable, without_beginning
+    from cogcli.episode.log_reader import no_beginning_error, renamed_folder_error, unreadable
 
     first: Event | None = None
     for _, event in log:
@@ -63,13 +63,13 @@ def read_through(
             if not event.phase:
                 raise unreadable(directory, "no event of a run: it has no phase", file=EVENTS, line=1)
             if event.phase != "start":
-                headless = without_beginning(directory, event)
+                headless = no_beginning_error(directory, event)
                 if whole:
                     raise headless
                 if warn:
                     warn(headless)
             if warn and is_renamed(directory.name, event.episode_id):
-                warn(renamed(directory, event.episode_id))
+                warn(renamed_folder_error(directory, event.episode_id))
         yield event
     if log.stopped is not None:
         broken = unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)
@@ -79,24 +79,24 @@ def read_through(
             broken.message += "; only what stands before it is read"
             warn(broken)
     elif first is None:
-        raise without_beginning(directory, None)
+        raise no_beginning_error(directory, None)
 
 
-def recorded_of(directory: Path, warn: Warn | None = None) -> tuple[list[Event], Recording]:
+def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Event], LogIndex]:
     """A log of ours, and as the source of answers. Raises EnvironmentRefusal `episode.unreadable` for any other."""
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.episode.log_reader import EventLog, another_tools, unreadable
     from cogcli.events.payloads import problem_of
 
-    events = list(read_through(EventLog(directory), directory, warn, whole=True))
+    events = list(read_strictly(EventLog(directory), directory, warn, whole=True))
     if events[0].seq is None:
         raise another_tools(directory, events[0])
     if problem := problem_of("run.started", events[0].payload):
         why = f"does not say what was asked as a log of ours does: {problem}"
         raise unreadable(directory, why, file=EVENTS, line=1)
     try:
-        return events, Recording(events)
+        return events, LogIndex(events)
     except (KeyError, TypeError, AttributeError) as error:
         why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
         raise unreadable(directory, why, file=EVENTS) from error

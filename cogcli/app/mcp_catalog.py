@@ -10,9 +10,9 @@ import fnmatch
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.mcp_tools import Tool, names_of, tool_of
-from cogcli.app.registry import opened
-from cogcli.app.run_inputs import checked_inputs
-from cogcli.app.run_skill import Loaded, RunRequest
+from cogcli.app.registry import open_registry
+from cogcli.app.run_inputs import check_inputs
+from cogcli.app.run_skill import CheckedSkill, RunRequest
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import ProblemsFound
 from cogcli.specs.selection import SelectionOptions
@@ -28,11 +28,11 @@ class Served(NamedTuple):
     """One skill on offer: its tool, and everything a run of it needs but the inputs."""
 
     tool: Tool
-    loaded: Loaded
+    loaded: CheckedSkill
 
-    def with_inputs(self, given: dict[str, Any]) -> Loaded:
+    def with_inputs(self, given: dict[str, Any]) -> CheckedSkill:
         """Ready to run. Raises ProblemsFound where the inputs do not fit."""
-        inputs, wrong = checked_inputs(self.loaded.skill.inputs, given)
+        inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
         if wrong:
             raise ProblemsFound(wrong)
         return self.loaded._replace(inputs=inputs)
@@ -45,18 +45,18 @@ class Offer(NamedTuple):
     left_out: list[str]
 
 
-def offered(settings: Settings, request: RunRequest, only: Sequence[str], names: str) -> Offer:
+def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], names: str) -> Offer:
     """What can run with the options of `request`; with `only` these skills, and what can run of those its globs match.
 
     Raises SkillNotFoundError where one of `only` leads to no skill, ProblemsFound where one that it names cannot run.
     """
-    registry = opened(settings)
+    registry = open_registry(settings)
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
     tools: dict[str, Served] = {}
     left_out = []
     known = registry.ids("skill")
     tool_names = names_of([*known, *only], names)
-    for id in _asked(only, known) if only else known:
+    for id in _match_ids(only, known) if only else known:
         try:
             served = _served(registry, id, options, tool_names[id])
         except CogcliError:
@@ -68,7 +68,7 @@ def offered(settings: Settings, request: RunRequest, only: Sequence[str], names:
     return Offer(tools, left_out)
 
 
-def _asked(only: Sequence[str], known: Sequence[str]) -> list[str]:
+def _match_ids(only: Sequence[str], known: Sequence[str]) -> list[str]:
     """The ids that these ids and globs stand for; what matches nothing stays, to be told as unknown."""
     found: set[str] = set()
     for word in only:
@@ -86,5 +86,5 @@ def _served(registry: Registry, id: str, options: SelectionOptions, name: str) -
     if blocking or skill is None:
         raise ProblemsFound(blocking or list(catalog.problems))
     warnings = [problem for problem in found if problem.severity == "W"]
-    loaded = Loaded(skill, catalog, {}, {}, options, warnings)
+    loaded = CheckedSkill(skill, catalog, {}, {}, options, warnings)
     return Served(tool_of(skill, catalog.capabilities.values(), name), loaded)

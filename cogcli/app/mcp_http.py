@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from cogcli.app.run_pool import RunsAtOnce
-    from cogcli.app.server_socket import Address
+    from cogcli.app.server_socket import Endpoint
 
 PATH: Final = "/mcp"
 _LOOPBACK_NAMES: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -47,7 +47,7 @@ _INVALID_REQUEST: Final = -32600
 class Guard:
     """Lets a request through to the server, or refuses it."""
 
-    def __init__(self, app: ASGIApp, address: Address, token: str) -> None:
+    def __init__(self, app: ASGIApp, address: Endpoint, token: str) -> None:
         self._app = app
         self._hosts = None if address.is_everywhere else _LOOPBACK_NAMES | {address.written.lower()}
         self._token = token.encode()
@@ -150,7 +150,7 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-def http_server(server: Server[Any], address: Address, token: str) -> HttpServer:
+def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServer:
     """The web server of an MCP server."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,

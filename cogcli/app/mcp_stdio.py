@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _CHUNK: Final = 1 << 16
 
 
-class Wire:
+class FramePipe:
     """Two descriptors that carry frames."""
 
     def __init__(self, readable: int, writable: int) -> None:
@@ -103,14 +103,14 @@ class Wire:
 
 
 @asynccontextmanager
-async def streams(wire: Wire, at_end: Callable[[], None]) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+async def streams(wire: FramePipe, at_end: Callable[[], None]) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """What a server reads from and writes to. `at_end` is told when the client sends nothing more."""
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     loop = asyncio.get_running_loop()
 
     async def take(frame: bytes | None) -> None:
-        message = parsed(frame)
+        message = parse_frame(frame)
         if isinstance(message, types.JSONRPCError):
             await wire.write(message)
         else:
@@ -142,7 +142,7 @@ async def streams(wire: Wire, at_end: Callable[[], None]) -> AsyncIterator[tuple
 
 
 async def serve_stdio(
-    server: Server[Any], wire: Wire, runs: RunsAtOnce, signals: list[signal.Signals]
+    server: Server[Any], wire: FramePipe, runs: RunsAtOnce, signals: list[signal.Signals]
 ) -> str:
     """Serve one client until it leaves, or a signal comes: then its name is given back.
 
@@ -174,7 +174,7 @@ async def serve_stdio(
     return ended_by
 
 
-def parsed(frame: bytes | None) -> Any:
+def parse_frame(frame: bytes | None) -> Any:
     """The message of a frame, or the error that answers it."""
     if frame is None:
         return _wrong(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
@@ -196,8 +196,8 @@ def _wrong(code: int, message: str, id: Any = None) -> types.JSONRPCError:
     return types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(code=code, message=message))
 
 
-def own_descriptors() -> Wire:
+def take_descriptors() -> FramePipe:
     """Frames on descriptors of our own; 0 and 1 lead nowhere from now on."""
-    wire = Wire(os.dup(0), os.dup(1))
+    wire = FramePipe(os.dup(0), os.dup(1))
     leave_standard_streams()
     return wire

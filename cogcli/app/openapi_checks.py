@@ -14,8 +14,8 @@ from cogcli.app import scenario_run
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.verification.output_diff import differences
-from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read
-from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, told
+from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read_scenario
+from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, join_differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.service import Service
     from cogcli.verification.call_judges import Judge
-    from cogcli.verification.exchange import Exchange
+    from cogcli.verification.exchange import ObservedExchange
     from cogcli.verification.loopback_server import Answering, Loopback
 
 OUTPUTS: Final = "outputs equal expected_output"
 
 
-class Place(NamedTuple):
+class ScenarioSource(NamedTuple):
     """Where scenarios come from. `trusted` tells whether the registry beside them may read the environment."""
 
     directory: str
     trusted: bool
 
 
-class Verified(NamedTuple):
+class VerifiedScenarios(NamedTuple):
     """All verdicts in the order of the scenarios, and how long it took."""
 
     verdicts: tuple[Verdict, ...]
     seconds: float
 
 
-def place_of(settings: Settings, protocol: str, named: str | None) -> Place:
+def place_of(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
     """The directory of scenarios: the one named, else the project's, else the shipped one.
 
     Raises UsageError for a named one that is none.
@@ -61,12 +61,12 @@ def place_of(settings: Settings, protocol: str, named: str | None) -> Place:
         directory = os.path.abspath(named)
         if not os.path.isdir(directory):
             raise UsageError("input.file", f"`--scenarios-dir`: `{named}` is no directory", hint="name one")
-        return Place(directory, _trusted(settings, directory))
+        return ScenarioSource(directory, _trusted(settings, directory))
     shipped = os.path.join(builtin_root(), directory_of(protocol))
     own = os.path.join(settings.project or settings.base, directory_of(protocol))
     if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
-        return Place(own, _trusted(settings, own))
-    return Place(shipped, True)
+        return ScenarioSource(own, _trusted(settings, own))
+    return ScenarioSource(shipped, True)
 
 
 def _trusted(settings: Settings, directory: str) -> bool:
@@ -80,13 +80,13 @@ def _trusted(settings: Settings, directory: str) -> bool:
     return settings.trust.covers(os.path.join(directory, REGISTRY))
 
 
-def scenarios_of(settings: Settings, place: Place, names: Sequence[str] | None) -> list[Scenario]:
+def scenarios_of(settings: Settings, place: ScenarioSource, names: Sequence[str] | None) -> list[Scenario]:
     """All scenarios of a place, or those named: by path, or as the list names them. Raises UsageError."""
     from cogcli.verification.named_mocks import STAND_INS
 
     known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(place.directory)}
     paths = list(known.values()) if names is None else [_path(name, known) for name in names]
-    found = [read(path, settings.shown(path), STAND_INS) for path in dict.fromkeys(paths)]
+    found = [read_scenario(path, settings.shown(path), STAND_INS) for path in dict.fromkeys(paths)]
     ids: dict[str, str] = {}
     for scenario in found:
         other = ids.setdefault(scenario.id, scenario.file)
@@ -96,7 +96,7 @@ def scenarios_of(settings: Settings, place: Place, names: Sequence[str] | None) 
     return found
 
 
-def names_in(place: Place) -> list[str]:
+def names_in(place: ScenarioSource) -> list[str]:
     """What `--scenario` may name of a place besides files."""
     return [os.path.basename(path).removesuffix(".json") for path in files_in(place.directory)]
 
@@ -113,14 +113,14 @@ def _path(name: str, known: dict[str, str]) -> str:
 
 def verify_bindings(
     settings: Settings,
-    place: Place,
+    place: ScenarioSource,
     scenarios: Sequence[Scenario],
     *,
     protocol: str,
     live: bool = False,
     jobs: int = 4,
     listener: Callable[[Verdict], None] | None = None,
-) -> Verified:
+) -> VerifiedScenarios:
     """Verify each scenario; the listener hears the verdicts in the order of the scenarios."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -135,7 +135,7 @@ def verify_bindings(
                     listener(verdict)
     finally:
         verifier.close()
-    return Verified(tuple(verdicts), time.monotonic() - begun)
+    return VerifiedScenarios(tuple(verdicts), time.monotonic() - begun)
 
 
 class _Unfit(Exception):
@@ -152,7 +152,13 @@ class _Verifier:
     """One catalog and one directory of temporary episodes for all scenarios of a command."""
 
     def __init__(
-        self, settings: Settings, place: Place, scenarios: Sequence[Scenario], protocol: str, *, live: bool
+        self,
+        settings: Settings,
+        place: ScenarioSource,
+        scenarios: Sequence[Scenario],
+        protocol: str,
+        *,
+        live: bool,
     ) -> None:
         from cogcli.specs.checks import check
         from cogcli.specs.selection import SelectionOptions
@@ -198,7 +204,7 @@ class _Verifier:
             server = self._server(scenario, service)
             if server is not None:
                 stack.enter_context(server)
-                stage = scenario_run.mocked(
+                stage = scenario_run.mock_service(
                     self._catalog, capability, binding, server.url, self._settings.environ
                 )
             else:
@@ -276,7 +282,7 @@ class _Verifier:
         service: Service,
         result: RunResult,
         checks: list[Check],
-        exchange: Exchange | None,
+        exchange: ObservedExchange | None,
     ) -> Verdict:
         """The verdict, without secrets; the episode is kept where it failed."""
         from cogcli.verification.curl import curl_line
@@ -305,7 +311,7 @@ class _Verifier:
         )
 
 
-def _catalog(settings: Settings, place: Place, scenarios: Iterable[Scenario]) -> Catalog:
+def _catalog(settings: Settings, place: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
     """Everything the command's layers hold; the registries beside the scenarios are the weakest but the built-in."""
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.layers import Layer
@@ -356,10 +362,10 @@ def _judge(binding: Binding, service: Service) -> Judge | None:
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
     from cogcli.core.document_fault import DocumentFault
     from cogcli.verification.call_judges import document_server
-    from cogcli.verification.named_mocks import canned, stand_in
+    from cogcli.verification.named_mocks import canned_replies, stand_in
 
     if scenario.mock_server and scenario.mock_server.replies:
-        return canned(scenario.mock_server.replies)
+        return canned_replies(scenario.mock_server.replies)
     if type != SPEC:
         return stand_in(type)
     try:
@@ -371,13 +377,13 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
     return server
 
 
-def _exchange(server: Loopback | None, watched: Watched) -> Exchange | None:
+def _exchange(server: Loopback | None, watched: Watched) -> ObservedExchange | None:
     """The last request and its reply, None where none left."""
-    from cogcli.verification.exchange import of_mock, of_record
+    from cogcli.verification.exchange import exchange_from_mock, exchange_from_record
 
     if server is not None:
-        return of_mock(*server.exchanges[-1]) if server.exchanges else None
-    return of_record(watched.records[-1]) if watched.records else None
+        return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
+    return exchange_from_record(watched.records[-1]) if watched.records else None
 
 
 def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:
@@ -387,13 +393,13 @@ def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:
         yield Check(f"service is {wanted}", not said, said)
 
 
-def _wire_checks(exchange: Exchange | None, judge: Judge, result: RunResult) -> list[Check]:
+def _wire_checks(exchange: ObservedExchange | None, judge: Judge, result: RunResult) -> list[Check]:
     if exchange is None or not exchange.status:
-        return [Check("the service answers", False, _told_error(result))]
+        return [Check("the service answers", False, _error_details(result))]
     return judge(exchange)
 
 
-def _told_error(result: RunResult) -> str:
+def _error_details(result: RunResult) -> str:
     error = result.error or {}
     return f"{error.get('code')}: {error.get('message')}" if error else result.status
 
@@ -405,9 +411,9 @@ def _address(stage: Stage) -> str:
 
 def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
     if result.outputs is None:
-        return Check(OUTPUTS, False, _told_error(result))
+        return Check(OUTPUTS, False, _error_details(result))
     found = differences(scenario.expected_output, result.outputs, scenario.match)
-    return Check(OUTPUTS, not found, told(found, scenario.match))
+    return Check(OUTPUTS, not found, join_differences(found, scenario.match))
 
 
 def _redactor(stage: Stage) -> Redactor:

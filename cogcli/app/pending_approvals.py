@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 
-class Question(NamedTuple):
+class PendingApproval(NamedTuple):
     """One exact action that waits for a yes or a no. `input` is what the log holds of it: secrets are masked."""
 
     approval_id: str
@@ -19,14 +19,14 @@ class Question(NamedTuple):
     expires_at: str
 
 
-def open_questions(directory: Path) -> list[Question]:
+def find_pending(directory: Path) -> list[PendingApproval]:
     """The requests that nobody answered yet, the latest of each step. Raises EnvironmentRefusal."""
     from cogcli.app.logs import each_event
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
 
-    asked = (event.payload for event in Recording(each_event(directory)).open_requests)
+    asked = (event.payload for event in LogIndex(each_event(directory)).open_requests)
     return [
-        Question(
+        PendingApproval(
             payload["approval_id"],
             payload["step_id"],
             payload["capability"],

@@ -8,7 +8,7 @@ from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.capability import TRUST_RANKS
 from cogcli.specs.checks.gates import gates_of
 from cogcli.specs.eligibility import variables_of
-from cogcli.specs.selection import Link, SelectionOptions, named
+from cogcli.specs.selection import ChainLink, SelectionOptions, named_binding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +51,9 @@ class Calls:
             if binding and service:
                 yield binding, service
 
-    def _links(self, capability_id: str) -> list[Link]:
+    def _links(self, capability_id: str) -> list[ChainLink]:
         try:
-            chain = named(self._catalog, capability_id, self.options).chain
+            chain = named_binding(self._catalog, capability_id, self.options).chain
         except BindingResolutionError:
             return []
         return [link for link in chain if link.eligible] or list(chain[:1])

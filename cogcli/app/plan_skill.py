@@ -8,7 +8,7 @@ from cogcli.app.plan_needs import Calls, needs
 from cogcli.core.expressions import Expression
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import READABLE, parse
-from cogcli.engine.plan import PlannedStep, Target, planned, record
+from cogcli.engine.plan import PlannedStep, StepTarget, plan_skill, record
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.template import texts
 
@@ -37,12 +37,12 @@ def plan(settings: Settings, catalog: Catalog, request: RunRequest, *, exit_code
     }
 
 
-def refused(settings: Settings, request: RunRequest, exit_code: int) -> dict[str, Any] | None:
+def plan_refused_run(settings: Settings, request: RunRequest, exit_code: int) -> dict[str, Any] | None:
     """The plan of a run that may not start, where that is not for errors in its specs."""
-    from cogcli.app.registry import opened
+    from cogcli.app.registry import open_registry
     from cogcli.specs.checks import check
 
-    catalog = opened(settings).reach(request.skill_id)
+    catalog = open_registry(settings).reach(request.skill_id)
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
     broken = any(problem.severity == "E" for problem in check(catalog, options=options))
     if broken or request.skill_id not in catalog.skills:
@@ -65,7 +65,7 @@ class _Survey:
         wave_of: dict[str, int] = {}
         redactor = Redactor()
         steps = []
-        for step in planned(skill, self._by_name, self._catalog.skills).steps:
+        for step in plan_skill(skill, self._by_name, self._catalog.skills).steps:
             wave = 1 + max((wave_of[name] for name in step.depends_on), default=0)
             wave_of[step.step.id] = wave
             steps.append(
@@ -85,7 +85,7 @@ class _Survey:
             entry.update(self._target(step.target))
         return entry
 
-    def _target(self, target: Target) -> dict[str, Any]:
+    def _target(self, target: StepTarget) -> dict[str, Any]:
         if target.capability is None:
             self._nest(target.skill_id)
             return {"uses": target.uses, "skill": target.skill_id}

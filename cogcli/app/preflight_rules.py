@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
 from cogcli.core.problems import ProblemsFound
-from cogcli.verification.rule_runner import Line, Lines, Wrong, require
+from cogcli.verification.rule_runner import InvokerRule, InvokerRules, RuleBroken, require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,11 +88,11 @@ _STARTS: Final = (
 )
 
 
-def lines() -> Lines:
+def lines() -> InvokerRules:
     """A line for each."""
     shown = {f"{start.code} {start.what}".rstrip(): _line(start) for start in _STARTS}
     row = FAILURE_OF[_NO_CAPABILITY]
-    return {**shown, _NO_CAPABILITY: Line(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability)}
+    return {**shown, _NO_CAPABILITY: InvokerRule(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability)}
 
 
 def _show_no_capability(bench: Bench) -> None:
@@ -106,13 +106,13 @@ def _show_no_capability(bench: Bench) -> None:
         found = (type(error).__name__, error.code, error.exit_code)
         require(found, (row.cls.__name__, _NO_CAPABILITY, row.exit), "the error")
     else:
-        raise Wrong(f"it was found, expected {_NO_CAPABILITY}")
+        raise RuleBroken(f"it was found, expected {_NO_CAPABILITY}")
 
 
-def _line(start: Start) -> Line:
+def _line(start: Start) -> InvokerRule:
     row = FAILURE_OF.get(start.code)
     said = f"{row.cls.__name__}, exit {row.exit}" if row else f"a problem of specs, exit {ENVIRONMENT}"
-    return Line(said, lambda bench: _show(bench, start))
+    return InvokerRule(said, lambda bench: _show(bench, start))
 
 
 def _show(bench: Bench, start: Start) -> None:
@@ -121,7 +121,7 @@ def _show(bench: Bench, start: Start) -> None:
     # What keeps a run from starting is told together, under the code of the first.
     allowed = {ProblemsFound.__name__, *([row.cls.__name__] if row else ())}
     if type(error).__name__ not in allowed:
-        raise Wrong(f"found {type(error).__name__}, expected {' or '.join(sorted(allowed))}")
+        raise RuleBroken(f"found {type(error).__name__}, expected {' or '.join(sorted(allowed))}")
     require(error.code, start.code, "code")
     require(error.exit_code, row.exit if row else ENVIRONMENT, "exit code")
     require(os.path.exists(_runs_dir(bench)), False, "a runs directory")
@@ -143,7 +143,7 @@ def _refused(bench: Bench, start: Start) -> CogcliError:
         load(settings, RunRequest(start.skill, dict(start.inputs), dict(start.frame), None))
     except CogcliError as error:
         return error
-    raise Wrong(f"it started, expected {start.code}")
+    raise RuleBroken(f"it started, expected {start.code}")
 
 
 def _runs_dir(bench: Bench) -> str:

@@ -12,11 +12,11 @@ from cogcli.episode.log_index import error_of
 
 if TYPE_CHECKING:
     from cogcli.core.calls import Answer, Attempt
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
 
 
-def recorded(recording: Recording, attempt: Attempt) -> Answer | None:
+def recorded_answer(recording: LogIndex, attempt: Attempt) -> Answer | None:
     """What an attempt gave; None where the log does not say. Raises what it failed with, or what ended its step."""
     result = recording.result(attempt.run_id, attempt.step_id, attempt.number)
     if isinstance(result, RuntimeErrorBase):
@@ -27,11 +27,11 @@ def recorded(recording: Recording, attempt: Attempt) -> Answer | None:
         and closing is not None
         and (closing.event_type != "step.skipped" or _left_out(closing))
     ):
-        raise as_ended(closing)
+        raise error_of_ending(closing)
     return result
 
 
-def as_ended(end: Event) -> Exception:
+def error_of_ending(end: Event) -> Exception:
     """How something ended that gave no answer."""
     if _left_out(end):
         return LeftOut(end.payload.get("detail") or "")

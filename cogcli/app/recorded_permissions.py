@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.app.settings import Settings
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
 
 
-def require_own_consent(settings: Settings, directory: Path, recording: Recording) -> None:
+def require_own_consent(settings: Settings, directory: Path, recording: LogIndex) -> None:
     """Raise EnvironmentRefusal `resume.untrusted` where a log that is not the person's own says that more was allowed
     than the person allows now."""
     if recording.started is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogcli.specs.skill import Skill
 
 
-def opened(settings: Settings) -> Registry:
+def open_registry(settings: Settings) -> Registry:
     """The registry of all layers, with the user's cache of compiled specs."""
     return Registry(settings.layers, cache=CompiledCache(settings.cache_file), base=settings.base)
 

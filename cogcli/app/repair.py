@@ -55,9 +55,9 @@ def _is_damaged(directory: Path) -> bool:
     from cogcli.core.files import FileRefused
     from cogcli.episode.damage import damage_of
     from cogcli.episode.layout import MANIFEST
-    from cogcli.episode.log_reader import opened
+    from cogcli.episode.log_reader import open_episode
 
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         try:
             return MANIFEST not in folder.entries() and damage_of(folder) is not None
         except FileRefused:

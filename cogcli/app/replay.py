@@ -10,9 +10,9 @@ from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.app.replay_adapters import Difference
+    from cogcli.app.replay_adapters import ReplayDifference
     from cogcli.app.settings import Settings
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.specs.catalog import Catalog
 
 CHOICES: Final = ("active:", "override:")
@@ -26,7 +26,7 @@ class Replayed(NamedTuple):
 
     episode_id: str
     events: int
-    difference: Difference | None
+    difference: ReplayDifference | None
     changed_specs: tuple[str, ...] = ()
 
 
@@ -38,8 +38,15 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
     from cogcli.app.launch import engine_of, options_from
-    from cogcli.app.logs import recorded_of
-    from cogcli.app.replay_adapters import CutOff, Difference, Diverged, EndOfLog, Recorded, Retold
+    from cogcli.app.logs import read_log_index
+    from cogcli.app.replay_adapters import (
+        CutOff,
+        Diverged,
+        EndOfLog,
+        ReplayDifference,
+        ReplayRunner,
+        ReplaySink,
+    )
     from cogcli.app.turns import Turns
     from cogcli.core.redact import Redactor
     from cogcli.core.system import FakeClock, FakeIds
@@ -47,17 +54,17 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance import approvals
 
-    events, recording = recorded_of(directory)
+    events, recording = read_log_index(directory)
     started, catalog = _beginning(recording, directory)
-    changed = {} if recording.changed else changed_specs(settings, started)
+    changed = {} if recording.changed else find_changed_specs(settings, started)
     step = _first_step_using(changed, catalog, started)
     if step is not None:
         spec, current = next(iter(changed.items()))
         recorded = started.payload["pins"]["specs"][spec]
-        difference = Difference(None, step, f"`{spec}` was changed since", recorded, current)
+        difference = ReplayDifference(None, step, f"`{spec}` was changed since", recorded, current)
         return Replayed(started.episode_id, len(events), difference, tuple(changed))
     cut, turns = CutOff(recording.signal), Turns(recording)
-    sink, runner = Retold(recording, Redactor(()), cut, turns), Recorded(recording, cut, turns)
+    sink, runner = ReplaySink(recording, Redactor(()), cut, turns), ReplayRunner(recording, cut, turns)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
@@ -65,7 +72,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         runner=runner,
         clock=FakeClock(0),
         ids=FakeIds(0),
-        approvals=approvals.Replayed(recording.approvals),
+        approvals=approvals.ReplayedApprovals(recording.approvals),
         taken_over=recording.reused,
         order=turns,
         effects=started.payload.get("effects"),
@@ -86,7 +93,7 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     return Replayed(started.episode_id, len(events), _explained(sink.untold(), recording), tuple(changed))
 
 
-def _explained(difference: Difference | None, recording: Recording) -> Difference | None:
+def _explained(difference: ReplayDifference | None, recording: LogIndex) -> ReplayDifference | None:
     """The same; where the run had gone on with specs that its log does not hold, that is told as the reason."""
     changed = recording.changed
     if difference is None or changed is None or (difference.seq or changed.seq or 0) < (changed.seq or 0):
@@ -98,16 +105,16 @@ def _explained(difference: Difference | None, recording: Recording) -> Differenc
     return difference._replace(what=f"{why}: {difference.what}")
 
 
-def _beginning(recording: Recording, directory: Path) -> tuple[Event, Catalog]:
-    from cogcli.specs.spec_snapshot import asking_no_secret
+def _beginning(recording: LogIndex, directory: Path) -> tuple[Event, Catalog]:
+    from cogcli.specs.spec_snapshot import without_secret_requirements
 
     started = recording.started
     if started is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
-    return started, asking_no_secret(pinned_catalog(started, directory))
+    return started, without_secret_requirements(read_pinned_catalog(started, directory))
 
 
-def pinned_catalog(started: Event, directory: Path) -> Catalog:
+def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
     """The specs that a run began with, as its episode keeps them. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.specs.spec_snapshot import catalog_of
 
@@ -123,10 +130,10 @@ def pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 
 def _pinned_specs(directory: Path, digest: str) -> Any:
-    from cogcli.episode.blobs import BlobFolder, parsed
-    from cogcli.episode.log_reader import opened
+    from cogcli.episode.blobs import BlobFolder, parse
+    from cogcli.episode.log_reader import open_episode
 
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         blobs = BlobFolder(folder)
         try:
             data = blobs.get(digest)
@@ -134,7 +141,7 @@ def _pinned_specs(directory: Path, digest: str) -> Any:
             blobs.close()
     if data is None:
         raise EnvironmentRefusal("episode.unreadable", f"the specs of this run are missing: {digest}")
-    return parsed(data)
+    return parse(data)
 
 
 def request_of(started: Event) -> Any:
@@ -155,7 +162,7 @@ def request_of(started: Event) -> Any:
     )
 
 
-def changed_specs(settings: Settings, started: Event) -> dict[str, str]:
+def find_changed_specs(settings: Settings, started: Event) -> dict[str, str]:
     """The pinned specs that read otherwise now, with their digest, where the registry still holds the skill.
 
     What somebody has chosen for this host is none of them: a replay asks for no choice.
@@ -169,7 +176,7 @@ def changed_specs(settings: Settings, started: Event) -> dict[str, str]:
     }
 
 
-def differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
+def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
     """Everything a run that goes on with these pins would meet otherwise than it began: what was changed, added, taken
     away or cannot be read, and what was chosen since. A run that pinned no lock of a service knew none."""
     from cogcli.specs.lock import PIN
@@ -180,10 +187,10 @@ def differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
 
 
 def _pins_now(settings: Settings, started: Event) -> dict[str, str]:
-    from cogcli.app.registry import opened
+    from cogcli.app.registry import open_registry
 
     try:
-        return opened(settings).reach(started.payload["skill"]["id"]).pins
+        return open_registry(settings).reach(started.payload["skill"]["id"]).pins
     except CogcliError:
         return {}
 

@@ -15,12 +15,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app.abort import ABORT, BEGINNINGS
-from cogcli.app.recorded_calls import recorded
+from cogcli.app.recorded_calls import recorded_answer
 from cogcli.app.turns import Turns
-from cogcli.core.calls import Answer, Attempt, Chain, recorded_chain
+from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError, EnvironmentRefusal
 from cogcli.engine.tasks import Cancelled
-from cogcli.episode.closed_scopes import ended_by_full_disk
+from cogcli.episode.closed_scopes import find_full_disk
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.masking import mask_payload
@@ -28,7 +28,7 @@ from cogcli.events.masking import mask_payload
 if TYPE_CHECKING:
     from cogcli.core.redact import Redactor
     from cogcli.engine.tasks import Loop
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that a clock, a source of ids or the journal decides."""
@@ -38,7 +38,7 @@ _BY_TIMING: Final = frozenset(("run.paused", "run.aborting", "step.answered", "a
 """Events that are there or not, depending on who was faster, or on when somebody answered."""
 
 
-class Difference(NamedTuple):
+class ReplayDifference(NamedTuple):
     """The first thing that a replay told otherwise than the log: where, and both sides."""
 
     seq: int | None
@@ -55,7 +55,7 @@ class Difference(NamedTuple):
 class Diverged(CogcliError):
     """Ends a replay at its first difference."""
 
-    def __init__(self, difference: Difference) -> None:
+    def __init__(self, difference: ReplayDifference) -> None:
         super().__init__("replay.differs", difference.what)
         self.difference = difference
 
@@ -93,16 +93,16 @@ class CutOff:
             self.loop.interrupt(self.signal)
 
 
-class Recorded:
+class ReplayRunner:
     """A runner that answers from a log."""
 
-    def __init__(self, recording: Recording, cut_off: CutOff, turns: Turns) -> None:
+    def __init__(self, recording: LogIndex, cut_off: CutOff, turns: Turns) -> None:
         self._recording = recording
         self._cut_off = cut_off
         self._turns = turns
         self._ended = threading.Event()
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         started = self._recording.started
         pinned = (started.payload.get("selection") or {}).get(capability_id) if started else None
         if pinned is None:
@@ -111,7 +111,7 @@ class Recorded:
 
     def attempt(self, attempt: Attempt) -> Answer:
         self._turns.wait(attempt)
-        answer = recorded(self._recording, attempt)
+        answer = recorded_answer(self._recording, attempt)
         return self._unanswered(attempt) if answer is None else answer
 
     def _unanswered(self, attempt: Attempt) -> Answer:
@@ -138,10 +138,10 @@ class Recorded:
         self._ended.set()
 
 
-class Retold:
+class ReplaySink:
     """A sink that holds each event told again against the recorded one."""
 
-    def __init__(self, recording: Recording, redactor: Redactor, cut_off: CutOff, turns: Turns) -> None:
+    def __init__(self, recording: LogIndex, redactor: Redactor, cut_off: CutOff, turns: Turns) -> None:
         self._recording = recording
         self._cut_off = cut_off
         self._turns = turns
@@ -164,7 +164,7 @@ class Retold:
             if self._recording.stops:
                 return self._beyond(draft)
             what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
-            raise Diverged(Difference(None, draft.step_id, what, None, draft.payload))
+            raise Diverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
         if recorded is self._recording.full:
             raise EndOfLog
         mine = _timeless(mask_payload(draft.payload, self._redactor))
@@ -202,17 +202,17 @@ class Retold:
             if event.event_type not in _BY_TIMING and event is not full
         ]
 
-    def untold(self) -> Difference | None:
+    def untold(self) -> ReplayDifference | None:
         """What is left of the log at the end of the replay."""
         left, full = self._left, self._recording.full
         if not left and full is not None:
-            mine, theirs = ended_by_full_disk(full.run_id or "").payload, full.payload
+            mine, theirs = find_full_disk(full.run_id or "").payload, full.payload
             return None if mine == theirs else _difference(full, theirs, mine)
         if not left:
             return None
         event = left[0]
         what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
-        return Difference(event.seq, event.step_id, what, event.payload, None)
+        return ReplayDifference(event.seq, event.step_id, what, event.payload, None)
 
 
 def _first_record(record: dict[str, Any]) -> dict[str, Any]:
@@ -232,9 +232,9 @@ def _timeless(payload: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in payload.items() if name not in _TIMELESS}
 
 
-def _difference(recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]) -> Difference:
+def _difference(recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]) -> ReplayDifference:
     for name in [*theirs, *mine]:
         if theirs.get(name) != mine.get(name):
             what = f"`{recorded.event_type}` of `{recorded.step_id or 'the run'}`: `{name}` differs"
-            return Difference(recorded.seq, recorded.step_id, what, theirs.get(name), mine.get(name))
+            return ReplayDifference(recorded.seq, recorded.step_id, what, theirs.get(name), mine.get(name))
     raise AssertionError("equal payloads do not differ")

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from cogcli.app.logs import Warn
     from cogcli.app.run_skill import RunRequest
     from cogcli.app.settings import Settings
-    from cogcli.core.calls import Answer, Attempt, Chain
-    from cogcli.engine.plan import Plan
+    from cogcli.core.calls import Answer, Attempt, BindingChain
+    from cogcli.engine.plan import StepPlan
     from cogcli.engine.ports import CapabilityRunner
-    from cogcli.episode.log_index import Recording
-    from cogcli.mapping.apply import TakenOver
+    from cogcli.episode.log_index import LogIndex
+    from cogcli.mapping.apply import ReusedResult
 
 
 class Reuse(NamedTuple):
     """Which steps of an earlier episode are taken over, and why each other step runs."""
 
     episode_id: str
-    steps: Mapping[str, TakenOver]
+    steps: Mapping[str, ReusedResult]
     why: dict[str, str]
     """Every step id in plan order, with what happens to it."""
     again: Again
@@ -50,7 +50,7 @@ class WholeInputs:
     def __init__(self, live: CapabilityRunner) -> None:
         self._live = live
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         return self._live.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
@@ -62,14 +62,14 @@ class WholeInputs:
         self._live.close(grace)
 
 
-def asked_again(
+def read_source_request(
     directory: Path, overrides: dict[str, Any], warn: Warn | None = None
-) -> tuple[RunRequest, Recording]:
+) -> tuple[RunRequest, LogIndex]:
     """What an earlier run was asked, with what is asked otherwise now, and its recording."""
-    from cogcli.app.logs import recorded_of
+    from cogcli.app.logs import read_log_index
     from cogcli.app.run_skill import RunRequest
 
-    events, recording = recorded_of(directory, warn)
+    events, recording = read_log_index(directory, warn)
     payload = events[0].payload
     options = payload["options"]
     request = RunRequest(
@@ -90,7 +90,7 @@ def asked_again(
     return request._replace(**overrides), recording
 
 
-def reuse_of(recording: Recording, plan: Plan, from_step: str | None) -> Reuse:
+def reuse_of(recording: LogIndex, plan: StepPlan, from_step: str | None) -> Reuse:
     """The steps whose results are taken over: done then, and neither `from_step` nor downstream of it.
 
     Raises UsageError `step.unknown` for a step that the skill has not.
@@ -116,7 +116,7 @@ def reuse_of(recording: Recording, plan: Plan, from_step: str | None) -> Reuse:
     return Reuse(started.episode_id if started else "", taken, why, again_of(effects_of(recording), called))
 
 
-def reusing(
+def prepare_reuse(
     settings: Settings,
     directory: Path,
     from_step: str | None,
@@ -127,9 +127,9 @@ def reusing(
     from cogcli.app.foreign_project import away
     from cogcli.app.recorded_permissions import require_own_level
     from cogcli.app.run_skill import load
-    from cogcli.engine.plan import planned
+    from cogcli.engine.plan import plan_skill
 
-    request, recording = asked_again(directory, overrides, warn)
+    request, recording = read_source_request(directory, overrides, warn)
     if recording.started and "trust_level" not in overrides:
         require_own_level(settings, directory, recording.started.payload["options"])
     try:
@@ -138,5 +138,5 @@ def reusing(
         raise away(error, directory, "rerun") from error
     catalog = loaded.catalog
     names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
-    plan = planned(loaded.skill, {**names, **catalog.capabilities}, catalog.skills)
+    plan = plan_skill(loaded.skill, {**names, **catalog.capabilities}, catalog.skills)
     return request, loaded, reuse_of(recording, plan, from_step)

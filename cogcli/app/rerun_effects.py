@@ -29,7 +29,7 @@ WORDS: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
 _PART: Final = re.compile(r"[/#@][^/#@]*$")
 
 
-class Question(NamedTuple):
+class EffectQuestion(NamedTuple):
     """A step, or a part of one, whose effects would be made again: which they are, and what may be said about them."""
 
     step: str
@@ -71,7 +71,7 @@ class Again(NamedTuple):
     """By step path: the later run that was told to make the call again."""
 
     @property
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[EffectQuestion]:
         """What nobody has answered yet: a question for a step, where one word can answer for all of it."""
         return _questions([effect for effect in self.called if not word_for(effect, self.said)], self.said)
 
@@ -170,7 +170,7 @@ def word_for(effect: Effect, said: Mapping[str, str]) -> str:
     return ""
 
 
-def _questions(effects: Iterable[Effect], said: Iterable[str] = ()) -> list[Question]:
+def _questions(effects: Iterable[Effect], said: Iterable[str] = ()) -> list[EffectQuestion]:
     """One for a step whose effects can all be answered alike and that no word was said for, else one for each."""
     by_step: dict[str, list[Effect]] = {}
     for effect in effects:
@@ -178,9 +178,9 @@ def _questions(effects: Iterable[Effect], said: Iterable[str] = ()) -> list[Ques
     found = []
     for step, group in by_step.items():
         if step not in said and len({effect.output is not None for effect in group}) == 1:
-            found.append(Question(step, tuple(group)))
+            found.append(EffectQuestion(step, tuple(group)))
         else:
-            found += [Question(effect.step, (effect,)) for effect in group]
+            found += [EffectQuestion(effect.step, (effect,)) for effect in group]
     return found
 
 

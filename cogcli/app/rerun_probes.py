@@ -16,7 +16,7 @@ from cogcli.specs.skill import skill_from
 
 if TYPE_CHECKING:
     from cogcli.app.rerun import Reuse
-    from cogcli.app.run_skill import Loaded, RunRequest
+    from cogcli.app.run_skill import CheckedSkill, RunRequest
     from cogcli.app.settings import Settings
     from cogcli.engine.doubt import DoubtResolution
     from cogcli.episode.effects import Effect
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SKILL: Final = "cogcli.probe"
 
 
-def probed_first(settings: Settings, loaded: Loaded, request: RunRequest, reuse: Reuse) -> Reuse:
+def probe_effects(settings: Settings, loaded: CheckedSkill, request: RunRequest, reuse: Reuse) -> Reuse:
     """The same with what probes know about the effects that are still asked about."""
     again = reuse.again
 
@@ -37,7 +37,7 @@ def probed_first(settings: Settings, loaded: Loaded, request: RunRequest, reuse:
             capability = loaded.catalog.capability(effect.capability)
             if capability is None or not capability.probe or effect.state != IN_DOUBT or effect.input is None:
                 continue
-            found = _asked(settings, loaded, request, capability, effect)
+            found = _ask_probe(settings, loaded, request, capability, effect)
             if found is None:
                 continue
             since = since_of(effect) if is_promise(found) else None
@@ -48,8 +48,8 @@ def probed_first(settings: Settings, loaded: Loaded, request: RunRequest, reuse:
     return reuse._replace(again=again)
 
 
-def _asked(
-    settings: Settings, loaded: Loaded, request: RunRequest, capability: Capability, effect: Effect
+def _ask_probe(
+    settings: Settings, loaded: CheckedSkill, request: RunRequest, capability: Capability, effect: Effect
 ) -> DoubtResolution | None:
     """What the probe says. However its run ends otherwise, it gives no answer."""
     from cogcli.app import run_skill
@@ -73,7 +73,7 @@ def _asked(
     return resolution_of(capability, capability.probe, result.outputs or {})
 
 
-def _skill(probe: str, given: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
+def _skill(probe: str, given: dict[str, Any], loaded: CheckedSkill) -> dict[str, Any]:
     """A skill that asks the probe, and nothing else."""
     declared = loaded.catalog.capability(probe)
     names = [name for name in ("happened", "output") if declared and name in declared.outputs]

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from cogcli.app.doubt_decisions import DoubtAnswer
     from cogcli.app.run_skill import Control, RunResult
     from cogcli.app.settings import Settings
-    from cogcli.core.calls import Chain
+    from cogcli.core.calls import BindingChain
     from cogcli.engine.doubt import DoubtResolution
     from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.episode.journal import Journal
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.selection import SelectionOptions
 
@@ -54,10 +54,10 @@ def resume(
     from cogcli.app.foreign_project import away
     from cogcli.app.launch import live_runner, options_from
     from cogcli.app.recorded_permissions import require_own_consent
-    from cogcli.app.run_skill import stopped_in_doubt
+    from cogcli.app.run_skill import pause_in_doubt
     from cogcli.app.signing import signer_of
     from cogcli.core.redact import Redactor
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.episode.seal import in_doubt
     from cogcli.episode.store import Store
 
@@ -71,7 +71,7 @@ def resume(
     )
     journal = reopened.journal
     try:
-        recording = Recording(reopened.events)
+        recording = LogIndex(reopened.events)
         end = recording.ended.runs.get(_beginning(recording).run_id)
         if end is not None:
             return _only_sealed(journal, reopened.events, end, recording.signal)
@@ -82,52 +82,52 @@ def resume(
         except SkillNotFoundError as error:
             raise away(error, directory, "resume") from error
         answers = _answers(recording, request)
-        said = _said(recording, request, catalog, directory)
+        said = _parse_decisions(recording, request, catalog, directory)
         _tell_resumption(journal, recording, answers, request, changed)
         options = options_from(_beginning(recording).payload["options"])
         live = live_runner(
             settings, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
         )
         try:
-            return _gone_on(
+            return _continue_run(
                 settings, journal, recording, catalog, live, answers, said, request, listener, control
             )
         except EnvironmentRefusal as error:
             waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
             if waiting is None:
                 raise
-            return stopped_in_doubt(journal, waiting, error, control)
+            return pause_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
 
 
 def _only_sealed(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
     """How a run ended whose process died before it was sealed. Nothing is appended but what sealing itself does."""
-    from cogcli.app.run_skill import Control, finished_as, sealed
-    from cogcli.engine.outcome import Outcome
+    from cogcli.app.run_skill import Control, finish_run, seal_run
+    from cogcli.engine.outcome import RunOutcome
     from cogcli.engine.run import Finished
-    from cogcli.episode.log_index import located
+    from cogcli.episode.log_index import locate_error
     from cogcli.episode.state_rebuild import rebuild
 
     told, state = end.payload, rebuild(events)
-    error = located(told["error"]) if told["error"] else None
+    error = locate_error(told["error"]) if told["error"] else None
     steps = {
         name: state.step_results[name].status if name in state.step_results else "pending"
         for name in state.plan_order
     }
-    outcome = Outcome(told["status"], error, told["outputs"], tuple(told["required_missing"]))
+    outcome = RunOutcome(told["status"], error, told["outputs"], tuple(told["required_missing"]))
     finished = Finished(outcome, state, steps)
-    sealed(journal, finished)
+    seal_run(journal, finished)
     control = Control()
     if signal is not None:
         control.cancel(signal)
-    return finished_as(finished, journal, control)
+    return finish_run(finished, journal, control)
 
 
-def _gone_on(
+def _continue_run(
     settings: Settings,
     journal: Journal,
-    recording: Recording,
+    recording: LogIndex,
     catalog: Catalog,
     live: CapabilityRunner,
     answers: list[tuple[Event, bool]],
@@ -138,28 +138,28 @@ def _gone_on(
 ) -> RunResult:
     from functools import partial
 
-    from cogcli.app.abort import Closing
-    from cogcli.app.doubt_decisions import Doubts
+    from cogcli.app.abort import AbortingSink
+    from cogcli.app.doubt_decisions import OpenDoubts
     from cogcli.app.launch import engine_of, options_from
     from cogcli.app.replay import request_of
     from cogcli.app.rerun_effects import again_since
-    from cogcli.app.resume_adapters import GoingOn, Resuming
-    from cogcli.app.run_skill import Control, finished_as, sealed
+    from cogcli.app.resume_adapters import ResumeRunner, ResumeSink
+    from cogcli.app.run_skill import Control, finish_run, seal_run
     from cogcli.app.turns import Turns
     from cogcli.engine.run import execute
     from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance.approvals import Approvals
-    from cogcli.protocols.pythoncall.stdout_capture import diverted
+    from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 
     started = _beginning(recording)
     new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
     since = partial(again_since, settings.runs_dir, started.episode_id)
-    turns, doubts = Turns(recording), Doubts(recording, journal, said, since)
-    sink: EventSink = GoingOn(journal, recording, turns, control)
-    runner: CapabilityRunner = Resuming(live, recording, turns, control, doubts)
+    turns, doubts = Turns(recording), OpenDoubts(recording, journal, said, since)
+    sink: EventSink = ResumeSink(journal, recording, turns, control)
+    runner: CapabilityRunner = ResumeRunner(live, recording, turns, control, doubts)
     if request.abort:
-        sink = runner = Closing(sink, live, recording, turns, control)
+        sink = runner = AbortingSink(sink, live, recording, turns, control)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
@@ -180,22 +180,22 @@ def _gone_on(
     engine.passes_null = rules_of(started.payload) == FIRST
     engine.spent_ms = recording.sittings.milliseconds
     control.attach(engine)
-    with diverted():
+    with divert_streams():
         finished = execute(
             engine, engine.plan_of(started.payload["skill"]["id"]), request_of(started), started.run_id or ""
         )
-    sealed(journal, finished)
-    return finished_as(finished, journal, control)
+    seal_run(journal, finished)
+    return finish_run(finished, journal, control)
 
 
-def _beginning(recording: Recording) -> Event:
+def _beginning(recording: LogIndex) -> Event:
     if recording.started is None:
         raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
     return recording.started
 
 
 def _only_new(
-    listener: Callable[[Event], None] | None, recording: Recording
+    listener: Callable[[Event], None] | None, recording: LogIndex
 ) -> Callable[[Event], None] | None:
     """What is told again is not shown again."""
     before = recording.last.seq if recording.last else None
@@ -208,20 +208,20 @@ def _only_new(
 
 
 def _specs(
-    settings: Settings, recording: Recording, request: ResumeRequest, directory: Path
-) -> tuple[Catalog, SelectionOptions, dict[str, Chain], list[str]]:
+    settings: Settings, recording: LogIndex, request: ResumeRequest, directory: Path
+) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
     """The specs to go on with, read once: those that the run began with, unless a change is allowed; without errors.
     With them the bindings that were chosen then; where specs have changed, none: they are chosen anew. Changed specs
     are as strict as those that the run began with, at least. Last, which of them changed."""
-    from cogcli.app.registry import opened
-    from cogcli.app.replay import differing_specs
+    from cogcli.app.registry import open_registry
+    from cogcli.app.replay import find_differing_specs
     from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
     from cogcli.specs.selection import SelectionOptions
 
     started = _beginning(recording)
-    catalog = opened(settings).reach(started.payload["skill"]["id"])
-    changed = differing_specs(started, catalog.pins)
+    catalog = open_registry(settings).reach(started.payload["skill"]["id"])
+    changed = find_differing_specs(started, catalog.pins)
     if changed and not request.allow_changed_specs:
         names = ", ".join(f"`{name}`" for name in changed)
         raise EnvironmentRefusal(
@@ -244,16 +244,18 @@ def _specs(
 
 def _as_strict(settings: Settings, started: Event, directory: Path) -> Catalog:
     """The present specs, nothing in them less strict than in those that the run began with (`specs/stricter.py`)."""
-    from cogcli.app.registry import opened
-    from cogcli.app.replay import pinned_catalog
+    from cogcli.app.registry import open_registry
+    from cogcli.app.replay import read_pinned_catalog
     from cogcli.specs.stricter import gates_of, stricter_of
 
-    pinned = pinned_catalog(started, directory).capabilities
-    present = opened(settings).reach(started.payload["skill"]["id"], also=sorted(gates_of(pinned.values())))
+    pinned = read_pinned_catalog(started, directory).capabilities
+    present = open_registry(settings).reach(
+        started.payload["skill"]["id"], also=sorted(gates_of(pinned.values()))
+    )
     return present._replace(capabilities=stricter_of(present.capabilities, pinned))
 
 
-def _selected(started: Event) -> dict[str, Chain]:
+def _selected(started: Event) -> dict[str, BindingChain]:
     """The chain of each capability as it was chosen when the run began."""
     from cogcli.core.calls import recorded_chain
 
@@ -266,7 +268,7 @@ def _selected(started: Event) -> dict[str, Chain]:
     return {id: chain for id, chain in chains.items() if chain.members}
 
 
-def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, bool]]:
+def _answers(recording: LogIndex, request: ResumeRequest) -> list[tuple[Event, bool]]:
     """The open requests that are answered now. Raises UsageError for a name that nobody asked for, and where one is
     both approved and rejected."""
     answers = []
@@ -286,8 +288,8 @@ def _answers(recording: Recording, request: ResumeRequest) -> list[tuple[Event, 
     return answers
 
 
-def _said(
-    recording: Recording, request: ResumeRequest, catalog: Catalog, directory: Path
+def _parse_decisions(
+    recording: LogIndex, request: ResumeRequest, catalog: Catalog, directory: Path
 ) -> dict[str | None, DoubtResolution]:
     """What is said now about calls in doubt. Raises UsageError for what says nothing."""
     from cogcli.app.doubt_decisions import resolutions
@@ -311,7 +313,7 @@ def _names(request: Event) -> set[str]:
 
 def _tell_resumption(
     journal: Journal,
-    recording: Recording,
+    recording: LogIndex,
     answers: list[tuple[Event, bool]],
     request: ResumeRequest,
     changed: list[str],
@@ -332,7 +334,7 @@ def _tell_resumption(
 
 
 def _answer_event(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
-    from cogcli.episode.log_index import answered
+    from cogcli.episode.log_index import answered_request
 
     payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
     draft = build.approval_answered(
@@ -343,4 +345,4 @@ def _answer_event(journal: Journal, asked: Event, granted: bool, request: Resume
         by=request.by,
         payload={**payload, "reason": request.reason},
     )
-    return answered(asked, journal.append(draft, durable=True))
+    return answered_request(asked, journal.append(draft, durable=True))

@@ -11,26 +11,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.app.abort import BEGINNINGS
-from cogcli.app.recorded_calls import as_ended, recorded
+from cogcli.app.recorded_calls import error_of_ending, recorded_answer
 from cogcli.app.turns import Turns
-from cogcli.core.calls import Answer, Attempt, Chain
+from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
 
 if TYPE_CHECKING:
-    from cogcli.app.doubt_decisions import Doubts
+    from cogcli.app.doubt_decisions import OpenDoubts
     from cogcli.app.run_skill import Control
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.episode.journal import Journal
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
 
 
-class Resuming:
+class ResumeRunner:
     """A runner that answers from the log as far as it goes, and calls services after that."""
 
     def __init__(
-        self, live: CapabilityRunner, recording: Recording, turns: Turns, control: Control, doubts: Doubts
+        self, live: CapabilityRunner, recording: LogIndex, turns: Turns, control: Control, doubts: OpenDoubts
     ) -> None:
         self._live = live
         self._doubts = doubts
@@ -38,13 +38,13 @@ class Resuming:
         self._turns = turns
         self._control = control
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         return self._live.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
         recording = self._recording
         self._turns.wait(attempt)
-        answer = recorded(recording, attempt)
+        answer = recorded_answer(recording, attempt)
         if answer is not None:
             return answer
         end = recording.ended.over(attempt.run_id, attempt.step_id)
@@ -63,7 +63,7 @@ class Resuming:
         self._live.close(grace)
 
 
-def _cut_off(recording: Recording, control: Control, end: Event) -> None:
+def _cut_off(recording: LogIndex, control: Control, end: Event) -> None:
     """Where a signal ended this, it ends the run now, without grace: there is no call to wait for."""
     signal = recording.ended.signal
     if signal is not None and recording.ended.by_signal(end):
@@ -84,10 +84,10 @@ def require_whole(attempt: Attempt) -> None:
         )
 
 
-class GoingOn:
+class ResumeSink:
     """A sink that answers with the recorded event where the log has it, and appends after that."""
 
-    def __init__(self, journal: Journal, recording: Recording, turns: Turns, control: Control) -> None:
+    def __init__(self, journal: Journal, recording: LogIndex, turns: Turns, control: Control) -> None:
         self._journal = journal
         self._recording = recording
         self._turns = turns
@@ -113,7 +113,7 @@ class GoingOn:
         if draft.event_type in BEGINNINGS:
             _cut_off(self._recording, self._control, end)
             same = (end.run_id, end.step_id) == (draft.run_id, draft.step_id)
-            raise as_ended(end) if same else Cancelled()
+            raise error_of_ending(end) if same else Cancelled()
         return Event(
             None, "", end.timestamp, end.episode_id, draft.run_id, None, draft.phase, draft.event_type, draft.payload
         )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 from cogcli.core.problems import Problem, suggestion
 from cogcli.core.refs import FRAME_FIELDS
-from cogcli.specs.fields import Fields, FieldSpec, fit
+from cogcli.specs.fields import Fields, FieldSpec, fit_values
 
 _TEXT = FieldSpec("string")
 _OBJECT = FieldSpec("object")
@@ -20,26 +20,26 @@ FRAME: Fields = {
 }
 
 
-def checked_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """The inputs with defaults applied, and every problem: unknown names first, then missing and wrong values."""
     problems = [
         _problem("input.unknown", f"inputs/{name}", f"no input `{name}`", _hint(name, fields))
         for name in given
         if name not in fields
     ]
-    kept, violations = fit(fields, given)
+    kept, violations = fit_values(fields, given)
     problems += [_problem(f"input.{v.kind}", f"inputs/{v.place}", f"input {v.message}") for v in violations]
     return kept, problems
 
 
-def checked_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """The frame's given fields, and every problem."""
     problems = [
         _problem("frame.field", f"frame/{name}", f"the frame has no `{name}`", suggestion(name, FRAME_FIELDS))
         for name in given
         if name not in FRAME
     ]
-    kept, violations = fit(FRAME, given)
+    kept, violations = fit_values(FRAME, given)
     problems += [_problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations]
     return kept, problems
 

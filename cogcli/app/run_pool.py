@@ -12,7 +12,7 @@ from cogcli.core import threads
 from cogcli.core.errors import OverloadedError
 
 if TYPE_CHECKING:
-    from cogcli.app.run_skill import Loaded, RunRequest, RunResult
+    from cogcli.app.run_skill import CheckedSkill, RunRequest, RunResult
     from cogcli.app.settings import Settings
     from cogcli.events.envelope import Event
 
@@ -46,7 +46,7 @@ class RunsAtOnce:
         self._ending = False
         self._controls: set[run_skill.Control] = set()
 
-    async def run(self, loaded: Loaded, request: RunRequest, listener: Listener) -> RunResult:
+    async def run(self, loaded: CheckedSkill, request: RunRequest, listener: Listener) -> RunResult:
         """How it ended. Cancelling aborts the run and waits until its episode is finalised.
 
         Raises OverloadedError where too many wait already.
@@ -84,7 +84,7 @@ class RunsAtOnce:
         """How many runs go on."""
         return len(self._controls)
 
-    async def _run(self, loaded: Loaded, request: RunRequest, listener: Listener) -> RunResult:
+    async def _run(self, loaded: CheckedSkill, request: RunRequest, listener: Listener) -> RunResult:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[RunResult] = loop.create_future()
         control = run_skill.Control()

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.run_inputs import checked_frame, checked_inputs
+from cogcli.app.run_inputs import check_frame, check_inputs
 from cogcli.core.canonical import compact
 from cogcli.core.errors import ABORTED, OK, CogcliError
-from cogcli.core.problems import Problem, ProblemsFound, in_order
+from cogcli.core.problems import Problem, ProblemsFound, sort_problems
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.spec_snapshot import document_of
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.engine.run import Finished, Request
     from cogcli.episode.journal import Journal
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
-    from cogcli.mapping.apply import TakenOver
+    from cogcli.mapping.apply import ReusedResult
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.fields import Fields
     from cogcli.specs.registry import Registry
@@ -50,7 +50,7 @@ class RunRequest(NamedTuple):
     durability: str = "process"
 
 
-class Loaded(NamedTuple):
+class CheckedSkill(NamedTuple):
     """A skill that may run: its catalog without blocking problems, its inputs and frame checked."""
 
     skill: Skill
@@ -108,12 +108,12 @@ def load_skill_inputs(settings: Settings, skill_id: str) -> Fields:
     return _skill(catalog, skill_id).inputs
 
 
-def reached(settings: Settings, skill_id: str) -> Catalog:
+def reach(settings: Settings, skill_id: str) -> Catalog:
     """All that a skill can reach, in order or not. Raises SkillNotFoundError."""
     return _registry(settings).reach(skill_id)
 
 
-def load(settings: Settings, request: RunRequest) -> Loaded:
+def load(settings: Settings, request: RunRequest) -> CheckedSkill:
     """What a run needs, all checks passed. Nothing is started or written.
 
     Raises SkillNotFoundError, or ProblemsFound with every problem: those of specs (exit 3, or 4 where all are
@@ -126,22 +126,22 @@ def load(settings: Settings, request: RunRequest) -> Loaded:
     found = check(catalog, options=options)
     blocking = [problem for problem in found if problem.severity != "W"]
     skill = catalog.skills.get(request.skill_id)
-    inputs, wrong = checked_inputs(skill.inputs, request.inputs) if skill else ({}, [])
-    frame, wrong_frame = checked_frame(request.frame)
+    inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
+    frame, wrong_frame = check_frame(request.frame)
     if blocking or wrong or wrong_frame:
         raise ProblemsFound(blocking + wrong + wrong_frame)
     warnings = [problem for problem in found if problem.severity == "W"]
-    return Loaded(_skill(catalog, request.skill_id), catalog, inputs, frame, options, warnings)
+    return CheckedSkill(_skill(catalog, request.skill_id), catalog, inputs, frame, options, warnings)
 
 
 def run(
     settings: Settings,
-    loaded: Loaded,
+    loaded: CheckedSkill,
     request: RunRequest,
     *,
     listener: Callable[[Event], None] | None = None,
     control: Control | None = None,
-    taken_over: Mapping[str, TakenOver] | None = None,
+    taken_over: Mapping[str, ReusedResult] | None = None,
     effects: Mapping[str, Any] | None = None,
     around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
 ) -> RunResult:
@@ -157,7 +157,7 @@ def run(
     from cogcli.engine.run import execute
     from cogcli.episode.seal import give_up
     from cogcli.episode.store import Store
-    from cogcli.protocols.pythoncall.stdout_capture import diverted
+    from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 
     ids = settings.ids
     redactor = Redactor()
@@ -191,16 +191,16 @@ def run(
         )
         if control is not None:
             control.attach(engine)
-        with diverted():
+        with divert_streams():
             finished = execute(engine, engine.plan_of(loaded.skill.id), asked, ids.run_id())
-        sealed(journal, finished)
-        result = finished_as(finished, journal, control, loaded.catalog)
+        seal_run(journal, finished)
+        result = finish_run(finished, journal, control, loaded.catalog)
         return result._replace(leftovers=tuple(runner.leftovers))
     except BaseException as error:
         waiting = give_up(journal)
         if waiting is None or not _of_disk(error):
             raise
-        return stopped_in_doubt(journal, waiting, error, control)
+        return pause_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
 
@@ -218,7 +218,7 @@ def _registry(settings: Settings) -> Registry:
 def _skill(catalog: Catalog, skill_id: str) -> Skill:
     skill = catalog.skills.get(skill_id)
     if skill is None:
-        raise ProblemsFound(in_order(catalog.problems))
+        raise ProblemsFound(sort_problems(catalog.problems))
     return skill
 
 
@@ -237,7 +237,7 @@ def _options(request: RunRequest) -> RunOptions:
     )
 
 
-def _asked(loaded: Loaded, request: RunRequest, journal: Journal, selection: dict[str, Any]) -> Request:
+def _asked(loaded: CheckedSkill, request: RunRequest, journal: Journal, selection: dict[str, Any]) -> Request:
     from cogcli.engine.run import Request
 
     skill = loaded.skill
@@ -253,7 +253,7 @@ def _asked(loaded: Loaded, request: RunRequest, journal: Journal, selection: dic
     )
 
 
-def _pins(loaded: Loaded, journal: Journal) -> dict[str, Any]:
+def _pins(loaded: CheckedSkill, journal: Journal) -> dict[str, Any]:
     """What this run stands on: every spec by the digest of its file, and all of them in one blob."""
     catalog = loaded.catalog
     return {
@@ -265,7 +265,7 @@ def _pins(loaded: Loaded, journal: Journal) -> dict[str, Any]:
     }
 
 
-def sealed(journal: Journal, finished: Finished) -> None:
+def seal_run(journal: Journal, finished: Finished) -> None:
     """Make the documents of a run that ended, or of one that waits."""
     from cogcli.episode.seal import persist_pending, seal
 
@@ -279,12 +279,12 @@ def _of_disk(error: BaseException) -> bool:
     return isinstance(error, CogcliError) and error.code == "env.disk"
 
 
-def stopped_in_doubt(
-    journal: Journal, recording: Recording, error: BaseException, control: Control | None
+def pause_in_doubt(
+    journal: Journal, recording: LogIndex, error: BaseException, control: Control | None
 ) -> RunResult:
     """How a run stands whose log could not go on, with an effect in it that may have happened."""
     from cogcli.core.errors import EffectInDoubtError
-    from cogcli.engine.outcome import Outcome, in_step
+    from cogcli.engine.outcome import RunOutcome, name_step
     from cogcli.engine.run import Finished
     from cogcli.episode.state_rebuild import rebuild
 
@@ -299,15 +299,15 @@ def stopped_in_doubt(
     doubt.step_id, doubt.capability_id = intent.step_id, told["capability"]
     doubt.binding_id, doubt.service_id = told.get("binding"), told.get("service")
     state = rebuild([event for _, event in journal.events()])
-    doubt.message = in_step(doubt, step_id.partition("/")[0], "")
+    doubt.message = name_step(doubt, step_id.partition("/")[0], "")
     steps = {
         name: state.step_results[name].status if name in state.step_results else "pending"
         for name in state.plan_order
     }
-    return finished_as(Finished(Outcome("pending", doubt, {}), state, steps), journal, control)
+    return finish_run(Finished(RunOutcome("pending", doubt, {}), state, steps), journal, control)
 
 
-def finished_as(
+def finish_run(
     finished: Finished, journal: Journal, control: Control | None, catalog: Catalog | None = None
 ) -> RunResult:
     """How a run ended, for whoever asked for it. Errors get their place in the files of `catalog`."""
@@ -329,9 +329,9 @@ def finished_as(
 
 
 def _in_doubt(journal: Journal) -> tuple[str, ...]:
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
 
-    recording = Recording(event for _, event in journal.events())
+    recording = LogIndex(event for _, event in journal.events())
     return tuple(event.step_id or "" for event in recording.open_doubts)
 
 
@@ -347,6 +347,6 @@ def _exit_code(finished: Finished, control: Control | None) -> int:
 
 
 def _told(error: CogcliError, catalog: Catalog | None) -> dict[str, Any]:
-    from cogcli.app.error_payload import told
+    from cogcli.app.error_payload import error_payload
 
-    return told(error, catalog)
+    return error_payload(error, catalog)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cogcli.app.settings import Settings
 
 
-def shared(settings: Settings) -> EnvironmentRefusal | None:
+def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
     """The warning for a runs directory that is not its user's alone; None for one that is, or is not there yet."""
     path = settings.runs_dir
     try:

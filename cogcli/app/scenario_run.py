@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cogcli.app.run_skill import RunResult
     from cogcli.app.settings import Settings
-    from cogcli.core.calls import Answer, Attempt, Chain
+    from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
@@ -51,7 +51,7 @@ class Watched:
         self._capability_id = capability_id
         self.records: list[Mapping[str, Any]] = []
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         return self._runner.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
@@ -72,7 +72,7 @@ class Watched:
         self._runner.close(grace)
 
 
-def mocked(
+def mock_service(
     catalog: Catalog, capability: Capability, binding: Binding, address: str, environ: Mapping[str, str]
 ) -> Stage:
     """The binding alone, its service at `address` (its origin; the base path stays the service's own)."""
@@ -106,7 +106,7 @@ def run(
 ) -> tuple[RunResult, Watched]:
     """Run the one step. Raises EnvironmentRefusal where its episode cannot be written."""
     from cogcli.app import run_skill
-    from cogcli.app.run_skill import Loaded, RunRequest
+    from cogcli.app.run_skill import CheckedSkill, RunRequest
     from cogcli.app.settings import Settings as Fresh
     from cogcli.app.signing import VARIABLE
 
@@ -125,7 +125,7 @@ def run(
     )
     catalog = _with_skill(stage, scenario)
     selection = SelectionOptions(binds, None, environ)
-    loaded = Loaded(catalog.skills[SKILL], catalog, {}, {}, selection, [])
+    loaded = CheckedSkill(catalog.skills[SKILL], catalog, {}, {}, selection, [])
     seen: list[Watched] = []
 
     def around(runner: CapabilityRunner) -> CapabilityRunner:
@@ -151,7 +151,7 @@ def _stage(
     binding = binding._replace(metadata=metadata)
     # A service of its own to whoever remembers how services behaved: one scenario's failures are not another's.
     service = service._replace(layer=f"{service.layer} {uuid4().hex}")
-    capabilities = {c.id: c for c in _asked(catalog, capability)}
+    capabilities = {c.id: c for c in _called_capabilities(catalog, capability)}
     bindings = {binding.id: binding}
     services = {service.id: service}
     for other in capabilities:
@@ -188,7 +188,7 @@ def _stage(
     return Stage(small, capability, binding, service, environ)
 
 
-def _asked(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
+def _called_capabilities(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
     """A capability and those that are called because of it, each once."""
     waiting, seen = [capability], set[str]()
     while waiting:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cogcli.app.openapi_checks import Verified
+from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogcli.verification.rule_runner import Line, Lines
+    from cogcli.verification.rule_runner import InvokerRule, InvokerRules
     from cogcli.verification.verdict import Verdict
 
 _AT_ONCE = 8
 
 
-def invoker_lines(protocol: str) -> Lines:
+def invoker_lines(protocol: str) -> InvokerRules:
     """The rules of one protocol. Raises UsageError where nothing speaks it."""
     from cogcli.protocols.registry import INVOKERS
     from cogcli.verification import mcp_rules, openapi_rules, openrpc_rules
@@ -29,7 +29,7 @@ def invoker_lines(protocol: str) -> Lines:
     return known[protocol]
 
 
-def error_lines() -> Lines:
+def error_lines() -> InvokerRules:
     """Every row of the failure model: what keeps a run from starting, then what ends one."""
     from cogcli.app import preflight_rules
     from cogcli.verification import failure_rules
@@ -37,23 +37,25 @@ def error_lines() -> Lines:
     return {**preflight_rules.lines(), **failure_rules.lines()}
 
 
-def shown(lines: Lines, *, listener: Callable[[Verdict], None] | None = None) -> Verified:
+def provoke_rules(
+    lines: InvokerRules, *, listener: Callable[[Verdict], None] | None = None
+) -> VerifiedScenarios:
     """Provoke every line, some at a time; the listener hears the verdicts in the order of the lines."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from cogcli.protocols.pythoncall.stdout_capture import diverted
+    from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 
     begun = time.monotonic()
     verdicts = []
-    with diverted(), ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+    with divert_streams(), ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         for verdict in pool.map(lambda item: _one(*item), lines.items()):
             verdicts.append(verdict)
             if listener:
                 listener(verdict)
-    return Verified(tuple(verdicts), time.monotonic() - begun)
+    return VerifiedScenarios(tuple(verdicts), time.monotonic() - begun)
 
 
-def _one(id: str, line: Line) -> Verdict:
+def _one(id: str, line: InvokerRule) -> Verdict:
     from cogcli.verification.harness import Bench
     from cogcli.verification.rule_runner import verdict_of
 

@@ -37,7 +37,7 @@ _TRACEPARENT: Final = re.compile(r"00-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{
 _ENDED: Final = ("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed")
 
 
-class Told(NamedTuple):
+class ServerListener(NamedTuple):
     """How whoever started the server wants to be told things."""
 
     called: Callable[[str, Mapping[str, str]], None]
@@ -48,11 +48,11 @@ class Told(NamedTuple):
     """The error of a run with `next`: commands that lead on from it."""
 
 
-class Tools:
+class ToolHandlers:
     """The handlers of both methods that the server answers."""
 
     def __init__(
-        self, offer: Offer, runs: RunsAtOnce, request: RunRequest, told: Told, where: str = ""
+        self, offer: Offer, runs: RunsAtOnce, request: RunRequest, told: ServerListener, where: str = ""
     ) -> None:
         self._where = where
         """The directory in which a person types commands that concern these runs."""
@@ -101,7 +101,7 @@ class Tools:
         return _answer(result, self._told.error(result), self._where)
 
 
-def server_of(tools: Tools) -> Server[Any]:
+def server_of(tools: ToolHandlers) -> Server[Any]:
     """The server, ready for any transport."""
     return Server("cogcli", version=__version__, on_list_tools=tools.list, on_call_tool=tools.call)
 

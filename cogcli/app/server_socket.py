@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cogcli.core.errors import UsageError
 
 
-class Address(NamedTuple):
+class Endpoint(NamedTuple):
     """Where to listen. An empty host never occurs."""
 
     host: str
@@ -38,7 +38,7 @@ class Address(NamedTuple):
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
-def bound(address: Address) -> socket.socket:
+def bind_socket(address: Endpoint) -> socket.socket:
     """A socket that listens there. Raises UsageError."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(

@@ -10,7 +10,7 @@ from cogcli.core.problems import ProblemsFound, suggestion
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.invoker import InvokerContext
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.service import Service
 
@@ -18,7 +18,7 @@ SECONDS = 60.0
 """How long a server may take to start and to tell what it offers."""
 
 
-class Difference(NamedTuple):
+class ServiceChange(NamedTuple):
     """One tool, operation or method that is not as it was: `added`, `removed` or `changed`, and then in which fields.
 
     `breaking` tells whether calls that fitted may fit no longer; of locked tools any change does.
@@ -38,7 +38,7 @@ class Refreshed(NamedTuple):
     noun: str
     known: bool
     names: tuple[str, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[ServiceChange, ...]
     accepted: bool
     file: str
 
@@ -62,7 +62,7 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
     if service.kind in _NOUNS:
         return _document(settings, service, accept=accept)
     _require_server(service)
-    before = tool_lock.locked(service.root, service.id)
+    before = tool_lock.read_locked(service.root, service.id)
     now = _tools(settings, service)
     found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
     if before is None:  # nothing was agreed to yet that could break
@@ -79,20 +79,20 @@ _NOUNS: Final = {"openapi": "operation", "openrpc": "method"}
 
 
 def _document(settings: Settings, service: Service, *, accept: bool) -> Refreshed:
-    from cogcli.app.services_documents import compared, replace
+    from cogcli.app.services_documents import compare_documents, replace
 
-    found = compared(service, _surroundings(settings), SECONDS)
+    found = compare_documents(service, _surroundings(settings), SECONDS)
     if accept and (found.changes or not found.existed):
         replace(settings, found)
-    differences = tuple(Difference(*change) for change in found.changes)
+    differences = tuple(ServiceChange(*change) for change in found.changes)
     path = settings.shown(found.path)
     return Refreshed(service.id, _NOUNS[service.kind], found.existed, found.names, differences, accept, path)
 
 
 def _service(settings: Settings, service_id: str) -> Service:
-    from cogcli.app.registry import opened
+    from cogcli.app.registry import open_registry
 
-    catalog = opened(settings).everything()
+    catalog = open_registry(settings).everything()
     service = catalog.services.get(service_id)
     if service is not None:
         return service
@@ -120,24 +120,24 @@ def _require_server(service: Service) -> None:
 
 def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
     from cogcli.core.calls import Cancellation
-    from cogcli.protocols.invoker import CallContext
+    from cogcli.protocols.invoker import CallLimits
     from cogcli.protocols.mcp.invoker import Mcp
 
     invoker = Mcp(_surroundings(settings))
     try:
-        return invoker.tools(service, CallContext(time.monotonic() + SECONDS, Cancellation()))
+        return invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
     finally:
         invoker.close(5.0)
 
 
-def _surroundings(settings: Settings) -> Surroundings:
+def _surroundings(settings: Settings) -> InvokerContext:
     from cogcli.app.user_dirs import state_home
-    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.secrets import Secrets
 
     # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
     secrets = Secrets(settings.environ, lambda secret: None)
-    return Surroundings(
+    return InvokerContext(
         secrets,
         settings.clock,
         state_home(settings.environ),
@@ -146,17 +146,17 @@ def _surroundings(settings: Settings) -> Surroundings:
     )
 
 
-def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[Difference, ...]:
-    from cogcli.protocols.mcp.pins import changed_fields
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceChange, ...]:
+    from cogcli.protocols.mcp.pins import find_changed_fields
 
     found = []
     for name in sorted({*before, *now}):
         if name not in before:
-            found.append(Difference(name, "added"))
+            found.append(ServiceChange(name, "added"))
         elif name not in now:
-            found.append(Difference(name, "removed"))
-        elif fields := changed_fields(before[name], now[name]):
-            found.append(Difference(name, "changed", tuple(fields)))
+            found.append(ServiceChange(name, "removed"))
+        elif fields := find_changed_fields(before[name], now[name]):
+            found.append(ServiceChange(name, "changed", tuple(fields)))
     return tuple(found)
 
 

@@ -13,8 +13,8 @@ from cogcli.documents.loader import document_in, place_of, read_document
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.documents.changes import Change
-    from cogcli.protocols.invoker import Surroundings
+    from cogcli.documents.changes import ContractChange
+    from cogcli.protocols.invoker import InvokerContext
     from cogcli.specs.service import Service
 
 
@@ -23,12 +23,12 @@ class Compared(NamedTuple):
 
     value: dict[str, Any]
     names: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ContractChange, ...]
     existed: bool
     path: str
 
 
-def compared(service: Service, surroundings: Surroundings, seconds: float) -> Compared:
+def compare_documents(service: Service, surroundings: InvokerContext, seconds: float) -> Compared:
     """Ask the service, and compare. Raises UsageError without `spec_ref`, ServiceResolutionError for a file that is
     no document, and what the call raises."""
     from cogcli.protocols.live_document import live_document
@@ -86,7 +86,7 @@ def _stored(service: Service, path: str) -> dict[str, Any] | None:
 
 def _judged(
     service: Service, before: dict[str, Any] | None, now: dict[str, Any]
-) -> tuple[tuple[str, ...], tuple[Change, ...]]:
+) -> tuple[tuple[str, ...], tuple[ContractChange, ...]]:
     from cogcli.core.errors import ServerFaultError
     from cogcli.documents import changes
     from cogcli.documents.openapi import OpenApiDocument

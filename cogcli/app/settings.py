@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from copy import copy
 
-from cogcli.app.config import KEYS, LEVELS, PROJECT_FILE, ConfigFile, Key, from_text
+from cogcli.app.config import KEYS, LEVELS, PROJECT_FILE, ConfigFile, ConfigKey, from_text
 from cogcli.app.user_dirs import (
     cache_home,
     config_home,
+    display_path,
     find_project,
-    shown_path,
     state_home,
     working_directory,
 )
@@ -54,7 +54,7 @@ class Settings:
             self._files = [ConfigFile(user, user, project=False)]
             if self.project:
                 path = os.path.join(self.project, PROJECT_FILE)
-                self._files.insert(0, ConfigFile(path, shown_path(path, self.base), project=True))
+                self._files.insert(0, ConfigFile(path, display_path(path, self.base), project=True))
         return self._files
 
     def apart(self) -> Settings:
@@ -126,7 +126,7 @@ class Settings:
             raise problem
         return [Root(path, own) for paths, _, own in self._sources("registry") for path in paths]
 
-    def _from_environment(self, name: str, key: Key) -> Any:
+    def _from_environment(self, name: str, key: ConfigKey) -> Any:
         text = outside.variable(self.environ, variable(name))
         if not text:
             return None
@@ -169,7 +169,7 @@ class Settings:
         for root, _ in roots:
             if not os.path.isdir(root):
                 what = "is not a directory" if os.path.lexists(root) else "does not exist"
-                shown = shown_path(root, self.base)
+                shown = display_path(root, self.base)
                 file, line = self._named_at(root)
                 raise UsageError(
                     "registry.missing",
@@ -216,11 +216,11 @@ class Settings:
         return self._ids
 
     def _fake(self, name: str) -> int | None:
-        return outside.whole_number(self.environ.get(name, ""))
+        return outside.parse_whole_number(self.environ.get(name, ""))
 
     def shown(self, path: str) -> str:
         """A path as users see it."""
-        return shown_path(path, self.base)
+        return display_path(path, self.base)
 
 
 def variable(name: str) -> str:

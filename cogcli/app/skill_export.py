@@ -26,12 +26,12 @@ LONGEST_DESCRIPTION: Final = 1024
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#])")
 
 
-def exported(settings: Settings, ids: Sequence[str], folder: str) -> list[str]:
+def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[str]:
     """The files written, one per skill, in the order asked for.
 
     Nothing is written unless all can be. Raises SkillNotFoundError, ProblemsFound, UsageError, EnvironmentRefusal.
     """
-    from cogcli.app.skills import shown
+    from cogcli.app.skills import skill_details
 
     documents: dict[str, str] = {}
     named: dict[str, str] = {}
@@ -47,7 +47,7 @@ def exported(settings: Settings, ids: Sequence[str], folder: str) -> list[str]:
         path = os.path.join(folder, name)
         if os.path.lexists(path):
             raise UsageError("output.exists", f"`{path}` exists", hint="remove it, or give another --to DIR")
-        documents[path] = document(name, shown(settings, id))
+        documents[path] = document(name, skill_details(settings, id))
     return [_write(path, text) for path, text in documents.items()]
 
 

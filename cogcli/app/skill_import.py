@@ -15,7 +15,7 @@ import shutil
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.app.registry import opened
+from cogcli.app.registry import open_registry
 from cogcli.core.errors import USAGE, EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
 from cogcli.core.problems import Problem, ProblemsFound, suggestion
@@ -70,7 +70,7 @@ class _Wiring(NamedTuple):
     takes_request: bool
 
 
-def imported(settings: Settings, folder: SkillFolder, capability_id: str) -> Imported:
+def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) -> Imported:
     """Make the skill in the project. Raises UsageError, ProblemsFound, EnvironmentRefusal."""
     if settings.project is None:
         raise EnvironmentRefusal(
@@ -146,7 +146,7 @@ def _named(names: list[str]) -> str:
 
 
 def _capability(settings: Settings, id: str) -> Capability:
-    catalog = opened(settings).everything()
+    catalog = open_registry(settings).everything()
     capability = catalog.capability(id)
     if capability is None:
         hint = suggestion(id, catalog.capabilities) or "see cogcli validate"
@@ -254,9 +254,9 @@ def _write(place: str, text: str, files: dict[str, bytes]) -> None:
 
 def _checked(settings: Settings, file: str, place: str) -> list[str]:
     """The warnings of the new file; with an error it goes away again."""
-    from cogcli.app.checks import checked
+    from cogcli.app.checks import check_registry
 
-    problems: list[Problem] = checked(settings, [file]).problems
+    problems: list[Problem] = check_registry(settings, [file]).problems
     errors = [problem for problem in problems if problem.severity == "E"]
     if errors:
         shutil.rmtree(place, ignore_errors=True)

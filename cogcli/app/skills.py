@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app.registry import Layers, Usable, fields_of, opened, options, text_of
+from cogcli.app.registry import Layers, Usable, fields_of, open_registry, options, text_of
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.report.graph import Graph
+    from cogcli.report.graph import GraphView
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.skill import Skill
 
 
-def listed(
+def list_skills(
     settings: Settings, *, domain: str | None = None, channel: str | None = None, usable: bool = False
 ) -> list[dict[str, Any]]:
     """One row per skill, by id."""
-    catalog = opened(settings).everything()
+    catalog = open_registry(settings).everything()
     rows = [_row(skill) for _, skill in sorted(catalog.skills.items())]
     if domain is not None:
         rows = [row for row in rows if row["id"].partition(".")[0] == domain]
@@ -31,9 +31,9 @@ def listed(
     return rows
 
 
-def searched(settings: Settings, words: list[str], limit: int) -> list[dict[str, Any]]:
+def search_skills(settings: Settings, words: list[str], limit: int) -> list[dict[str, Any]]:
     """Skills holding every word, in id, name or description first, then in their fields."""
-    catalog = opened(settings).everything()
+    catalog = open_registry(settings).everything()
     found = []
     for id, skill in sorted(catalog.skills.items()):
         near = f"{id} {skill.name} {skill.description}".lower()
@@ -44,7 +44,7 @@ def searched(settings: Settings, words: list[str], limit: int) -> list[dict[str,
     return [row for _, _, row in sorted(found, key=lambda entry: entry[:2])][:limit]
 
 
-def shown(settings: Settings, skill_id: str) -> dict[str, Any]:
+def skill_details(settings: Settings, skill_id: str) -> dict[str, Any]:
     """All of a skill that somebody who wants to run it needs. Raises SkillNotFoundError."""
     skill, catalog = _found(settings, skill_id)
     return {
@@ -60,9 +60,9 @@ def shown(settings: Settings, skill_id: str) -> dict[str, Any]:
     }
 
 
-def graph_of(settings: Settings, skill_id: str) -> Graph:
+def graph_of(settings: Settings, skill_id: str) -> GraphView:
     """The steps of a skill and what they wait for. Raises SkillNotFoundError, ProblemsFound."""
-    from cogcli.report.graph import Graph, Node
+    from cogcli.report.graph import GraphView, Node
 
     skill, _ = _found(settings, skill_id)
     before: tuple[str, ...] = ()
@@ -71,19 +71,19 @@ def graph_of(settings: Settings, skill_id: str) -> Graph:
         declared = step.config.depends_on
         nodes.append(Node(step.id, step.uses, before if declared is None else tuple(declared)))
         before = (step.id,)
-    return Graph(f"{skill.id} {skill.version}", tuple(nodes))
+    return GraphView(f"{skill.id} {skill.version}", tuple(nodes))
 
 
 def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
     """A skill with what it reaches. Raises SkillNotFoundError, ProblemsFound."""
-    registry = opened(settings)
+    registry = open_registry(settings)
     catalog = registry.reach(skill_id)
     skill = catalog.skills.get(skill_id)
     if skill is None:
-        from cogcli.core.problems import ProblemsFound, in_order
+        from cogcli.core.problems import ProblemsFound, sort_problems
 
         if catalog.problems:
-            raise ProblemsFound(in_order(catalog.problems))
+            raise ProblemsFound(sort_problems(catalog.problems))
         raise SkillNotFoundError(
             "skill.not-found", f"no skill `{skill_id}`", hint=suggestion(skill_id, registry.ids("skill"))
         )
@@ -92,7 +92,7 @@ def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
 
 def source(settings: Settings, skill_id: str) -> str:
     """The text of a skill's file."""
-    return text_of(settings, shown(settings, skill_id)["file"])
+    return text_of(settings, skill_details(settings, skill_id)["file"])
 
 
 def _row(skill: Skill) -> dict[str, Any]:

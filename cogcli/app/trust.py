@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Final
 
-    from cogcli.app.trust_digests import Found
+    from cogcli.app.trust_digests import FoundPaths
     from cogcli.specs.layers import Layer
 
 SCHEMA: Final = "cogcli.trust/2"
@@ -126,7 +126,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
 
 def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ: Mapping[str, str]) -> Trust:
     """What differs from what was accepted. An entry that is damaged, or too much to look at, is a change, too."""
-    from cogcli.app.trust_digests import Needs, digests, found
+    from cogcli.app.trust_digests import Needs, digests, find_files
 
     try:
         accepted: dict[str, str] = dict(entry["accepted"])
@@ -136,7 +136,7 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
             for root, service, command, args, cwd, path, variables in entry["programs"]
         )
         needs = Needs(modules, programs, tuple(map(str, entry["documents"])))
-        present = found(os.path.abspath(project), layers, needs, environ)
+        present = find_files(os.path.abspath(project), layers, needs, environ)
         if _is_remembered(project, accepted, present, environ):
             now = accepted
         else:
@@ -165,7 +165,7 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
 
 
 def _is_remembered(
-    project: str, accepted: dict[str, str], present: Found, environ: Mapping[str, str]
+    project: str, accepted: dict[str, str], present: FoundPaths, environ: Mapping[str, str]
 ) -> bool:
     from cogcli.app.trust_digests import identities
     from cogcli.core.files import FileRefused, read_regular
@@ -179,7 +179,7 @@ def _is_remembered(
 
 
 def _remember(
-    project: str, accepted: dict[str, str], present: Found, begun: int, environ: Mapping[str, str]
+    project: str, accepted: dict[str, str], present: FoundPaths, begun: int, environ: Mapping[str, str]
 ) -> None:
     from cogcli.app.trust_digests import identities
     from cogcli.core.files import write_atomic
@@ -214,12 +214,12 @@ def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
 
     Raises EnvironmentRefusal `trust.size`, `env.disk`.
     """
-    from cogcli.app.trust_digests import digests, found, needs_of, service_files
+    from cogcli.app.trust_digests import digests, find_files, needs_of, service_files
     from cogcli.specs.host_layout import layout_of
 
     root, layers = os.path.abspath(project), layers_of(project)
     needs = needs_of(root, layers)
-    present = found(root, layers, needs, environ)
+    present = find_files(root, layers, needs, environ)
     entry = {"accepted": digests(present), **needs._asdict()}
     _change(environ, lambda projects: {**projects, _key(project): entry})
     services = len(service_files(root, layers))

@@ -60,7 +60,7 @@ class Needs(NamedTuple):
     documents: tuple[str, ...] = ()
 
 
-class Found(NamedTuple):
+class FoundPaths(NamedTuple):
     """By name: the path of each file, and where each program is."""
 
     files: dict[str, str]
@@ -101,9 +101,9 @@ def needs_of(project: str, layers: Iterable[Layer]) -> Needs:
 
 
 def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
-    from cogcli.yaml.reader import read
+    from cogcli.yaml.reader import read_file
 
-    value = read(path, file=path)[1].value
+    value = read_file(path, file=path)[1].value
     if not isinstance(value, dict):
         return []
     entries = value.get("services")
@@ -123,7 +123,7 @@ def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str, t
     )
 
 
-def found(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[str, str]) -> Found:
+def find_files(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[str, str]) -> FoundPaths:
     """What there is now of all that counts."""
     files = service_files(project, layers)
     for layer in layers:
@@ -143,7 +143,7 @@ def found(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[
         path = _program(command, os.path.join(project, root, cwd), own, environ)
         programs[f"program {command} of service {service} in {root}"] = os.path.realpath(path) if path else ""
         files |= {_name(project, each): each for each in _files_of(program, path, project, environ)}
-    return Found(files, programs)
+    return FoundPaths(files, programs)
 
 
 def _files_of(program: Program, path: str, project: str, environ: Mapping[str, str]) -> Iterator[str]:
@@ -279,7 +279,7 @@ def _is_of(path: str, project: str, root: str, is_kind: Callable[[int], bool]) -
     )
 
 
-def digests(found: Found) -> dict[str, str]:
+def digests(found: FoundPaths) -> dict[str, str]:
     """What stands for each file and program. Raises EnvironmentRefusal `trust.size` for more than can be looked at."""
     if len(found.files) > MAX_FILES:
         raise _too_much()
@@ -297,7 +297,7 @@ def digests(found: Found) -> dict[str, str]:
     return told
 
 
-def identities(found: Found) -> tuple[str, int, int]:
+def identities(found: FoundPaths) -> tuple[str, int, int]:
     """One digest over what the system says of each file without reading it; when the newest was changed, in
     nanoseconds; how many bytes they have. A system that cannot say when a file was changed gives no digest."""
     total, newest, size = sha256(repr(sorted(found.programs.items())).encode(errors="surrogateescape")), 0, 0

@@ -17,7 +17,7 @@ from cogcli.episode.log_index import is_of_probe
 
 if TYPE_CHECKING:
     from cogcli.core.calls import Attempt
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
 
 _PATIENCE_SECONDS: Final = 5.0
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS: Final = 5.0
 class Turns:
     """The order of a log, for a run that is told again from it. An Order."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: LogIndex) -> None:
         self._recording = recording
         closings = [event for event in recording.closings.values() if not is_of_probe(event)]
         cut_off = {event.seq or 0 for event in closings if event.payload.get("reason") == "cancelled"}

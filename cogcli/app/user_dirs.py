@@ -63,7 +63,7 @@ def working_directory() -> str:
         ) from error
 
 
-def shown_path(path: str, base: str) -> str:
+def display_path(path: str, base: str) -> str:
     """A path as users see it: relative to `base` where it lies inside, else whole; always with `/`."""
     path = os.path.abspath(path)
     inside = path == base or path.startswith(base.rstrip(os.sep) + os.sep)

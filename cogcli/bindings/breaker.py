@@ -110,6 +110,6 @@ class Circuits:
 
 
 @cache
-def of_this_process() -> Circuits:
+def process_circuits() -> Circuits:
     """The circuits that all runs of this process share."""
     return Circuits()

@@ -10,15 +10,15 @@ from cogcli.bindings import request as request_mapping
 from cogcli.bindings import response as response_mapping
 from cogcli.bindings.breaker import Circuits, Passage
 from cogcli.bindings.reply_excerpt import reply_line
-from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
+from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.terminal_text import visible_block
-from cogcli.protocols.invoker import CallContext, InvocationRequest, Invoker, Surroundings
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, InvokerContext
 from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.eligibility import with_common_trust
-from cogcli.specs.selection import Link, Selection
+from cogcli.specs.eligibility import lower_trust
+from cogcli.specs.selection import ChainLink, Selection
 from cogcli.specs.service import Service
 
 DEFAULT_TIMEOUT: Final = 30.0
@@ -42,22 +42,22 @@ class LiveRunner:
         self,
         catalog: Catalog,
         choose: Choose,
-        surroundings: Surroundings,
+        surroundings: InvokerContext,
         circuits: Circuits | None = None,
-        selected: Mapping[str, Chain] | None = None,
+        selected: Mapping[str, BindingChain] | None = None,
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
         self._surroundings = surroundings
         self._choose = choose
         self._selected = selected or {}
-        self._chains: dict[str, Chain] = {}
+        self._chains: dict[str, BindingChain] = {}
         self._templates: dict[str, request_mapping.Template] = {}
         self._invokers: dict[str, Invoker] = {}
         self.leftovers: list[str] = []
         """What servers left running and had to be killed, once closed."""
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         chain = self._chains.get(capability_id)
         if chain is None:
             chain = self._chains[capability_id] = self._pinned(capability_id)
@@ -76,7 +76,7 @@ class LiveRunner:
 
     def attempt(self, attempt: Attempt) -> Answer:
         binding = self._catalog.bindings[attempt.member.binding_id]
-        service, binding = with_common_trust(self._catalog.services[binding.service], binding)
+        service, binding = lower_trust(self._catalog.services[binding.service], binding)
         payload = self._template(binding)(attempt.input)
         request = InvocationRequest(
             service=service,
@@ -94,7 +94,7 @@ class LiveRunner:
         if attempt.place is not None and binding.protocol not in GATHERING:
             attempt.place.settle()
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
-        context = CallContext(attempt.deadline, attempt.cancel, attempt.place, *seconds)
+        context = CallLimits(attempt.deadline, attempt.cancel, attempt.place, *seconds)
         passage = self._circuits.passage(service)
         with attempt.cancel.told(lambda: _give_up(passage, attempt.deadline)):
             try:
@@ -112,14 +112,14 @@ class LiveRunner:
             return answer
 
     def _answer(
-        self, attempt: Attempt, binding: Binding, request: InvocationRequest, context: CallContext
+        self, attempt: Attempt, binding: Binding, request: InvocationRequest, context: CallLimits
     ) -> Answer:
         """Send the request and map what comes back."""
         try:
             body, meta = self._invoker(binding.protocol).invoke(request, context)
             outputs = self._catalog.capabilities[attempt.capability_id].outputs
             try:
-                output = response_mapping.produced(binding.response, body, outputs)
+                output = response_mapping.map_response(binding.response, body, outputs)
             except RuntimeErrorBase as error:
                 error.record = meta.as_record() if meta.reply else {**meta.as_record(), "reply": _plain(body)}
                 raise
@@ -133,7 +133,7 @@ class LiveRunner:
             invoker.close(grace)
             self.leftovers += getattr(invoker, "leftovers", ())
 
-    def _pinned(self, capability_id: str) -> Chain:
+    def _pinned(self, capability_id: str) -> BindingChain:
         selection = self._choose(capability_id)
         members: list[Member] = []
         passed_over = []
@@ -142,14 +142,14 @@ class LiveRunner:
                 members.append(_member(self._catalog.bindings[link.binding_id], self._catalog.services))
             else:
                 passed_over.append(_passed_over(link, len(members)))
-        chain = Chain(tuple(members), selection.as_dict(), tuple(passed_over))
+        chain = BindingChain(tuple(members), selection.as_dict(), tuple(passed_over))
         before = self._selected.get(capability_id)
         return chain if before is None else _as_before(chain, before)
 
     def _template(self, binding: Binding) -> request_mapping.Template:
         template = self._templates.get(binding.id)
         if template is None:
-            template = self._templates[binding.id] = request_mapping.compiled(binding.request)
+            template = self._templates[binding.id] = request_mapping.compile_template(binding.request)
         return template
 
     def _invoker(self, protocol: str) -> Invoker:
@@ -162,15 +162,15 @@ class LiveRunner:
         return invoker
 
 
-def _as_before(now: Chain, before: Chain) -> Chain:
+def _as_before(now: BindingChain, before: BindingChain) -> BindingChain:
     """What was chosen before, as far as it may be called now."""
     known = {member.binding_id for member in before.members}
     members = tuple(member for member in now.members if member.binding_id in known)
     lost = tuple(each for each in now.passed_over if each.binding_id in known)
-    return Chain(members, before.explanation, (*before.passed_over, *lost))
+    return BindingChain(members, before.explanation, (*before.passed_over, *lost))
 
 
-def _passed_over(link: Link, before: int) -> PassedOver:
+def _passed_over(link: ChainLink, before: int) -> PassedOver:
     """Why a binding of the chain is not called: its one reason's code, else the common one with all of them."""
     codes = {reason.code for reason in link.reasons}
     code = codes.pop() if len(codes) == 1 else "binding.ineligible"

@@ -8,30 +8,30 @@ from typing import Any
 import orjson
 
 from cogcli.core.errors import RequestMappingError
-from cogcli.core.jsonvalue import copied
+from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.refs import MISSING
 from cogcli.mapping.namespaces import walk
-from cogcli.specs.template import LITERAL, Slot, is_literal, parse_template
+from cogcli.specs.template import LITERAL, TemplateSlot, is_literal, parse_template
 
 Template = Callable[[dict[str, Any]], Any]
 """Gives the value for an input, or MISSING where an optional input is absent."""
-Place = tuple[str | int, ...]
+TemplatePath = tuple[str | int, ...]
 """Where in the binding's file a template stands, for those who have to mend it."""
 
 
-def compiled(request: Any, at: Place = ("request",)) -> Template:
+def compile_template(request: Any, at: TemplatePath = ("request",)) -> Template:
     """A template for a request as written, `at` its place in the binding. Every value is expanded once; keys never
     are."""
     if isinstance(request, str):
         return _text_template(parse_template(request), at)
     if is_literal(request):
         literal = request[LITERAL]
-        return lambda given: copied(literal)
+        return lambda given: deep_copy(literal)
     if isinstance(request, dict):
-        members = {key: compiled(member, (*at, key)) for key, member in request.items()}
+        members = {key: compile_template(member, (*at, key)) for key, member in request.items()}
         return lambda given: _present_members(members, given)
     if isinstance(request, list):
-        items = [compiled(item, (*at, index)) for index, item in enumerate(request)]
+        items = [compile_template(item, (*at, index)) for index, item in enumerate(request)]
         return lambda given: [value for item in items if (value := item(given)) is not MISSING]
     return lambda given: request
 
@@ -40,8 +40,8 @@ def _present_members(members: dict[str, Template], given: dict[str, Any]) -> dic
     return {key: value for key, member in members.items() if (value := member(given)) is not MISSING}
 
 
-def _text_template(parts: tuple[str | Slot, ...], at: Place) -> Template:
-    if len(parts) == 1 and isinstance(parts[0], Slot) and parts[0].whole:
+def _text_template(parts: tuple[str | TemplateSlot, ...], at: TemplatePath) -> Template:
+    if len(parts) == 1 and isinstance(parts[0], TemplateSlot) and parts[0].whole:
         path = parts[0].path
         return lambda given: _whole(path, given, at)
     if all(isinstance(part, str) for part in parts):
@@ -50,7 +50,7 @@ def _text_template(parts: tuple[str | Slot, ...], at: Place) -> Template:
     return lambda given: "".join([p if isinstance(p, str) else _embedded(p, given, at) for p in parts])
 
 
-def _whole(path: tuple[str, ...], given: dict[str, Any], at: Place) -> Any:
+def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> Any:
     """The typed value; an input that was not given drops its key, a path that ends inside one is an error."""
     head = path[0]
     if head not in given:
@@ -58,10 +58,10 @@ def _whole(path: tuple[str, ...], given: dict[str, Any], at: Place) -> Any:
     value = walk(given[head], path[1:])
     if value is MISSING:
         raise _missing(path, at, "inside a value that was given")
-    return copied(value)
+    return deep_copy(value)
 
 
-def _embedded(slot: Slot, given: dict[str, Any], at: Place) -> str:
+def _embedded(slot: TemplateSlot, given: dict[str, Any], at: TemplatePath) -> str:
     value = walk(given, slot.path)
     if value is MISSING:
         if slot.otherwise is None:
@@ -71,7 +71,7 @@ def _embedded(slot: Slot, given: dict[str, Any], at: Place) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _missing(path: tuple[str, ...], at: Place, where: str) -> RequestMappingError:
+def _missing(path: tuple[str, ...], at: TemplatePath, where: str) -> RequestMappingError:
     text = f"`input.{'.'.join(path)}` is missing {where}"
     error = RequestMappingError("request.missing", text, left=False)
     error.place = at

@@ -6,15 +6,15 @@ import re
 from typing import Any, Final
 
 from cogcli.core.errors import ResponseMappingError
-from cogcli.core.jsonvalue import copied, kind_of
+from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import MISSING
 from cogcli.mapping.namespaces import walk
-from cogcli.specs.fields import Fields, Violation, fit
+from cogcli.specs.fields import Fields, Violation, fit_values
 
 _PATH: Final = re.compile(r"response(?:\.[^.]+)*")
 
 
-def produced(response: dict[str, Any], body: Any, outputs: Fields) -> dict[str, Any]:
+def map_response(response: dict[str, Any], body: Any, outputs: Fields) -> dict[str, Any]:
     """The outputs that a body gives, checked and with defaults; shares nothing with `body`.
 
     Raises ResponseMappingError `response.missing` where a required output's path leads nowhere, `response.type` where
@@ -29,7 +29,7 @@ def produced(response: dict[str, Any], body: Any, outputs: Fields) -> dict[str, 
                 raise _missing(name, source, body)
         else:
             values[name] = value
-    kept, violations = fit(outputs, values)
+    kept, violations = fit_values(outputs, values)
     if violations:
         raise _refused(violations)
     return kept
@@ -46,9 +46,9 @@ def _refused(violations: list[Violation]) -> ResponseMappingError:
 
 def _value(source: Any, body: Any) -> Any:
     if not isinstance(source, str) or not _PATH.fullmatch(source):
-        return copied(source)
+        return deep_copy(source)
     value = walk(body, tuple(source.split(".")[1:]))
-    return value if value is MISSING else copied(value)
+    return value if value is MISSING else deep_copy(value)
 
 
 def _missing(name: str, source: str, body: Any) -> ResponseMappingError:

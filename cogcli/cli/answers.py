@@ -24,7 +24,7 @@ def doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAn
     given = _outputs(outputs)
     answers = []
     for text in words:
-        step, word = stepped(text, "--in-doubt", CHOICES)
+        step, word = parse_step_word(text, "--in-doubt", CHOICES)
         output = given.pop(step, None) if word == "done" else None
         answers.append(DoubtAnswer(step, word, output))
     done = [n for n, answer in enumerate(answers) if answer.choice == "done"]
@@ -37,16 +37,16 @@ def doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAn
     return tuple(answers)
 
 
-def stepped(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
+def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
     """A step path, or None, and a word out of `[STEP=]WORD`. Raises UsageError."""
-    from cogcli.cli.parse import near
+    from cogcli.cli.parse import suggest
 
     step, equals, word = text.rpartition("=")
     if word not in words or (equals and not step):
         raise UsageError(
             "usage.value",
             f"`{flag}`: found `{text[:60]}`, expected one of {', '.join(words)}",
-            hint=near(word, list(words)),
+            hint=suggest(word, list(words)),
         )
     return step or None, word
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cogcli.app.pending_approvals import Question, open_questions
+from cogcli.app.pending_approvals import PendingApproval, find_pending
 from cogcli.cli.envelope import dumps
-from cogcli.cli.prompt import can_ask, plain
+from cogcli.cli.prompt import can_ask, terminal_safe
 from cogcli.core.errors import ABORTED
 from cogcli.core.terminal_text import visible
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
     from cogcli.app.resume import ResumeRequest
     from cogcli.app.run_skill import RunResult
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 _ANSWERS: Final = ("y", "n", "v", "d")
 _EXCERPT: Final = 160
 
 
-def settled(
-    context: Context, result: RunResult, by: str, go_on: Callable[[ResumeRequest], RunResult]
+def ask_approval(
+    context: CommandContext, result: RunResult, by: str, go_on: Callable[[ResumeRequest], RunResult]
 ) -> RunResult:
     """How a run stands once the person at the terminal has said what they want to say about it."""
     from cogcli.app.resume import ResumeRequest
 
     while result.status == "pending" and not result.stopped_by and can_ask(context):
-        questions = open_questions(Path(result.directory))
+        questions = find_pending(Path(result.directory))
         if not questions:
             break  # it waits for something else: an effect in doubt
         question = questions[0]
@@ -66,12 +66,12 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-def _answered(context: Context, question: Question) -> str:
+def _answered(context: CommandContext, question: PendingApproval) -> str:
     """`y`, `n` or `d`. Anything else asks again; the end of the input decides nothing."""
     _show(context, question, whole=False)
     while True:
         context.screen.tell(
-            plain(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later  › ")
+            terminal_safe(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later  › ")
         )
         line = sys.stdin.readline()
         if not line.endswith("\n"):
@@ -84,7 +84,7 @@ def _answered(context: Context, question: Question) -> str:
             return answer
 
 
-def _show(context: Context, question: Question, *, whole: bool) -> None:
+def _show(context: CommandContext, question: PendingApproval, *, whole: bool) -> None:
     screen = context.screen
     dot = f" {screen.err.glyphs.dot} "
     screen.say(
@@ -105,4 +105,4 @@ def _show(context: Context, question: Question, *, whole: bool) -> None:
     for name, value in rows:
         shown = value if name == "will send" else visible(value)
         for number, line in enumerate(shown.split("\n")):
-            screen.say([(f"  {name if not number else '':<9}  ", "dim"), (plain(context, line), "")])
+            screen.say([(f"  {name if not number else '':<9}  ", "dim"), (terminal_safe(context, line), "")])

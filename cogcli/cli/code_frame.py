@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from cogcli.core.terminal_text import cells, cut, visible
-from cogcli.report.styled_text import Line
+from cogcli.core.terminal_text import cells, truncate, visible
+from cogcli.report.styled_text import StyledLine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Sources:
             and not text.lstrip().startswith("[")
         ):
             return None  # within a text of several lines, of which another line has the key
-        return None if text is None else without_secrets(text)
+        return None if text is None else hide_secrets(text)
 
     def end(self, file: str, line: int, column: int) -> int:
         """The column just after what stands at a place, 0 where that is not known."""
@@ -62,7 +62,7 @@ class Sources:
         return column + max(1, _token(text[column - 1 :]))
 
 
-def without_secrets(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """A line of a spec or of settings, the values of secret keys starred: as long as it was, so that places stay."""
     from cogcli.core.redact import names_secret
 
@@ -79,10 +79,10 @@ def without_secrets(text: str) -> str:
 def frame(
     file: str, line: int, column: int, *, base: str = "", width: int | None = None,
     sources: Sources | None = None, said: str = "",
-) -> list[Line]:  # fmt: skip
+) -> list[StyledLine]:  # fmt: skip
     """`-->` and the framed line, `said` behind its marks; only the place when the line cannot be shown."""
     place = visible(file) + (f":{line}" if line else "") + (f":{column}" if line and column else "")
-    head: Line = [("  --> ", "dim"), (place, "")]
+    head: StyledLine = [("  --> ", "dim"), (place, "")]
     text = (sources or Sources(base)).line(file, line)
     if text is None or column < 1 or column > len(text) + 1:
         return [head]
@@ -100,7 +100,7 @@ def frame(
 
 def _marks(marked: int, said: str, before: int, width: int | None) -> str:
     text = f"{'^' * marked} {visible(said)}".rstrip()
-    return text if width is None else cut(text, max(marked, width - 6 - before))
+    return text if width is None else truncate(text, max(marked, width - 6 - before))
 
 
 def _line_of(path: str, line: int) -> str | None:
@@ -124,7 +124,7 @@ def _window(text: str, column: int, width: int | None) -> tuple[str, int, int]:
     head, mark = visible(before.replace("\t", " ")), max(1, cells(visible(token)))
     if cells(head) + mark > width - 8:
         head = "…" + head[-(width // 4) :] if cells(head) > width // 4 else head
-    shown = cut(head + visible(rest[:width].replace("\t", " ")), width - 6)
+    shown = truncate(head + visible(rest[:width].replace("\t", " ")), width - 6)
     mark = max(1, min(mark, width - 6 - cells(head)))
     return shown, cells(head), mark
 

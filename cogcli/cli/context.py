@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cogcli.app.settings import Settings
 
 
-class Context:
+class CommandContext:
     """One command being executed. `own`, `error` and `warnings` go into the envelope of `--json`."""
 
     def __init__(self, arguments: Arguments, screen: Screen, environ: Mapping[str, str]) -> None:
@@ -71,9 +71,9 @@ class Context:
 
     def warn_of_shared_runs(self) -> None:
         """Warn where others may write to the runs directory."""
-        from cogcli.app.runs_dir import shared
+        from cogcli.app.runs_dir import shared_warning
 
-        if (warning := shared(self.settings)) is not None:
+        if (warning := shared_warning(self.settings)) is not None:
             self.warn(warning)
 
     def warn(self, error: CogcliError) -> None:
@@ -81,9 +81,9 @@ class Context:
         self.warnings.append({"code": error.code, "message": error.message})
         if self.screen.quiet:
             return
-        from cogcli.cli.next_step import led
+        from cogcli.cli.next_step import redirect_command
         from cogcli.cli.render_error import next_lines
 
         self.screen.say([(f"warning[{error.code}]", "warning"), (f": {error.message}", "")])
-        for line in next_lines([led(command, self.again) for command in error.next]):
+        for line in next_lines([redirect_command(command, self.again) for command in error.next]):
             self.screen.say(line)

@@ -12,12 +12,12 @@ from cogcli.core.errors import BUG, CogcliError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def report(screen: Screen, command: str, error: BaseException, context: Context | None) -> int:
+def report(screen: Screen, command: str, error: BaseException, context: CommandContext | None) -> int:
     """Tell the bug and save what helps to find it: types and places, no message, no value."""
     what = f"{type(error).__name__} in {_place(error)}"
     screen.say([("bug[internal]", "error"), (f": {what}", "bold")])

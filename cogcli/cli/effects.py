@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from cogcli.app.rerun_effects import WORDS
-from cogcli.cli.answers import stepped
-from cogcli.cli.prompt import can_ask, plain
+from cogcli.cli.answers import parse_step_word
+from cogcli.cli.prompt import can_ask, terminal_safe
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogcli.app.rerun import Reuse
-    from cogcli.app.rerun_effects import Question
-    from cogcli.cli.context import Context
+    from cogcli.app.rerun_effects import EffectQuestion
+    from cogcli.cli.context import CommandContext
 
 _MOST_NAMED = 5
 
 
-def said_of(texts: Sequence[str]) -> dict[str, str]:
+def parse_effects(texts: Sequence[str]) -> dict[str, str]:
     """What `--effects STEP=WORD` says, by step path. Raises UsageError."""
     said: dict[str, str] = {}
     for text in texts:
-        step, word = stepped(text, "--effects", tuple(WORDS))
+        step, word = parse_step_word(text, "--effects", tuple(WORDS))
         if step is None:
             raise UsageError("usage.value", f"`--effects {text}` names no step", expected="STEP=WORD")
         if said.setdefault(step, word) != word:
@@ -33,7 +33,7 @@ def said_of(texts: Sequence[str]) -> dict[str, str]:
     return said
 
 
-def settled(context: Context, reuse: Reuse) -> Reuse:
+def ask_effects(context: CommandContext, reuse: Reuse) -> Reuse:
     """The same once the person at the terminal, if there is one, has said what happens to each effect.
 
     Raises UsageError `rerun.effects` where anything is left unsaid.
@@ -49,7 +49,7 @@ def settled(context: Context, reuse: Reuse) -> Reuse:
     return reuse
 
 
-def show_plan(context: Context, reuse: Reuse) -> int:
+def show_plan(context: CommandContext, reuse: Reuse) -> int:
     """Answer with what would be reused, called and asked; nothing begins."""
     plan = reuse.as_dict()
     context.own["plan"] = plan
@@ -70,15 +70,15 @@ def show_plan(context: Context, reuse: Reuse) -> int:
     return OK
 
 
-def _answered(context: Context, reuse: Reuse, question: Question) -> str:
+def _answered(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
     """A word for this question; empty where the person says none."""
     screen = context.screen
     capabilities = ", ".join(dict.fromkeys(effect.capability for effect in question.effects))
     text = f"{question.step}: {capabilities} is {question.state} in {reuse.episode_id}"
-    screen.tell(plain(context, visible(text)) + "\n")
+    screen.tell(terminal_safe(context, visible(text)) + "\n")
     words = "  ".join(f"[{word}]" for word in question.words)
     while True:
-        screen.tell(plain(context, f"Again?  {words}  [quit] › "))
+        screen.tell(terminal_safe(context, f"Again?  {words}  [quit] › "))
         line = sys.stdin.readline()
         if not line.endswith("\n"):
             screen.tell("\n")
@@ -90,7 +90,7 @@ def _answered(context: Context, reuse: Reuse, question: Question) -> str:
             return word
 
 
-def _unsaid(context: Context, reuse: Reuse, questions: list[Question]) -> UsageError:
+def _unsaid(context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]) -> UsageError:
     named = [
         f"{question.step} ({question.effects[0].capability}, {question.state})"
         for question in questions[:_MOST_NAMED]
@@ -108,7 +108,7 @@ def _unsaid(context: Context, reuse: Reuse, questions: list[Question]) -> UsageE
     )
 
 
-def _commands(context: Context, questions: list[Question]) -> list[str]:
+def _commands(context: CommandContext, questions: list[EffectQuestion]) -> list[str]:
     """What was typed, with a word for every question: first those that do nothing again."""
     from shlex import join
 

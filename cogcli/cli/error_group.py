@@ -26,10 +26,10 @@ def raise_together(
         raise problems[0]
     from cogcli.core.problems import ProblemsFound
 
-    both = [as_problem(problem) for problem in problems]
+    both = [problem_from_error(problem) for problem in problems]
     names = ["" if name == "*" else f"`{name}`" for name in doubtful]
     if error is not None:
-        found = list(getattr(error, "problems", ())) or [as_problem(error)]
+        found = list(getattr(error, "problems", ())) or [problem_from_error(error)]
         both += [
             p for p in found if p.code != "input.missing" or not any(name in p.message for name in names)
         ]
@@ -38,7 +38,7 @@ def raise_together(
     raise ProblemsFound(both)
 
 
-def as_problem(error: CogcliError) -> Problem:
+def problem_from_error(error: CogcliError) -> Problem:
     """An error as a problem of the list."""
     from cogcli.core.problems import Problem
 

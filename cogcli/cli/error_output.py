@@ -11,11 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.core.problems import Problem
 
 
-def tell(screen: Screen, command: str, error: CogcliError, context: Context | None) -> int:
+def tell(screen: Screen, command: str, error: CogcliError, context: CommandContext | None) -> int:
     """The error's exit code, after everybody who listens was told."""
     problems: list[Problem] = list(getattr(error, "problems", ()))
     base = context.base if context else ""

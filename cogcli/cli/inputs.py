@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.cli.stdin import read_stdin
 from cogcli.core.errors import UsageError
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.jsonvalue import shown
+from cogcli.core.jsonvalue import preview
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.specs.fields import FieldSpec
 
 _CODES: Final = {
@@ -41,13 +41,13 @@ class Assembled:
         """Inputs that were given but could not be read: they are not missing."""
 
 
-def assemble(context: Context, fields: dict[str, FieldSpec]) -> Assembled:
+def assemble(context: CommandContext, fields: dict[str, FieldSpec]) -> Assembled:
     """The inputs and the frame of a run, as far as they could be read."""
     return _Assembly(context, fields).assemble()
 
 
 class _Assembly:
-    def __init__(self, context: Context, fields: dict[str, FieldSpec]) -> None:
+    def __init__(self, context: CommandContext, fields: dict[str, FieldSpec]) -> None:
         self._arguments = context.arguments
         self._screen = context.screen
         self._typed = context.settings.named
@@ -236,7 +236,7 @@ def _object(value: Any, file: str = "", *, flag: str) -> dict[str, Any]:
         return value
     where = f"`{flag}`" + (f" ({file})" if file else "")
     what = {"--frame-file": "the fields of a frame", "--output": "outputs"}.get(flag, "inputs")
-    raise UsageError("input.type", f"{where}: expected an object of {what}, found {shown(value)}")
+    raise UsageError("input.type", f"{where}: expected an object of {what}, found {preview(value)}")
 
 
 def _converted(text: str, wanted: str, name: str, where: str) -> Any:
@@ -251,7 +251,7 @@ def _converted(text: str, wanted: str, name: str, where: str) -> Any:
     if wanted in ("integer", "number") and _looks_like_a_number(word):
         return _json(word, where)
     expected = "true or false" if wanted == "boolean" else wanted
-    raise UsageError("input.type", f"`{name}`: expected {expected}, found {shown(text)}")
+    raise UsageError("input.type", f"`{name}`: expected {expected}, found {preview(text)}")
 
 
 def _looks_like_a_number(word: str) -> bool:
@@ -263,7 +263,7 @@ def _container(text: str, wanted: str, name: str, where: str) -> Any:
         example = '["a"]' if wanted == "array" else '{"a": 1}'
         raise UsageError(
             "input.type",
-            f"`{name}`: expected {wanted}, found {shown(text)}",
+            f"`{name}`: expected {wanted}, found {preview(text)}",
             hint=f"give JSON: -p '{name}:={example}'",
         )
     return _json(text, where)

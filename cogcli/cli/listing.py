@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cogcli.core.terminal_text import cells, padded, shortened, visible
-from cogcli.report.styled_text import Line
+from cogcli.core.terminal_text import cells, pad, shorten_middle, visible
+from cogcli.report.styled_text import StyledLine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -37,7 +37,7 @@ class Column:
         self.right = right
 
 
-def show(context: Context, columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> None:
+def show(context: CommandContext, columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> None:
     """Answer with a list in the format that was asked for."""
     format = context.arguments.text("--format") or "text"
     header = context.arguments.on("--header")
@@ -48,13 +48,13 @@ def show(context: Context, columns: Sequence[Column], rows: Sequence[dict[str, A
         context.screen.answer(_WRITERS[format](columns, rows, header))
 
 
-def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int) -> list[Line]:
+def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int) -> list[StyledLine]:
     texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
     sizes = [max([len(column.title), *(cells(row[n]) for row in texts)]) for n, column in enumerate(columns)]
     kept = _fitting(sizes, width)
     if not rows:
         return []
-    lines: list[Line] = [_line([(c.title, "dim") for c in columns], columns, kept)]
+    lines: list[StyledLine] = [_line([(c.title, "dim") for c in columns], columns, kept)]
     for row, text in zip(rows, texts, strict=True):
         styles = [column.style(row.get(column.key)) if column.style else "" for column in columns]
         lines.append(_line(list(zip(text, styles, strict=True)), columns, kept))
@@ -73,12 +73,12 @@ def _fitting(sizes: list[int], width: int) -> list[int]:
     return kept
 
 
-def _line(texts: list[tuple[str, str]], columns: Sequence[Column], kept: list[int]) -> Line:
-    line: Line = []
+def _line(texts: list[tuple[str, str]], columns: Sequence[Column], kept: list[int]) -> StyledLine:
+    line: StyledLine = []
     for (text, style), column, size in zip(texts, columns, kept, strict=False):
-        text = shortened(text, size)
+        text = shorten_middle(text, size)
         fill = " " * (size - cells(text))
-        line.append((("  " if line else "") + (fill + text if column.right else padded(text, size)), style))
+        line.append((("  " if line else "") + (fill + text if column.right else pad(text, size)), style))
     return line
 
 

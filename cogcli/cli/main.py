@@ -11,7 +11,7 @@ from cogcli.core.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 MODULES = {
     "run": "cogcli.cli.commands.run",
@@ -124,10 +124,10 @@ def _help_envelope(text: str) -> str:
 def _execute(arguments: Arguments, screen: Screen) -> int:
     from importlib import import_module
 
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
     name, debug = arguments.command.name if arguments.command else "", arguments.on("--debug")
-    context = Context(arguments, screen, os.environ)
+    context = CommandContext(arguments, screen, os.environ)
     try:
         _enter(arguments.text("-C"))
         _require_registries(arguments.many("--registry"))
@@ -196,7 +196,7 @@ def _answer_last(screen: Screen, code: int, text: str) -> None:
 
 def _fail(
     screen: Screen, command: str, error: CogcliError, *, argv: list[str], debug: bool = False,
-    context: Context | None = None,
+    context: CommandContext | None = None,
 ) -> int:  # fmt: skip
     """Tell an expected error on stderr, and on stdout as the envelope when that was asked for."""
     from cogcli.cli.error_output import tell
@@ -208,7 +208,9 @@ def _fail(
     return tell(screen, command, error, context)
 
 
-def _bug(screen: Screen, command: str, error: BaseException, *, debug: bool, context: Context | None) -> int:
+def _bug(
+    screen: Screen, command: str, error: BaseException, *, debug: bool, context: CommandContext | None
+) -> int:
     from cogcli.cli.crash import report
 
     if debug:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.report.unfinished_runs import is_expired, told
+from cogcli.report.unfinished_runs import describe, is_expired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cogcli.cli.context import Context
-    from cogcli.cli.trace_views import Shown
-    from cogcli.report.styled_text import Line
+    from cogcli.cli.context import CommandContext
+    from cogcli.cli.trace_views import TracedEpisode
+    from cogcli.report.styled_text import StyledLine
     from cogcli.report.unfinished_runs import Ask
 
 
-def lines(context: Context, shown: Shown, *, width: int | None, in_tree: bool) -> list[Line]:
+def lines(
+    context: CommandContext, shown: TracedEpisode, *, width: int | None, in_tree: bool
+) -> list[StyledLine]:
     """A line for each thing that a run waits for or that is unclear about it; times as this width shows them.
 
     Why it ended stands in the tree itself.
@@ -25,14 +27,14 @@ def lines(context: Context, shown: Shown, *, width: int | None, in_tree: bool) -
 
     now = context.settings.clock.now()
     rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
-    rows += told(shown.standing, now, lambda at: at if width is None else fuzzy_time(at, now))
+    rows += describe(shown.standing, now, lambda at: at if width is None else fuzzy_time(at, now))
     if shown.unsealed:
         rows.append(("unsealed", "the run has ended, but its process died before everything was written"))
     size = max((len(word) for word, _ in rows), default=0)
     return [[(f"{word:<{size}}  ", "warning"), (text, "")] for word, text in rows]
 
 
-def commands(context: Context, shown: Shown) -> list[str]:
+def commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     """How to go on, as commands that can be pasted; none for a run that has ended or is alive."""
     if shown.directory is None or not shown.fold.chained:
         return []
@@ -40,7 +42,7 @@ def commands(context: Context, shown: Shown) -> list[str]:
     return [f"cogcli {text}{context.again}" for text in _ways(shown, episode, context.settings.clock.now())]
 
 
-def _ways(shown: Shown, episode: str, now: str) -> Iterator[str]:
+def _ways(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
     if shown.unsealed:
         yield f"verify {episode} --repair"
         return
@@ -70,7 +72,7 @@ def _names(asks: Iterable[Ask]) -> Iterator[str]:
         yield quote(ask.capability if capabilities.count(ask.capability) == 1 else ask.approval_id)
 
 
-def _from(shown: Shown) -> str:
+def _from(shown: TracedEpisode) -> str:
     """The step to begin with again: the first that was not done."""
     from shlex import quote
 
@@ -79,7 +81,7 @@ def _from(shown: Shown) -> str:
     return f" --from {quote(left)}" if left and left != steps[0].id else ""
 
 
-def _named(context: Context, shown: Shown) -> str:
+def _named(context: CommandContext, shown: TracedEpisode) -> str:
     """The episode's short id where that finds it, else its place."""
     from pathlib import Path
     from shlex import quote

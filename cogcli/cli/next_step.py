@@ -31,11 +31,11 @@ def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "
     fixed = _corrected(error, argv)
     if not fixed and not error.next:
         look = _LOOK.get(error.code, f"cogcli explain {error.code}")
-        return [led(" ".join(look.format(command=command).split()), again)] if look else []
-    return [*([fixed] if fixed else []), *(led(text, again) for text in error.next)]
+        return [redirect_command(" ".join(look.format(command=command).split()), again)] if look else []
+    return [*([fixed] if fixed else []), *(redirect_command(text, again) for text in error.next)]
 
 
-def led(command: str, again: str) -> str:
+def redirect_command(command: str, again: str) -> str:
     """A command that looks for episodes or specs, led to where this one was: `again` holds those flags."""
     tool, _, rest = command.partition(" ")
     if (

@@ -72,7 +72,7 @@ def parse(argv: list[str]) -> Arguments:
     return Parser(argv).parse()
 
 
-def near(word: str, known: list[str]) -> str:
+def suggest(word: str, known: list[str]) -> str:
     """A hint naming what may have been meant, or nothing."""
     from difflib import get_close_matches
 
@@ -139,7 +139,7 @@ class Parser:
     def _no_command(self, word: str, known: list[str]) -> UsageError:
         group = self._result.group
         what = f"`{group}` has no command `{word}`" if group else f"there is no command `{word}`"
-        hint = near(word, known)
+        hint = suggest(word, known)
         next = f"cogcli {group}" if group else "cogcli"
         if not group and "." in word:
             hint, next = hint or f"to run a skill: cogcli run {word}", "cogcli skills ls"
@@ -200,7 +200,7 @@ class Parser:
                     hint=f"as in `cogcli {owners[0]} {name}`",
                 )
         where = f"`{command.name}` has" if command else "there is"
-        hint = near(name, [*self._flags, *(s for s in SHORT if SHORT[s] in self._flags)])
+        hint = suggest(name, [*self._flags, *(s for s in SHORT if SHORT[s] in self._flags)])
         own = f"cogcli {command.name} --help" if command else "cogcli --help"
         return UsageError("usage.flag", f"{where} no flag `{name}`", hint=hint, next=(own,))
 
@@ -234,7 +234,7 @@ def _typed(flag: Flag, raw: str) -> Value:
             raise UsageError(
                 "usage.value",
                 f"`{flag.name}`: found `{raw}`, expected one of {', '.join(flag.choices)}",
-                hint=near(raw, list(flag.choices)),
+                hint=suggest(raw, list(flag.choices)),
             )
         return raw
     if flag.kind in (INTEGER, NUMBER):

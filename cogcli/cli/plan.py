@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, cut, padded, visible
-from cogcli.report.humanize import counted
-from cogcli.report.styled_text import Line
+from cogcli.core.terminal_text import cells, pad, truncate, visible
+from cogcli.report.humanize import count_of
+from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogcli.app.run_skill import RunRequest
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.core.errors import CogcliError
     from cogcli.report.glyphs import Glyphs
     from cogcli.specs.catalog import Catalog
 
-Row = tuple[str, ...]
+PlanRow = tuple[str, ...]
 """Wave, step, what is called, tool, reads; a row of fewer cells is not aligned with the others."""
 
 
-def show_plan(context: Context, catalog: Catalog, request: RunRequest) -> int:
+def show_plan(context: CommandContext, catalog: Catalog, request: RunRequest) -> int:
     """Answer with the plan of a run that may start."""
     from cogcli.app.plan_skill import plan
 
@@ -30,42 +30,42 @@ def show_plan(context: Context, catalog: Catalog, request: RunRequest) -> int:
     return OK
 
 
-def show_refused(context: Context, request: RunRequest, error: CogcliError) -> None:
+def show_refused(context: CommandContext, request: RunRequest, error: CogcliError) -> None:
     """Answer with the plan of a run that this error keeps from starting, unless its specs are broken."""
-    from cogcli.app.plan_skill import refused
+    from cogcli.app.plan_skill import plan_refused_run
 
-    plan = refused(context.settings, request, error.exit_code)
+    plan = plan_refused_run(context.settings, request, error.exit_code)
     if plan is not None:
         _answer(context, plan)
 
 
-def _answer(context: Context, plan: dict[str, Any]) -> None:
+def _answer(context: CommandContext, plan: dict[str, Any]) -> None:
     context.own["plan"] = plan
     if not context.json:
         context.screen.answer_lines(_lines(context, plan))
 
 
-def _lines(context: Context, plan: dict[str, Any]) -> list[Line]:
+def _lines(context: CommandContext, plan: dict[str, Any]) -> list[StyledLine]:
     out = context.screen.out
-    amount = counted(len(plan["steps"]), "step")
-    head = f"would run {amount} in {counted(plan['waves'], 'wave')}; nothing was executed"
-    lines: list[Line] = [[(head, "bold")]]
+    amount = count_of(len(plan["steps"]), "step")
+    head = f"would run {amount} in {count_of(plan['waves'], 'wave')}; nothing was executed"
+    lines: list[StyledLine] = [[(head, "bold")]]
     texts = _aligned(list(_rows(plan, plan["skills"], out.glyphs, 0, set())))
-    lines += [[(text if out.width is None else cut(text, out.width), "")] for text in texts]
+    lines += [[(text if out.width is None else truncate(text, out.width), "")] for text in texts]
     return lines + _needs(plan["needs"], out.glyphs, out.width)
 
 
-def _aligned(rows: list[Row]) -> Iterator[str]:
+def _aligned(rows: list[PlanRow]) -> Iterator[str]:
     sizes = [max((cells(row[n]) for row in rows if len(row) > 2), default=0) for n in range(4)]
     for row in rows:
         if len(row) > 2:
-            row = (*(padded(text, size) for text, size in zip(row[:4], sizes, strict=True)), row[4])
+            row = (*(pad(text, size) for text, size in zip(row[:4], sizes, strict=True)), row[4])
         yield f"  {'  '.join(row)}".rstrip()
 
 
 def _rows(
     plan: dict[str, Any], skills: dict[str, Any], glyphs: Glyphs, depth: int, told: set[str]
-) -> Iterator[Row]:
+) -> Iterator[PlanRow]:
     """The steps of a skill by waves; below a step its targets, and a nested skill where it is first called."""
     steps: list[dict[str, Any]] = plan["steps"]
     indent = "  " * depth
@@ -95,7 +95,7 @@ def _reads(step: dict[str, Any]) -> str:
     return visible(f"reads {', '.join(step['reads'])}") if step["reads"] else ""
 
 
-def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[Line]:
+def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[StyledLine]:
     """One line, or a line per need where that is too wide."""
     parts = [visible(part) for part in _parts(needs, glyphs)]
     whole = f"needs  {'   '.join(parts)}"

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cogcli.core.terminal_text import cells, cut, padded, shortened, visible
+from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.events.envelope import Event, to_json
 from cogcli.events.masking import mask_payload
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, short_trace
 from cogcli.report.run_fold import RunFold, RunView, StepView
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 from cogcli.report.table import EventLines
-from cogcli.report.tree import skipped_because
+from cogcli.report.tree import skip_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
         )
     if word == "live" and screen.err.tty:
         return Animated(screen) if screen.err.real_tty and screen.err.color else Static(screen)
-    return {"lines": Lines, "json": JsonLines, "none": Silent}.get(word, Lines)(screen)
+    return {"lines": EventStream, "json": JsonLines, "none": Silent}.get(word, EventStream)(screen)
 
 
 class Silent:
@@ -76,7 +76,7 @@ class Silent:
         return None
 
 
-class Lines(Silent):
+class EventStream(Silent):
     """One line per event, never folded."""
 
     brief = True
@@ -149,7 +149,7 @@ class Static(Silent):
                 self._told.add(step.id)
                 self.screen.say(self.row(root, step))
 
-    def head(self, root: RunView) -> Line:
+    def head(self, root: RunView) -> StyledLine:
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
         count = len(root.own)
         dot = f" {self.screen.err.glyphs.dot} "
@@ -157,7 +157,7 @@ class Static(Silent):
         words.append(f"trace {short_trace(self.fold.trace_id)}")
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
-    def row(self, root: RunView, step: StepView) -> Line:
+    def row(self, root: RunView, step: StepView) -> StyledLine:
         """`✓ clean  text.normalize  18ms  pythoncall:text_norm`."""
         glyphs, width = self.screen.err.glyphs, self.screen.err.width or 80
         steps = root.own
@@ -166,22 +166,22 @@ class Static(Silent):
         sign = max(cells(glyphs.sign(status)) for status in (*_ENDED, "running", "pending"))
         name = min(name, max(8, width - sign - 14))
         uses = min(uses, width - sign - name - 16)
-        line: Line = [
-            (f"  {padded(glyphs.sign(step.status), sign)} ", style_of(step.status)),
-            (padded(shortened(visible(step.name), name), name), ""),
+        line: StyledLine = [
+            (f"  {pad(glyphs.sign(step.status), sign)} ", style_of(step.status)),
+            (pad(shorten_middle(visible(step.name), name), name), ""),
         ]
         if uses >= 8:
-            line.append((f"  {padded(shortened(visible(step.uses), uses), uses)}", "dim"))
+            line.append((f"  {pad(shorten_middle(visible(step.uses), uses), uses)}", "dim"))
         used = sum(cells(text) for text, _ in line)
         line.append(
-            (cut(f"  {duration(step.ms):>6}  {visible(_note(root, step))}".rstrip(), width - used), "")
+            (truncate(f"  {duration(step.ms):>6}  {visible(_note(root, step))}".rstrip(), width - used), "")
         )
         return line
 
 
 def _note(root: RunView, step: StepView) -> str:
     if step.status == "skipped":
-        return skipped_because(root, step)
+        return skip_reason(root, step)
     tokens = f"{step.tokens[0]}→{step.tokens[1]} tokens" if step.tokens else ""
     return f"{step.tool}  {tokens}".rstrip()
 

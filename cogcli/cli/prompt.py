@@ -6,10 +6,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def can_ask(context: Context) -> bool:
+def can_ask(context: CommandContext) -> bool:
     """Whether stdin and stderr are terminals, and nothing says that nobody answers."""
     screen = context.screen
     if screen.ci or screen.json or screen.quiet or not screen.err.real_tty:
@@ -20,9 +20,9 @@ def can_ask(context: Context) -> bool:
         return False
 
 
-def agrees(context: Context, question: str) -> bool:
+def agrees(context: CommandContext, question: str) -> bool:
     """Whether a person says yes. Enter, Ctrl-D and everything else is no."""
-    context.screen.tell(plain(context, f"{question} [y/N] › "))
+    context.screen.tell(terminal_safe(context, f"{question} [y/N] › "))
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         context.screen.tell("\n")
@@ -32,7 +32,7 @@ def agrees(context: Context, question: str) -> bool:
 _PLAIN = {0x203A: ">", 0x2026: "..."}
 
 
-def plain(context: Context, text: str) -> str:
+def terminal_safe(context: CommandContext, text: str) -> str:
     """A text of our own as the terminal can show it."""
     from cogcli.report.glyphs import ASCII
 

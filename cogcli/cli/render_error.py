@@ -5,7 +5,7 @@ from __future__ import annotations
 from cogcli.cli.code_frame import Sources, frame
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.terminal_text import visible
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ _SECRETIVE = ("secret.literal", "service.url")
 _WORDS = {"E": ("error", "error"), "R": ("error", "error"), "W": ("warning", "warning")}
 
 
-def error_lines(error: CogcliError, *, base: str = "", width: int | None = None) -> list[Line]:
+def error_lines(error: CogcliError, *, base: str = "", width: int | None = None) -> list[StyledLine]:
     """The five parts of an error, as lines for stderr."""
     message, hint = visible(error.message), error.hint
     rows = [*_places(error), ("expected", visible(error.expected)), ("found", visible(error.found))]
     rows = [(name, text) for name, text in rows if text]
     if hint.startswith("did you mean") and not rows and not error.file:
         message, hint = f"{message}; {visible(hint)}", ""
-    lines: list[Line] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
+    lines: list[StyledLine] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
     if error.file:
         lines += frame(error.file, error.line, error.column, base=base, width=width)
     rows += [(name, visible(text)) for name, text in help_rows(hint)]
@@ -32,7 +32,7 @@ def error_lines(error: CogcliError, *, base: str = "", width: int | None = None)
     return lines + next_lines(error.next)
 
 
-def next_lines(commands: tuple[str, ...] | list[str]) -> list[Line]:
+def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
     """Commands to paste, the first behind `next:`."""
     heads = ["next: ", *["      "] * (len(commands) - 1)]
     return [[(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)]
@@ -49,10 +49,12 @@ def _places(error: CogcliError) -> list[tuple[str, str]]:
 def problem_lines(
     problem: Problem, *, base: str = "", width: int | None = None, as_error: bool = True,
     sources: Sources | None = None,
-) -> list[Line]:  # fmt: skip
+) -> list[StyledLine]:  # fmt: skip
     """A problem of a check: severity, code, sentence, framed place, help."""
     word, style = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity]
-    lines: list[Line] = [[(f"{word}[{problem.code}]", style), (f": {visible(problem.message)}", "bold")]]
+    lines: list[StyledLine] = [
+        [(f"{word}[{problem.code}]", style), (f": {visible(problem.message)}", "bold")]
+    ]
     if problem.file:
         place = (problem.file, problem.line, problem.column)
         framed = frame(*place, base=base, width=width, sources=sources)

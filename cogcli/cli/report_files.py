@@ -13,16 +13,16 @@ GITHUB = "github"
 """The one kind without a PATH: annotations on stderr."""
 
 
-class Report(NamedTuple):
+class ReportFile(NamedTuple):
     """One report that was asked for; `path` is empty for `github`."""
 
     kind: str
     path: str
 
 
-def asked(values: Sequence[str], kinds: Sequence[str]) -> list[Report]:
+def parse_reports(values: Sequence[str], kinds: Sequence[str]) -> list[ReportFile]:
     """The reports of `--report` flags. Raises UsageError for an unknown kind or a PATH that cannot be written."""
-    reports = [_asked(value, kinds) for value in values]
+    reports = [_parse_report(value, kinds) for value in values]
     paths = [os.path.abspath(report.path) for report in reports if report.path]
     for path in paths:
         if paths.count(path) > 1:
@@ -30,20 +30,20 @@ def asked(values: Sequence[str], kinds: Sequence[str]) -> list[Report]:
     return reports
 
 
-def _asked(value: str, kinds: Sequence[str]) -> Report:
-    from cogcli.cli.parse import near
+def _parse_report(value: str, kinds: Sequence[str]) -> ReportFile:
+    from cogcli.cli.parse import suggest
 
     kind, colon, path = value.partition(":")
     if kind not in kinds:
         message = f"`--report`: found kind `{kind[:40]}`, expected one of {', '.join(kinds)}"
-        raise UsageError("usage.value", message, hint=near(kind, list(kinds)))
+        raise UsageError("usage.value", message, hint=suggest(kind, list(kinds)))
     if kind == GITHUB and not colon:
-        return Report(kind, "")
+        return ReportFile(kind, "")
     if kind == GITHUB or not path:
         expected = "github, without a path" if kind == GITHUB else f"{kind}:PATH"
         raise UsageError("usage.value", f"`--report`: found `{value[:80]}`, expected {expected}")
     _require_writable(path)
-    return Report(kind, path)
+    return ReportFile(kind, path)
 
 
 def _require_writable(path: str) -> None:
@@ -61,7 +61,7 @@ def _require_writable(path: str) -> None:
         )
 
 
-def write(reports: Sequence[Report], texts: Mapping[str, Callable[[], str]]) -> None:
+def write(reports: Sequence[ReportFile], texts: Mapping[str, Callable[[], str]]) -> None:
     """Write every report but annotations. Raises EnvironmentRefusal `env.disk`."""
     for kind, path in reports:
         if kind == GITHUB:

@@ -9,11 +9,11 @@ from cogcli.cli.render_error import help_rows, next_lines
 from cogcli.core.terminal_text import visible
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, short_episode
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import RunResult
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 _COUNTED = ("done", "failed", "skipped", "vetoed")
 
@@ -47,7 +47,9 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     return [f"cogcli trace {episode}{step}{again}"]
 
 
-def final_lines(context: Context, result: RunResult, wall_ms: int | None, *, brief: bool) -> list[Line]:
+def final_lines(
+    context: CommandContext, result: RunResult, wall_ms: int | None, *, brief: bool
+) -> list[StyledLine]:
     """What stands below the answer: the error, the outcome, what to do next.
 
     With `-q`, and below event lines that told the outcome themselves (`brief`), only the error.
@@ -58,7 +60,7 @@ def final_lines(context: Context, result: RunResult, wall_ms: int | None, *, bri
     lines = _error_lines(error, context) if error else []
     if brief or screen.quiet:
         return lines + (next_lines(error["next"]) if error else [])
-    gap: list[Line] = [[("", "")]] if error else []
+    gap: list[StyledLine] = [[("", "")]] if error else []
     lines = [*gap, *lines, *gap, _outcome(context, result, wall_ms)]
     if error:
         return lines + next_lines(error["next"])
@@ -67,7 +69,7 @@ def final_lines(context: Context, result: RunResult, wall_ms: int | None, *, bri
     )
 
 
-def _outcome(context: Context, result: RunResult, wall_ms: int | None) -> Line:
+def _outcome(context: CommandContext, result: RunResult, wall_ms: int | None) -> StyledLine:
     """`ok in 2.07s · ep_01M7XJNZDYM9 · .cogcli/episodes/ep_...`."""
     err = context.screen.err
     dot = f" {err.glyphs.dot} "
@@ -84,8 +86,8 @@ def _outcome(context: Context, result: RunResult, wall_ms: int | None) -> Line:
     return [(result.status, style_of(result.status)), ("".join(parts), "")]
 
 
-def _error_lines(error: dict[str, Any], context: Context) -> list[Line]:
-    lines: list[Line] = [
+def _error_lines(error: dict[str, Any], context: CommandContext) -> list[StyledLine]:
+    lines: list[StyledLine] = [
         [(f"error[{error['code']}]", "error"), (f": {visible(str(error['message']))}", "bold")]
     ]
     if error.get("file"):

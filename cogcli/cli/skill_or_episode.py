@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def is_skill(context: Context, word: str) -> bool:
+def is_skill(context: CommandContext, word: str) -> bool:
     """Whether a word names a skill. Raises UsageError if it names an episode too, or looks like a skill and is none."""
     first, dot, second = word.partition(".")
     if not dot or "/" in word or not (first + second).replace("-", "").replace("_", "").isalnum():
         return False
     from cogcli.app.episodes import find
-    from cogcli.app.registry import opened
+    from cogcli.app.registry import open_registry
 
-    known = opened(context.settings).ids("skill")
+    known = open_registry(context.settings).ids("skill")
     try:
         episode = find(context.settings, word).name
     except UsageError:
@@ -30,12 +30,12 @@ def is_skill(context: Context, word: str) -> bool:
             next=(f"cogcli trace {episode}", f"cogcli run {word}"),
         )
     if word not in known and not episode:
-        from cogcli.cli.parse import near
+        from cogcli.cli.parse import suggest
 
         raise UsageError(
             "episode.unknown",
             f"`{word}` is neither a skill nor an episode",
-            hint=near(word, known),
+            hint=suggest(word, known),
             next=("cogcli ls", "cogcli skills ls"),
         )
     return word in known

@@ -13,10 +13,10 @@ import sys
 from contextlib import suppress
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.outside import whole_number
+from cogcli.core.outside import parse_whole_number
 from cogcli.core.terminal_text import visible_block
 from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
-from cogcli.report.styled_text import Line, coloured, plain
+from cogcli.report.styled_text import StyledLine, coloured_text, plain_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ _PLAIN_SIGNS = {0x2026: "~", 0x2192: ">"}
 """The ellipsis and arrow of rendered lines, in as many columns."""
 
 
-class Stream:
+class OutputStream:
     """One stream: what it is connected to, and how lines look on it. `width` None means: never fold or cut."""
 
     def __init__(self, file: TextIO | None, environ: Mapping[str, str], color: str) -> None:
         self.file = file
         self.real_tty = _is_tty(file)
         forced = environ.get("COGCLI_FORCE_TTY", "")
-        self.tty = self.real_tty or whole_number(forced) is not None
+        self.tty = self.real_tty or parse_whole_number(forced) is not None
         self.width = _width(file, environ, forced) if self.tty else None
         self.color = _wants_color(color, environ, self.real_tty)
         self.glyphs = _glyphs(file, environ)
@@ -48,11 +48,11 @@ class Stream:
             self.file.write(text)
             self.file.flush()
 
-    def line(self, line: Line) -> str:
+    def line(self, line: StyledLine) -> str:
         """A rendered line as this stream shows it, with its newline; what is hidden in its spans is shown."""
         if not all(text.isprintable() for text, _ in line):
             line = [(visible_block(text).replace("\n", "\\n"), style) for text, style in line]
-        text = coloured(line) if self.color else plain(line)
+        text = coloured_text(line) if self.color else plain_text(line)
         return f"{text.translate(_PLAIN_SIGNS) if self.glyphs is ASCII else text}\n"
 
 
@@ -63,8 +63,8 @@ class Screen:
         self, environ: Mapping[str, str], *, color: str = "", json: bool = False, quiet: bool = False
     ) -> None:
         color = color or environ.get("COGCLI_COLOR", "")
-        self.out = Stream(sys.stdout, environ, color)
-        self.err = Stream(sys.stderr, environ, color)
+        self.out = OutputStream(sys.stdout, environ, color)
+        self.err = OutputStream(sys.stderr, environ, color)
         self.json = json
         self.quiet = quiet
         self._claimed: TextIO | None = None
@@ -103,11 +103,11 @@ class Screen:
                 "env.disk", f"stdout cannot be written: {error.strerror or error}", hint="free some space"
             ) from error
 
-    def answer_lines(self, lines: list[Line]) -> None:
+    def answer_lines(self, lines: list[StyledLine]) -> None:
         """Write rendered lines to stdout."""
         self.answer("".join([self.out.line(line) for line in lines]))
 
-    def say(self, line: Line) -> None:
+    def say(self, line: StyledLine) -> None:
         """Write a line to stderr; a conversation nobody listens to is no error."""
         self.tell(self.err.line(line))
 
@@ -138,14 +138,14 @@ def _is_tty(file: TextIO | None) -> bool:
 
 def _width(file: TextIO | None, environ: Mapping[str, str], forced: str) -> int:
     columns = 0
-    if (given := whole_number(forced)) is not None:
+    if (given := parse_whole_number(forced)) is not None:
         columns = given
     elif file is not None:
         try:
             columns = os.get_terminal_size(file.fileno()).columns
         except (OSError, ValueError):
             columns = 0
-    columns = columns or whole_number(environ.get("COLUMNS", "")) or 0
+    columns = columns or parse_whole_number(environ.get("COLUMNS", "")) or 0
     return max(20, min(columns or 80, WIDEST))
 
 

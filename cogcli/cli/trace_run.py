@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.cli.progress import AsLogged, Lines
+from cogcli.cli.progress import AsLogged, EventStream
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import RunResult
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.cli.streams import Screen
     from cogcli.events.envelope import Event
 
 
-def trace_run(context: Context, skill_id: str) -> int:
+def trace_run(context: CommandContext, skill_id: str) -> int:
     """Run, tell every event as it is appended, then show the tree."""
     from cogcli.cli.commands.run import run_skill
 
@@ -26,15 +26,15 @@ def trace_run(context: Context, skill_id: str) -> int:
     def after(result: RunResult) -> None:
         if context.screen.quiet:
             return
-        from cogcli.cli.trace_views import Shown, tree_lines
+        from cogcli.cli.trace_views import TracedEpisode, tree_lines
 
-        for line in tree_lines(context, Shown(display.fold, result.status), on_stderr=True):
+        for line in tree_lines(context, TracedEpisode(display.fold, result.status), on_stderr=True):
             context.screen.say(line)
 
     return run_skill(context, skill_id, display=display, answer=not jsonl, after=after)
 
 
-class Telling(Lines):
+class Telling(EventStream):
     """Events as lines on stderr, or as JSON lines on stdout; folded for the tree."""
 
     def __init__(self, screen: Screen, *, jsonl: bool) -> None:

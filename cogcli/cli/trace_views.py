@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import UsageError
-from cogcli.core.terminal_text import LONGEST_SHOWN, beginning, visible, visible_block
+from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible, visible_block
 from cogcli.report.glyphs import style_of
-from cogcli.report.unfinished_runs import Standing
+from cogcli.report.unfinished_runs import UnfinishedState
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.events.envelope import Event
-    from cogcli.report.lineage import Target
+    from cogcli.report.lineage import TargetFlow
     from cogcli.report.run_fold import RunFold, StepView
-    from cogcli.report.styled_text import Line
+    from cogcli.report.styled_text import StyledLine
 
 LISTED = ("tsv", "csv", "md")
 DRAWN = ("mermaid", "dot")
 EXPORTED = ("otlp", "chrome")
 
 
-class Shown(NamedTuple):
+class TracedEpisode(NamedTuple):
     """An episode to be shown: its fold and events, the status word, the step asked for, a note about its trace."""
 
     fold: RunFold
@@ -33,7 +33,7 @@ class Shown(NamedTuple):
     note: str = ""
     events: tuple[Event, ...] = ()
     directory: Path | None = None
-    standing: Standing = Standing()
+    standing: UnfinishedState = UnfinishedState()
     unsealed: bool = False
     """Whether its run has ended, but no manifest says so."""
 
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
         return error is not None and error.get("code") == "env.disk"
 
 
-def view_of(context: Context) -> str:
+def view_of(context: CommandContext) -> str:
     """The view that flags ask for. Raises UsageError where format and view do not go together."""
     given = context.arguments
     view, format = given.text("--view"), given.text("--format") or "text"
@@ -80,7 +80,7 @@ def view_of(context: Context) -> str:
     return view or "tree"
 
 
-def answer(context: Context, view: str, shown: Shown) -> None:
+def answer(context: CommandContext, view: str, shown: TracedEpisode) -> None:
     """Answer with a view, and say how to go on with a run that has not ended."""
     _VIEWS[view](context, shown)
     if view == "export" or context.screen.quiet or (context.arguments.text("--format") or "text") != "text":
@@ -97,19 +97,19 @@ def answer(context: Context, view: str, shown: Shown) -> None:
         context.screen.say(line)
 
 
-def into_file(context: Context, view: str, shown: Shown, path: str) -> None:
+def into_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
     """Write a view to a new file, whole, as a program would read it.
 
     Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
     """
     from io import StringIO
 
-    from cogcli.cli.streams import Stream
+    from cogcli.cli.streams import OutputStream
     from cogcli.core.errors import EnvironmentRefusal
 
     screen, before, whole = context.screen, context.screen.out, StringIO()
     try:
-        screen.out = Stream(whole, {}, "never")
+        screen.out = OutputStream(whole, {}, "never")
         _VIEWS[view](context, shown)
     finally:
         screen.out = before
@@ -130,7 +130,7 @@ def exists(path: str) -> UsageError:
     return UsageError("output.exists", f"`{path}` exists", hint="remove it, or name another file")
 
 
-def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
+def episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> dict[str, Any]:
     """The episode for the envelope, with what the view adds."""
     from cogcli.cli.next_actions import commands
     from cogcli.report.table import rows
@@ -156,7 +156,7 @@ def as_object(context: Context, view: str, shown: Shown) -> dict[str, Any]:
 # -- the tree ----------------------------------------------------------------------------------------------------------
 
 
-def tree_lines(context: Context, shown: Shown, *, on_stderr: bool = False) -> list[Line]:
+def tree_lines(context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False) -> list[StyledLine]:
     """Head line, tree and sums, for stdout or for the conversation of `trace SKILL`."""
     from cogcli.report.tree import footer, header, tree
 
@@ -171,11 +171,11 @@ def tree_lines(context: Context, shown: Shown, *, on_stderr: bool = False) -> li
     return lines
 
 
-def _note(shown: Shown) -> list[Line]:
+def _note(shown: TracedEpisode) -> list[StyledLine]:
     return [[(visible(shown.note), "dim")]] if shown.note else []
 
 
-def _tree(context: Context, shown: Shown) -> None:
+def _tree(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.cli import next_actions
 
     told = next_actions.lines(context, shown, width=context.screen.out.width, in_tree=True)
@@ -187,9 +187,9 @@ def inside(step_id: str, outer: str) -> bool:
     return step_id == outer or step_id.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
 
 
-def _io(context: Context, shown: Shown) -> list[Line]:
+def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
     """What each step was given and gave, when it was asked for."""
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     if context.arguments.on("--io"):
         for run in shown.fold.runs.values():
             for step in run.steps.values():
@@ -198,12 +198,12 @@ def _io(context: Context, shown: Shown) -> list[Line]:
     return lines
 
 
-def _room(context: Context) -> int | None:
+def _room(context: CommandContext) -> int | None:
     """How many bytes of one value are shown; None for all, in a file."""
     return None if context.arguments.given("-o") else LONGEST_SHOWN
 
 
-def _exchanged(step: StepView, most: int | None) -> list[Line]:
+def _exchanged(step: StepView, most: int | None) -> list[StyledLine]:
     lines = _block("input", step.input, most)
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
@@ -226,7 +226,7 @@ def _exchanged(step: StepView, most: int | None) -> list[Line]:
     return lines + _block("output", step.output, most) + _block("error", step.error, most)
 
 
-def _block(word: str, value: Any, most: int | None) -> list[Line]:
+def _block(word: str, value: Any, most: int | None) -> list[StyledLine]:
     if value is None:
         return []
     from cogcli.cli.envelope import dumps
@@ -234,13 +234,13 @@ def _block(word: str, value: Any, most: int | None) -> list[Line]:
     return _lines(word, dumps(value, indent=True), most)
 
 
-def _said(word: str, text: Any, most: int | None) -> list[Line]:
+def _said(word: str, text: Any, most: int | None) -> list[StyledLine]:
     """What was said beside a call, as it was said."""
     return _lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
 
 
-def _lines(word: str, block: str, most: int | None) -> list[Line]:
-    head, more = beginning(block, most)
+def _lines(word: str, block: str, most: int | None) -> list[StyledLine]:
+    head, more = truncate_bytes(block, most)
     text = [*visible_block(head).split("\n"), *([more] if more else [])]
     return [[(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)]
 
@@ -248,7 +248,7 @@ def _lines(word: str, block: str, most: int | None) -> list[Line]:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _columns(context: Context, names: tuple[str, ...]) -> list[Column]:
+def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
     from cogcli.report.humanize import duration, fuzzy_time
 
     now, glyphs = context.settings.clock.now(), context.screen.out.glyphs
@@ -261,13 +261,13 @@ def _columns(context: Context, names: tuple[str, ...]) -> list[Column]:
     return [special.get(name, Column(name, title=name)) for name in names]
 
 
-def _table(context: Context, shown: Shown) -> None:
+def _table(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.table import COLUMNS, rows
 
     show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only))
 
 
-def _timeline(context: Context, shown: Shown) -> None:
+def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.timeline import COLUMNS, rows, timeline
 
     if _is_listed(context):
@@ -279,24 +279,24 @@ def _timeline(context: Context, shown: Shown) -> None:
     )
 
 
-def _timeline_rows(context: Context, shown: Shown) -> list[dict[str, Any]]:
+def _timeline_rows(context: CommandContext, shown: TracedEpisode) -> list[dict[str, Any]]:
     from cogcli.report.timeline import rows
 
     return rows(shown.fold, only=shown.only)
 
 
-def _is_listed(context: Context) -> bool:
+def _is_listed(context: CommandContext) -> bool:
     return (context.arguments.text("--format") or "text") != "text"
 
 
 # -- lineage -----------------------------------------------------------------------------------------------------------
 
 
-def _targets(shown: Shown) -> list[Target]:
-    from cogcli.app.episodes import declared
-    from cogcli.report.lineage import Flow, targets
+def _targets(shown: TracedEpisode) -> list[TargetFlow]:
+    from cogcli.app.episodes import declared_specs
+    from cogcli.report.lineage import Lineage, targets
 
-    found = targets(shown.fold, Flow(shown.events), declared(shown.directory, shown.events))
+    found = targets(shown.fold, Lineage(shown.events), declared_specs(shown.directory, shown.events))
     if not shown.only:
         return found
     return [
@@ -306,7 +306,7 @@ def _targets(shown: Shown) -> list[Target]:
     ]
 
 
-def _lineage(context: Context, shown: Shown) -> None:
+def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.lineage import COLUMNS, lineage, rows
 
     if _is_listed(context):
@@ -319,33 +319,33 @@ def _lineage(context: Context, shown: Shown) -> None:
     context.screen.answer_lines(_note(shown) + lineage(found, out.glyphs, width=out.width))
 
 
-def _lineage_rows(context: Context, shown: Shown) -> list[dict[str, Any]]:
+def _lineage_rows(context: CommandContext, shown: TracedEpisode) -> list[dict[str, Any]]:
     from cogcli.report.lineage import rows
 
     return rows(_targets(shown))
 
 
-def _why(context: Context, shown: Shown) -> None:
+def _why(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.why import why
 
     context.screen.answer_lines(why(_chains(context, shown), context.screen.out.glyphs))
 
 
-def _chains(context: Context, shown: Shown) -> list[list[str]]:
-    from cogcli.app.episodes import declared
-    from cogcli.report.lineage import Flow, overlap, targets
-    from cogcli.report.why import causes, known
+def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
+    from cogcli.app.episodes import declared_specs
+    from cogcli.report.lineage import Lineage, overlap, targets
+    from cogcli.report.why import causes, known_places
 
     reference = context.arguments.text("--why") or ""
-    flow, specs = Flow(shown.events), declared(shown.directory, shown.events)
-    places = known(flow, targets(shown.fold, flow, specs))
+    flow, specs = Lineage(shown.events), declared_specs(shown.directory, shown.events)
+    places = known_places(flow, targets(shown.fold, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
-        from cogcli.cli.parse import near
+        from cogcli.cli.parse import suggest
 
         there = (
             f"there is {', '.join(places[:10])}" if places else "nothing is told of what was read or written"
         )
-        hint = near(reference, places) or there
+        hint = suggest(reference, places) or there
         raise UsageError(
             "usage.value", f"`--why {reference[:80]}`: nothing was read or written there", hint=hint
         )
@@ -355,14 +355,14 @@ def _chains(context: Context, shown: Shown) -> list[list[str]]:
 # -- graph and events --------------------------------------------------------------------------------------------------
 
 
-def _graph(context: Context, shown: Shown) -> None:
+def _graph(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.graph import dot, graph_of, mermaid
 
     draw = dot if context.arguments.text("--format") == "dot" else mermaid
     context.screen.answer(draw(graph_of(shown.fold)))
 
 
-def _graph_object(context: Context, shown: Shown) -> dict[str, Any]:
+def _graph_object(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
     from cogcli.report.graph import graph_of
 
     return graph_of(shown.fold).as_object()
@@ -371,20 +371,20 @@ def _graph_object(context: Context, shown: Shown) -> dict[str, Any]:
 _EVENT_COLUMNS = ("seq", "timestamp", "event_type", "step_id", "agent_id", "run_id", "id")
 
 
-def _events(context: Context, shown: Shown) -> None:
+def _events(context: CommandContext, shown: TracedEpisode) -> None:
     if context.arguments.text("--format") in LISTED:
         rows = [{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in shown.events]
         show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows)
         return
-    told = Told(context)
+    told = EventPrinter(context)
     for event in shown.events:
         told(event)
 
 
-class Told:
+class EventPrinter:
     """Events on stdout one by one, in the form that was asked for."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: CommandContext) -> None:
         from cogcli.report.table import EventLines
 
         self._screen = context.screen
@@ -398,7 +398,7 @@ class Told:
         self._screen.answer(self._text(event) + "\n")
 
     def _text(self, event: Event) -> str:
-        from cogcli.core.terminal_text import cut
+        from cogcli.core.terminal_text import truncate
 
         if self._jsonl:
             from cogcli.cli.envelope import dumps
@@ -410,16 +410,16 @@ class Told:
 
             return "\n".join([*sections(event, self._most), ""])
         line, width = self._lines.line(event), self._screen.out.width
-        return line if width is None else cut(line, width)
+        return line if width is None else truncate(line, width)
 
 
 # -- exports -----------------------------------------------------------------------------------------------------------
 
 
-def _exported(context: Context, shown: Shown) -> dict[str, Any]:
-    from cogcli.report.trace_export import traced
+def _exported(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
+    from cogcli.report.trace_export import trace_spans
 
-    trace = traced(shown.events, io=context.arguments.on("--io"))
+    trace = trace_spans(shown.events, io=context.arguments.on("--io"))
     if context.arguments.text("--format") == "chrome":
         from cogcli.report.chrome import chrome
 
@@ -429,7 +429,7 @@ def _exported(context: Context, shown: Shown) -> dict[str, Any]:
     return otlp(trace)
 
 
-def _export(context: Context, shown: Shown) -> None:
+def _export(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.cli.envelope import dumps
 
     context.screen.answer(dumps(_exported(context, shown)) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.terminal_text import visible
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 from cogcli.verification.verdict import FAILED, SKIPPED
 
 if TYPE_CHECKING:
@@ -26,19 +26,19 @@ def junit_of(command: str, verdicts: Sequence[Verdict], *, seconds: float) -> st
 
 
 def _cases(command: str, verdict: Verdict) -> list[Case]:
-    from cogcli.report.junit import Case, Failure
+    from cogcli.report.junit import Case, JunitFailure
 
     suite = f"{command} {verdict.id}" if verdict.checks else command
     code = verdict.code or "verify.failed"
     if not verdict.checks:
-        failed = (Failure(code, verdict.reason, _text(verdict)),) if verdict.status == FAILED else ()
+        failed = (JunitFailure(code, verdict.reason, _text(verdict)),) if verdict.status == FAILED else ()
         notes = (f"skipped: {verdict.reason}",) if verdict.status == SKIPPED else ()
         return [Case(suite, verdict.id, failed, notes, verdict.file)]
     return [
         Case(
             suite,
             check.name,
-            () if check.passed else (Failure(code, check.detail or check.name, _text(verdict)),),
+            () if check.passed else (JunitFailure(code, check.detail or check.name, _text(verdict)),),
             (),
             verdict.file,
         )
@@ -54,7 +54,7 @@ def _text(verdict: Verdict) -> str:
 def markdown_of(command: str, verdicts: Sequence[Verdict]) -> str:
     """A table with a row per verdict."""
     failed = sum(verdict.status == FAILED for verdict in verdicts)
-    lines = [f"# cogcli {command}", "", f"{counted(len(verdicts), 'verdict')}, {failed} failed.", ""]
+    lines = [f"# cogcli {command}", "", f"{count_of(len(verdicts), 'verdict')}, {failed} failed.", ""]
     lines += ["| result | id | reason |", "| --- | --- | --- |"]
     lines += [f"| {v.status} | {_cell(v.id)} | {_cell(v.reason)} |" for v in verdicts]
     return "\n".join(lines) + "\n"

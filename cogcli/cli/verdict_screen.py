@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.core.terminal_text import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.glyphs import style_of
-from cogcli.report.humanize import counted, duration
+from cogcli.report.humanize import count_of, duration
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cogcli.cli.streams import Stream
-    from cogcli.report.styled_text import Line
+    from cogcli.cli.streams import OutputStream
+    from cogcli.report.styled_text import StyledLine
     from cogcli.verification.verdict import Check, Frame, Verdict
 
 _SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}
@@ -21,18 +21,18 @@ _NAMES = 40
 """Columns that names may take before the rest of a line moves."""
 
 
-def row(out: Stream, verdict: Verdict, names: int) -> Line:
+def row(out: OutputStream, verdict: Verdict, names: int) -> StyledLine:
     """One verdict in one line; `names` is the width of the names."""
     word = _SIGN[verdict.status]
     sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
-    name = padded(visible(verdict.id), min(names, _NAMES))
+    name = pad(visible(verdict.id), min(names, _NAMES))
     said = visible(_said(verdict))
     used = 4 + sign + cells(name)
     return [
-        (f"  {padded(out.glyphs.sign(word), sign)} ", style_of(word)),
+        (f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)),
         (f"{name}  ", ""),
         (
-            said if out.width is None else cut(said, out.width - used),
+            said if out.width is None else truncate(said, out.width - used),
             "dim" if verdict.status == SKIPPED else "",
         ),
     ]
@@ -46,15 +46,15 @@ def _said(verdict: Verdict) -> str:
         return f"{verdict.reason or verdict.subject}"
     passed = sum(check.passed for check in verdict.checks)
     total = len(verdict.checks)
-    said = counted(total, "check") if passed == total else f"{passed} of {total}"
+    said = count_of(total, "check") if passed == total else f"{passed} of {total}"
     return f"{said:<9} {took}".rstrip()
 
 
-def details(out: Stream, verdict: Verdict, *, again: str = "") -> list[Line]:
+def details(out: OutputStream, verdict: Verdict, *, again: str = "") -> list[StyledLine]:
     """What a failed verdict looked at: each check, the place in the reply, the request, how to repeat it."""
     sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot
     title = f" {verdict.id} {dot} {verdict.subject}" if verdict.subject else f" {verdict.id}"
-    lines: list[Line] = [[(sign, style_of(_SIGN[verdict.status])), (visible(title), "bold")]]
+    lines: list[StyledLine] = [[(sign, style_of(_SIGN[verdict.status])), (visible(title), "bold")]]
     if not verdict.checks and verdict.reason:
         lines.append([(f"    {visible(verdict.reason)}", "")])
     names = max((cells(check.name) for check in verdict.checks), default=0)
@@ -65,9 +65,9 @@ def details(out: Stream, verdict: Verdict, *, again: str = "") -> list[Line]:
     return lines
 
 
-def _check(out: Stream, check: Check, names: int) -> Iterable[Line]:
+def _check(out: OutputStream, check: Check, names: int) -> Iterable[StyledLine]:
     word = "done" if check.passed else "failed"
-    name = padded(visible(check.name), names)
+    name = pad(visible(check.name), names)
     yield [
         (f"    {out.glyphs.sign(word)} ", style_of(word)),
         (f"{name}    {visible(check.detail)}".rstrip(), ""),
@@ -76,7 +76,7 @@ def _check(out: Stream, check: Check, names: int) -> Iterable[Line]:
         yield from _frame(out, check.frame)
 
 
-def _frame(out: Stream, frame: Frame) -> Iterable[Line]:
+def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
     """The line of the reply, and marks below; a long one is cut to what is around the marks."""
     number = str(frame.line)
     room = (out.width or 10_000) - 11 - len(number)
@@ -85,7 +85,7 @@ def _frame(out: Stream, frame: Frame) -> Iterable[Line]:
     marked = visible(frame.text[frame.column - 1 : frame.column - 1 + frame.width])
     rest = visible(frame.text[frame.column - 1 + frame.width :])
     shown = before + marked + rest
-    yield [(f"        {number} | ", "dim"), (shown if out.width is None else cut(shown, room), "")]
+    yield [(f"        {number} | ", "dim"), (shown if out.width is None else truncate(shown, room), "")]
     marks = "^" * max(1, min(cells(marked), room - cells(before)))
     yield [(f"        {' ' * len(number)} | ", "dim"), (" " * cells(before), ""), (marks, "red")]
 

@@ -11,7 +11,7 @@ from cogcli.report.glyphs import style_of
 if TYPE_CHECKING:
     from cogcli.episode.findings import Finding
     from cogcli.report.glyphs import Glyphs
-    from cogcli.report.styled_text import Line
+    from cogcli.report.styled_text import StyledLine
 
 _WORDS: Final = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity the status whose sign and colour a finding has."""
@@ -33,19 +33,19 @@ class Looked(NamedTuple):
         return [finding for finding in self.findings if finding["severity"] == "error"]
 
 
-def as_told(name: str, finding: Finding) -> dict[str, Any]:
+def finding_object(name: str, finding: Finding) -> dict[str, Any]:
     """A finding as the envelope has it."""
     return {"episode": name, **finding._asdict()}
 
 
-def lines_of(looked: Looked, glyphs: Glyphs) -> list[Line]:
+def lines_of(looked: Looked, glyphs: Glyphs) -> list[StyledLine]:
     """A heading, a line per finding, and what the whole proves."""
     if not looked.level:
         return [[(glyphs.sign("failed"), "red"), (f" {visible(looked.findings[0]['message'])}", "")]]
     doubtful = looked.level in ("unvouched", "unfinished")
     warned = doubtful or any(finding["severity"] == "warning" for finding in looked.findings)
     status = "failed" if looked.errors else "warning" if warned else "done"
-    lines: list[Line] = [
+    lines: list[StyledLine] = [
         [(f"{glyphs.sign(status)} ", style_of(status)), (f"{looked.name}  {_said(looked)}", "")]
     ]
     for finding in looked.findings:
@@ -75,11 +75,13 @@ def _place(finding: dict[str, Any]) -> str:
 
 def junit_of(all_looked: Sequence[Looked], *, seconds: float) -> str:
     """A case per episode; what is information is a note."""
-    from cogcli.report.junit import Case, Failure, junit
+    from cogcli.report.junit import Case, JunitFailure, junit
 
     def case(looked: Looked) -> Case:
         texts = [(finding, f"{_place(finding)}{finding['message']}") for finding in looked.findings]
-        failures = [Failure(f["code"], f["message"], text) for f, text in texts if f["severity"] == "error"]
+        failures = [
+            JunitFailure(f["code"], f["message"], text) for f, text in texts if f["severity"] == "error"
+        ]
         notes = [f"{f['code']}: {text}" for f, text in texts if f["severity"] != "error"]
         return Case("verify", looked.name, tuple(failures), tuple(notes))
 

@@ -56,7 +56,7 @@ class PassedOver(NamedTuple):
     before: int
 
 
-class Chain(NamedTuple):
+class BindingChain(NamedTuple):
     """The bindings a capability may be called through, in order, and why these (execution.md 7)."""
 
     members: tuple[Member, ...]
@@ -79,10 +79,10 @@ class Chain(NamedTuple):
         return told
 
 
-def recorded_chain(told: Mapping[str, Any]) -> Chain:
+def recorded_chain(told: Mapping[str, Any]) -> BindingChain:
     """The chain that `run.started` tells."""
     explanation = {name: value for name, value in told.items() if name not in ("members", "passed_over")}
-    return Chain(
+    return BindingChain(
         tuple(Member(**member) for member in told["members"]),
         explanation,
         tuple(PassedOver(**each) for each in told.get("passed_over") or ()),
@@ -163,15 +163,15 @@ class Siblings:
         self.awaited = 0
         """How many were announced and have neither come to where they are gathered nor ended."""
 
-    def announce(self) -> Place:
+    def announce(self) -> BatchSlot:
         """One more call will come."""
         with self.changed:
             self.awaited += 1
             self.changed.notify_all()
-        return Place(self)
+        return BatchSlot(self)
 
 
-class Place:
+class BatchSlot:
     """One announced call's place among its siblings."""
 
     def __init__(self, siblings: Siblings) -> None:
@@ -205,7 +205,7 @@ class Attempt(NamedTuple):
     deadline: float
     cancel: Cancellation
     traceparent: str = ""
-    place: Place | None = None
+    place: BatchSlot | None = None
 
 
 class Answer(NamedTuple):

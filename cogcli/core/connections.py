@@ -34,19 +34,19 @@ Resolve = Callable[[str, int], list[tuple[Any, ...]]]
 """`(family, type, protocol, name, address)` for a host and a port, as the system's look-up gives it."""
 
 
-def looked_up(host: str, port: int) -> list[tuple[Any, ...]]:
+def resolve_name(host: str, port: int) -> list[tuple[Any, ...]]:
     """The system's answer for a name. Raises OSError."""
     return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
-class Place(NamedTuple):
+class ResolvedAddress(NamedTuple):
     """One judged address."""
 
     family: int
     address: tuple[Any, ...]
 
 
-class Exchange:
+class SocketExchange:
     """One request and its reply: how long it may take, whether it left, and the way to end it early."""
 
     def __init__(self, deadline: float) -> None:
@@ -103,7 +103,7 @@ _mine = threading.local()
 
 
 @contextmanager
-def exchanging(exchange: Exchange) -> Iterator[None]:
+def limit_sockets(exchange: SocketExchange) -> Iterator[None]:
     """While inside, this thread's sockets keep to an exchange."""
     _mine.exchange = exchange
     try:
@@ -112,10 +112,10 @@ def exchanging(exchange: Exchange) -> Iterator[None]:
         _mine.exchange = None
 
 
-def _current() -> Exchange:
-    exchange: Exchange | None = getattr(_mine, "exchange", None)
+def _current() -> SocketExchange:
+    exchange: SocketExchange | None = getattr(_mine, "exchange", None)
     if exchange is None:  # the library closing what it keeps: nothing waits for that
-        return Exchange(time.monotonic() + CONNECT_SECONDS)
+        return SocketExchange(time.monotonic() + CONNECT_SECONDS)
     return exchange
 
 
@@ -125,7 +125,7 @@ def shut_down(sock: socket.socket) -> None:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-class Stream:
+class SocketStream:
     """A connected socket as the library's pool wants it."""
 
     def __init__(self, sock: socket.socket, name: str, write_failed: type[Exception]) -> None:
@@ -170,7 +170,7 @@ class Stream:
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> Stream:
+    ) -> SocketStream:
         exchange = _current()
         secured: socket.socket = self._socket
         try:
@@ -190,7 +190,7 @@ class Stream:
         except BaseException:
             secured.close()
             raise
-        return Stream(secured, self._name, self._write_failed)
+        return SocketStream(secured, self._name, self._write_failed)
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
@@ -204,7 +204,7 @@ class Backend:
     """Opens sockets to judged addresses. `network` None judges nothing: the way to a proxy the user named."""
 
     def __init__(
-        self, network: str | None, write_failed: type[Exception], resolve: Resolve = looked_up
+        self, network: str | None, write_failed: type[Exception], resolve: Resolve = resolve_name
     ) -> None:
         self._network = network
         self._write_failed = write_failed
@@ -217,13 +217,13 @@ class Backend:
         timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Any = None,
-    ) -> Stream:
+    ) -> SocketStream:
         exchange = _current()
         name = f"{host}:{port}"
         failure: TransportError | CallTimeoutError | None = None
-        for place in allowed(self._found(host, port, exchange), host, self._network):
+        for place in allowed_addresses(self._found(host, port, exchange), host, self._network):
             try:
-                return Stream(_connected(place, exchange, name), name, self._write_failed)
+                return SocketStream(_connected(place, exchange, name), name, self._write_failed)
             except TransportError as error:
                 failure = failure or error
         raise failure or exchange.lost(f"{name}: no address found")
@@ -234,12 +234,12 @@ class Backend:
     def sleep(self, seconds: float) -> None:
         """The pool is built without retries of its own."""
 
-    def _found(self, host: str, port: int, exchange: Exchange) -> list[Place]:
+    def _found(self, host: str, port: int, exchange: SocketExchange) -> list[ResolvedAddress]:
         """What a name stands for. The look-up has no time limit of its own: a thread waits for it in our place."""
         address = addresses.literal(host)
         if address is not None:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            return [Place(family, (address, port))]
+            return [ResolvedAddress(family, (address, port))]
         answer: list[list[tuple[Any, ...]] | OSError | UnicodeError] = []
         done = threading.Event()
 
@@ -255,10 +255,10 @@ class Backend:
         (found,) = answer
         if isinstance(found, Exception):
             raise exchange.lost(f"{host}: the name is not known") from found
-        return [Place(row[0], row[4]) for row in found]
+        return [ResolvedAddress(row[0], row[4]) for row in found]
 
 
-def allowed(places: list[Place], host: str, network: str | None) -> list[Place]:
+def allowed_addresses(places: list[ResolvedAddress], host: str, network: str | None) -> list[ResolvedAddress]:
     """The addresses that may be connected to. Raises SafetyScopeError where a name has others only."""
     if network is None:
         return places
@@ -278,7 +278,7 @@ def too_long_head() -> ResponseMappingError:
     return ResponseMappingError("response.size", text, left=True)
 
 
-def _connected(place: Place, exchange: Exchange, name: str) -> socket.socket:
+def _connected(place: ResolvedAddress, exchange: SocketExchange, name: str) -> socket.socket:
     sock = socket.socket(place.family, socket.SOCK_STREAM)
     try:
         exchange.use(sock)

@@ -7,7 +7,7 @@ from typing import Any
 from cogcli.core.errors import FAILURE_OF, InternalError, RuntimeErrorBase
 
 
-def recalled(told: dict[str, Any]) -> RuntimeErrorBase:
+def error_from_payload(told: dict[str, Any]) -> RuntimeErrorBase:
     """The error that an event tells of; one of another kind than runs have is `InternalError` under its own code."""
     code = told.get("code") or "internal"
     row = FAILURE_OF.get(code)

@@ -226,7 +226,7 @@ class InternalError(RuntimeErrorBase):
     """A bug of ours."""
 
 
-class Failure:
+class FailureRow:
     """One row of the failure model: what a code means for exit, retry and fallback."""
 
     __slots__ = ("category", "cls", "codes", "exit", "falls_back", "retryable")
@@ -249,48 +249,48 @@ class Failure:
         self.falls_back = falls_back
 
 
-FAILURES: tuple[Failure, ...] = (
-    Failure("usage", SkillNotFoundError, "skill.not-found", USAGE),
-    Failure(
+FAILURES: tuple[FailureRow, ...] = (
+    FailureRow("usage", SkillNotFoundError, "skill.not-found", USAGE),
+    FailureRow(
         "usage",
         InputValidationError,
         "input.unknown input.missing input.type input.enum input.schema frame.field",
         USAGE,
     ),
     # Of these any code of the static checks: `exit_code` answers for all that stand in no row.
-    Failure("specs", InvalidSkillSpecError, "", ENVIRONMENT),
-    Failure("specs", InvalidCapabilitySpecError, "", ENVIRONMENT),
-    Failure("specs", CapabilityNotFoundError, "capability.not-found", ENVIRONMENT),
-    Failure("specs", MaxSkillDepthExceededError, "skill.depth", ENVIRONMENT),
-    Failure("input mapping", InputMappingError, "input.reference input.contract", NO),
-    Failure(
+    FailureRow("specs", InvalidSkillSpecError, "", ENVIRONMENT),
+    FailureRow("specs", InvalidCapabilitySpecError, "", ENVIRONMENT),
+    FailureRow("specs", CapabilityNotFoundError, "capability.not-found", ENVIRONMENT),
+    FailureRow("specs", MaxSkillDepthExceededError, "skill.depth", ENVIRONMENT),
+    FailureRow("input mapping", InputMappingError, "input.reference input.contract", NO),
+    FailureRow(
         "control",
         ExpressionError,
         "expr.missing expr.type router.no-case foreach.items foreach.limit scatter.failed",
         NO,
     ),
-    Failure(
+    FailureRow(
         "binding resolution",
         BindingResolutionError,
         "binding.none binding.ambiguous binding.ineligible",
         ENVIRONMENT,
     ),
-    Failure(
+    FailureRow(
         "service resolution",
         ServiceResolutionError,
         "service.unknown service.module service.untrusted service.forbidden env.missing env.extra",
         ENVIRONMENT,
     ),
-    Failure("request mapping", RequestMappingError, "request.missing request.value request.size", NO),
-    Failure(
+    FailureRow("request mapping", RequestMappingError, "request.missing request.value request.size", NO),
+    FailureRow(
         "response mapping",
         ResponseMappingError,
         "response.missing response.type response.not-json response.size",
         NO,
         falls_back=True,
     ),
-    Failure("protocol routing", ProtocolRoutingError, "protocol.unsupported", ENVIRONMENT),
-    Failure(
+    FailureRow("protocol routing", ProtocolRoutingError, "protocol.unsupported", ENVIRONMENT),
+    FailureRow(
         "invocation: unreachable",
         TransportError,
         "call.transport call.circuit-open",
@@ -298,10 +298,12 @@ FAILURES: tuple[Failure, ...] = (
         retryable=True,
         falls_back=True,
     ),
-    Failure("invocation: late", CallTimeoutError, "call.timeout", TRANSIENT, retryable=True, falls_back=True),
-    Failure("invocation: late", StepTimeoutError, "step.timeout", TRANSIENT, retryable=True),
-    Failure("invocation: late", RunTimeoutError, "run.timeout", TRANSIENT),
-    Failure(
+    FailureRow(
+        "invocation: late", CallTimeoutError, "call.timeout", TRANSIENT, retryable=True, falls_back=True
+    ),
+    FailureRow("invocation: late", StepTimeoutError, "step.timeout", TRANSIENT, retryable=True),
+    FailureRow("invocation: late", RunTimeoutError, "run.timeout", TRANSIENT),
+    FailureRow(
         "invocation: overloaded",
         OverloadedError,
         "call.overloaded",
@@ -309,25 +311,25 @@ FAILURES: tuple[Failure, ...] = (
         retryable=True,
         falls_back=True,
     ),
-    Failure(
+    FailureRow(
         "invocation: server fault", ServerFaultError, "call.server-error", NO, retryable=True, falls_back=True
     ),
-    Failure("invocation: rejected", RejectedError, "call.rejected", NO),
-    Failure("invocation: effect unknown", EffectInDoubtError, "effect.in-doubt", PENDING),
-    Failure(
+    FailureRow("invocation: rejected", RejectedError, "call.rejected", NO),
+    FailureRow("invocation: effect unknown", EffectInDoubtError, "effect.in-doubt", PENDING),
+    FailureRow(
         "output mapping",
         OutputMappingError,
         "output.missing output.path output.slot-type output.merge",
         NO,
     ),
-    Failure("final outputs", FinalOutputValidationError, "outputs.missing outputs.type", NO),
-    Failure("safety", SafetyTrustLevelError, "safety.trust", VETOED),
-    Failure("safety", SafetyGateFailedError, "safety.gate safety.gate-error safety.rejected", VETOED),
-    Failure("safety", SafetyScopeError, "safety.scope", VETOED),
-    Failure("safety", SafetyConfirmationRequiredError, "safety.confirmation", PENDING),
-    Failure("approval", PolicyApprovalError, "policy.approval", PENDING),
-    Failure("else", InternalError, "internal", BUG),
-    Failure(
+    FailureRow("final outputs", FinalOutputValidationError, "outputs.missing outputs.type", NO),
+    FailureRow("safety", SafetyTrustLevelError, "safety.trust", VETOED),
+    FailureRow("safety", SafetyGateFailedError, "safety.gate safety.gate-error safety.rejected", VETOED),
+    FailureRow("safety", SafetyScopeError, "safety.scope", VETOED),
+    FailureRow("safety", SafetyConfirmationRequiredError, "safety.confirmation", PENDING),
+    FailureRow("approval", PolicyApprovalError, "policy.approval", PENDING),
+    FailureRow("else", InternalError, "internal", BUG),
+    FailureRow(
         "command line",
         UsageError,
         "usage.flag usage.value usage.command input.file input.json input.size input.empty input.encoding"
@@ -335,9 +337,9 @@ FAILURES: tuple[Failure, ...] = (
         " registry.missing rerun.effects",
         USAGE,
     ),
-    Failure("command line", PathAbsent, "path.absent", NO),
-    Failure("command line", CogcliError, "replay.differs", NO),
-    Failure(
+    FailureRow("command line", PathAbsent, "path.absent", NO),
+    FailureRow("command line", CogcliError, "replay.differs", NO),
+    FailureRow(
         "environment",
         EnvironmentRefusal,
         "episode.foreign episode.unreadable episode.renamed episode.busy resume.changed-specs resume.masked"
@@ -347,7 +349,7 @@ FAILURES: tuple[Failure, ...] = (
     ),
 )
 
-FAILURE_OF: dict[str, Failure] = {code: row for row in FAILURES for code in row.codes}
+FAILURE_OF: dict[str, FailureRow] = {code: row for row in FAILURES for code in row.codes}
 
 
 def exit_code(code: str) -> int:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
-from cogcli.core.jsonvalue import MAX_INTEGER, kind_of, same
+from cogcli.core.jsonvalue import MAX_INTEGER, equal, kind_of
 from cogcli.core.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
 from cogcli.core.syntax import expression_of
 
@@ -56,7 +56,7 @@ class Expression(NamedTuple):
     """Every place where a reference stands."""
 
 
-def evaluated(expression: Expression, lookup: Lookup, *, missing_is_null: bool = False) -> Any:
+def evaluate(expression: Expression, lookup: Lookup, *, missing_is_null: bool = False) -> Any:
     """The value of an expression. Raises ExpressionError `expr.missing` or `expr.type`."""
     if missing_is_null and expression.path is not None:
         value = lookup(expression.path)
@@ -69,16 +69,16 @@ def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expr
     """The expression a text is. Raises ExpressionFault."""
     if len(text) > MAX_LENGTH:
         raise ExpressionFault(f"longer than {MAX_LENGTH} characters")
-    source = _Source(text)
+    source = _SourceText(text)
     tree = _parsed(source)
-    reader = _Reader(loop_names, source)
+    reader = _ExpressionParser(loop_names, source)
     evaluate = reader.compiled(tree, 1)
     path = reader.path(tree) if isinstance(tree, ast.Attribute | ast.Subscript | ast.Name) else None
     references = dict.fromkeys(mention.reference for mention in reader.mentions)
     return Expression(text, evaluate, tuple(references), path, tuple(reader.mentions))
 
 
-def _parsed(source: _Source) -> ast.expr:
+def _parsed(source: _SourceText) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -102,7 +102,7 @@ _OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
 """Words that a number may follow, as in `x or .5`."""
 
 
-class _Source:
+class _SourceText:
     """A text and what Python reads in its place: `a.0` is written as `a[0]`."""
 
     def __init__(self, text: str) -> None:
@@ -142,10 +142,10 @@ class _Source:
 _NAMES: Final = {"true": True, "false": False, "null": None, "none": None}
 
 
-class _Reader:
+class _ExpressionParser:
     """Compiles a tree of the language to closures, collecting references."""
 
-    def __init__(self, loop_names: frozenset[str], source: _Source) -> None:
+    def __init__(self, loop_names: frozenset[str], source: _SourceText) -> None:
         self._loop_names = loop_names
         self._source = source
         self.mentions: list[Mention] = []
@@ -342,7 +342,7 @@ def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any,
 def _contains(a: Any, b: Any) -> bool:
     kind = kind_of(b)
     if kind == "list":
-        return any(same(a, item) for item in b)
+        return any(equal(a, item) for item in b)
     if kind in ("object", "text") and kind_of(a) == "text":
         return a in b
     raise ExpressionError(
@@ -351,8 +351,8 @@ def _contains(a: Any, b: Any) -> bool:
 
 
 _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
-    ast.Eq: same,
-    ast.NotEq: lambda a, b: not same(a, b),
+    ast.Eq: equal,
+    ast.NotEq: lambda a, b: not equal(a, b),
     ast.Lt: _ordered("<", lambda a, b: bool(a < b)),
     ast.LtE: _ordered("<=", lambda a, b: bool(a <= b)),
     ast.Gt: _ordered(">", lambda a, b: bool(a > b)),
@@ -361,13 +361,13 @@ _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.NotIn: lambda a, b: not _contains(a, b),
 }
 
-_COMPILE: Final[dict[type[ast.expr], Callable[[_Reader, Any, int], Evaluate]]] = {
-    ast.Constant: _Reader.constant,
-    ast.List: _Reader.listed,
-    ast.UnaryOp: _Reader.unary,
-    ast.BoolOp: _Reader.boolean,
-    ast.Compare: _Reader.comparison,
-    ast.Name: _Reader.reference,
-    ast.Attribute: _Reader.reference,
-    ast.Subscript: _Reader.reference,
+_COMPILE: Final[dict[type[ast.expr], Callable[[_ExpressionParser, Any, int], Evaluate]]] = {
+    ast.Constant: _ExpressionParser.constant,
+    ast.List: _ExpressionParser.listed,
+    ast.UnaryOp: _ExpressionParser.unary,
+    ast.BoolOp: _ExpressionParser.boolean,
+    ast.Compare: _ExpressionParser.comparison,
+    ast.Name: _ExpressionParser.reference,
+    ast.Attribute: _ExpressionParser.reference,
+    ast.Subscript: _ExpressionParser.reference,
 }

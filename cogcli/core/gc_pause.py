@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def paused_collection() -> Iterator[None]:
     """Inside, nothing is collected but what nobody holds any more; after it all is as it was."""
     was = gc.isenabled()
     gc.disable()

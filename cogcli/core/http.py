@@ -24,12 +24,12 @@ from cogcli.core.connections import (
     GIVEN_UP,
     MAX_HEAD,
     Backend,
-    Exchange,
-    Place,
     Resolve,
-    allowed,
-    exchanging,
-    looked_up,
+    ResolvedAddress,
+    SocketExchange,
+    allowed_addresses,
+    limit_sockets,
+    resolve_name,
     too_long_head,
 )
 from cogcli.core.errors import (
@@ -86,14 +86,14 @@ class Http:
     as far as they are written out: the proxy looks names up.
     """
 
-    def __init__(self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = looked_up) -> None:
+    def __init__(self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = resolve_name) -> None:
         self._proxies = dict(proxies or {})
         self._resolve = resolve
         self._lock = threading.Lock()
         self._tls: dict[bool, ssl.SSLContext] = {}
         self._lanes: list[httpx.HTTPTransport] = []
         self._free: dict[_Way, list[httpx.HTTPTransport]] = {}
-        self._exchanges: set[Exchange] = set()
+        self._exchanges: set[SocketExchange] = set()
         self._closed = False
 
     def send(self, request: HttpRequest, deadline: float, cancel: Cancellation) -> HttpReply:
@@ -103,7 +103,7 @@ class Http:
         `request.value`, ResponseMappingError `response.size` or (success whose encoding cannot be undone)
         `response.not-json`.
         """
-        exchange = Exchange(deadline)
+        exchange = SocketExchange(deadline)
         made, target = _made(request)
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
         if not proxy:
@@ -115,7 +115,7 @@ class Http:
             with (
                 self._lane(_way(request, made.url, proxy), exchange) as lane,
                 cancel.told(exchange.give_up),
-                exchanging(exchange),
+                limit_sockets(exchange),
             ):
                 return _exchanged(lane, made, request, exchange)
         except RuntimeErrorBase as error:
@@ -136,7 +136,7 @@ class Http:
             lane.close()
 
     @contextmanager
-    def _lane(self, way: _Way, exchange: Exchange) -> Iterator[httpx.HTTPTransport]:
+    def _lane(self, way: _Way, exchange: SocketExchange) -> Iterator[httpx.HTTPTransport]:
         """A pool that nobody else uses meanwhile, the one used last if there is one.
 
         One pool for all would look at every connection for every request, under one lock.
@@ -266,7 +266,7 @@ def _target(url: str) -> bytes:
 
 
 def _exchanged(
-    transport: httpx.HTTPTransport, made: httpx.Request, request: HttpRequest, exchange: Exchange
+    transport: httpx.HTTPTransport, made: httpx.Request, request: HttpRequest, exchange: SocketExchange
 ) -> HttpReply:
     # Sockets keep the time; what waits for a free connection is told here.
     made.extensions["timeout"] = {"pool": exchange.rest()}
@@ -288,13 +288,13 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
     chunks = cast("Iterable[bytes]", response.stream)
     if reply.status in _BODILESS or response.request.method == "HEAD":
         # What such a reply's headers announce never comes.
-        return reply._replace(body=inflate.whole(chunks, "", cap))
+        return reply._replace(body=inflate.decompress(chunks, "", cap))
     announced = reply.header("content-length")
     encoding = ", ".join(value for name, value in reply.headers if name.lower() == "content-encoding")
     try:
         if announced.isdecimal() and len(announced) < 20 and int(announced) > cap:
             raise inflate.TooLarge
-        return reply._replace(body=inflate.whole(chunks, encoding, cap))
+        return reply._replace(body=inflate.decompress(chunks, encoding, cap))
     except inflate.TooLarge:
         text = f"the reply has more than {cap:,} bytes"
         raise ResponseMappingError("response.size", text, left=True) from None
@@ -306,7 +306,7 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
         ) from fault
 
 
-def _translated(error: Exception, exchange: Exchange, *, given_up: bool) -> RuntimeErrorBase:
+def _translated(error: Exception, exchange: SocketExchange, *, given_up: bool) -> RuntimeErrorBase:
     """The library's exceptions as ours."""
     if given_up:
         return exchange.lost(GIVEN_UP)
@@ -437,8 +437,8 @@ def _async_backend(network: str | None) -> Any:
                 raise TransportError(
                     "call.transport", f"{host}: the name is not known", left=False
                 ) from error
-            places = [Place(row[0], row[4]) for row in rows]
-            good = [str(place.address[0]) for place in allowed(places, host, network)]
+            places = [ResolvedAddress(row[0], row[4]) for row in rows]
+            good = [str(place.address[0]) for place in allowed_addresses(places, host, network)]
             for address in good[:-1]:
                 with suppress(ConnectError, ConnectTimeout):
                     return await super().connect_tcp(address, port, *arguments, **named)

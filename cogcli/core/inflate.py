@@ -19,7 +19,7 @@ class Damaged(Exception):
     """The bytes are not what their content encoding says, or that encoding was never asked for."""
 
 
-def whole(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
+def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
     """All bytes of a body as they were before encoding. Raises TooLarge beyond `cap` bytes, on the wire or
     inflated, and Damaged; both before the rest is read."""
     name = encoding.strip().lower()

@@ -10,7 +10,7 @@ NOWHERE: Final = object()
 """What stands where nothing does."""
 
 
-def pointed(reference: str) -> Pointer:
+def parse_reference(reference: str) -> Pointer:
     """The pointer of a `#/...` reference."""
     from urllib.parse import unquote
 

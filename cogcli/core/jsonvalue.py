@@ -32,16 +32,16 @@ def holds_at_most(value: Any, most: int) -> bool:
     return count <= most
 
 
-def copied(value: Any) -> Any:
+def deep_copy(value: Any) -> Any:
     """A copy that shares no list or dict with `value`; a tuple becomes a list."""
     if type(value) is dict:
-        return {k: v if type(v) in _SCALARS else copied(v) for k, v in value.items()}
+        return {k: v if type(v) in _SCALARS else deep_copy(v) for k, v in value.items()}
     if type(value) is list or type(value) is tuple:
-        return [v if type(v) in _SCALARS else copied(v) for v in value]
+        return [v if type(v) in _SCALARS else deep_copy(v) for v in value]
     return value
 
 
-def admitted(value: Any, place: str = "", depth: int = 0) -> Any:
+def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
     """`value` as plain JSON, sharing nothing with it: tuples become lists. Raises NotJson naming the place."""
     kind = type(value)
     if kind is str:
@@ -62,7 +62,7 @@ def admitted(value: Any, place: str = "", depth: int = 0) -> Any:
         return _object(value, place, depth)
     if kind is list or kind is tuple:
         prefix = f"{place}." if place else ""
-        return [admitted(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(value)]
+        return [to_plain_json(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(value)]
     raise NotJson(place, f"`{kind.__name__}`, no JSON value,")
 
 
@@ -72,7 +72,7 @@ def _object(value: dict[Any, Any], place: str, depth: int) -> dict[str, Any]:
     for key, item in value.items():
         if type(key) is not str:
             raise NotJson(place, f"key of type {type(key).__name__}")
-        result[_text(key, place)] = admitted(item, prefix + key, depth + 1)
+        result[_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
     return result
 
 
@@ -97,7 +97,7 @@ def kind_of(value: Any) -> str:
 _WORDS: Final = {str: "text", int: "number", float: "number", list: "list", tuple: "list", dict: "object"}
 
 
-def shown(value: Any, limit: int = 60) -> str:
+def preview(value: Any, limit: int = 60) -> str:
     """A value as one short line: its type word, and the value itself where it is a scalar."""
     if isinstance(value, str):
         text = value if len(value) <= limit else f"{value[: limit - 1]}…"
@@ -107,12 +107,12 @@ def shown(value: Any, limit: int = 60) -> str:
     return f"{kind_of(value)} {str(value).lower() if isinstance(value, bool) else value}"[:limit]
 
 
-def same(a: Any, b: Any) -> bool:
+def equal(a: Any, b: Any) -> bool:
     """Deep equality without coercion: `1 == 1.0`, but `true` is not `1`."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
+        return a.keys() == b.keys() and all(equal(v, b[k]) for k, v in a.items())
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and all(map(equal, a, b))
     return bool(a == b)

@@ -54,6 +54,6 @@ def variable(environ: Mapping[str, str], name: str) -> str:
     return text if text.isascii() else require_text(text, f"environment variable `{name}`")
 
 
-def whole_number(text: str, digits: int = 18) -> int | None:
+def parse_whole_number(text: str, digits: int = 18) -> int | None:
     """The number that ASCII digits stand for; None for anything else, and for more digits than anybody needs."""
     return int(text) if len(text) <= digits and text.isascii() and text.isdigit() else None

@@ -41,7 +41,7 @@ class Problem(NamedTuple):
         return self._asdict()
 
 
-def in_order(problems: Iterable[Problem]) -> list[Problem]:
+def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
     """Problems sorted by file, line, column and code, each once."""
     return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
 
@@ -59,7 +59,7 @@ def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
     return f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
 
 
-def listing(known: Iterable[str], *, limit: int = 6) -> str:
+def list_known(known: Iterable[str], *, limit: int = 6) -> str:
     """A hint sentence naming the first of what there is; words of one line only."""
     words = list(filter(str.isprintable, known))
     more = f" and {len(words) - limit} more" if len(words) > limit else ""

@@ -59,17 +59,17 @@ def cells(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def cut(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """The text's beginning in at most `width` columns; an ellipsis tells that there was more."""
     return text if cells(text) <= width else f"{_head(text, width - 1)}…" if width > 0 else ""
 
 
-def shortened(text: str, width: int) -> str:
+def shorten_middle(text: str, width: int) -> str:
     """The text in at most `width` columns, its middle left out: names differ at both ends."""
     if cells(text) <= width:
         return text
     if width < 4:
-        return cut(text, width)
+        return truncate(text, width)
     head = _head(text, (width - 1) // 2)
     tail = _head(text[::-1], width - 1 - cells(head))[::-1]
     return f"{head}…{tail}"
@@ -88,7 +88,7 @@ LONGEST_SHOWN = 4096
 """Bytes of one value on a screen."""
 
 
-def beginning(text: str, most: int | None) -> tuple[str, str]:
+def truncate_bytes(text: str, most: int | None) -> tuple[str, str]:
     """The first `most` bytes of a text, and what says how many more there are; all of it and nothing for None."""
     if most is None or len(text) * 4 <= most:
         return text, ""
@@ -99,6 +99,6 @@ def beginning(text: str, most: int | None) -> tuple[str, str]:
     return head, f"… {len(data) - len(head.encode()):,} bytes more"
 
 
-def padded(text: str, width: int) -> str:
+def pad(text: str, width: int) -> str:
     """The text filled with spaces up to `width` columns."""
     return text + " " * (width - cells(text))

@@ -13,11 +13,11 @@ from cogcli.core.document_fault import DocumentFault
 from cogcli.schema.containment import covers
 
 if TYPE_CHECKING:
-    from cogcli.documents.openapi import Entry, OpenApiDocument, Operation, Parameter
+    from cogcli.documents.openapi import Entry, OpenApiDocument, OpenApiOperation, Parameter
     from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
 
 
-class Change(NamedTuple):
+class ContractChange(NamedTuple):
     """One operation or method that is not as it was: `added`, `removed` or `changed`, and then in what."""
 
     name: str
@@ -33,13 +33,15 @@ class Field(NamedTuple):
     breaking: bool
 
 
-def openapi_changes(before: OpenApiDocument | None, now: OpenApiDocument) -> tuple[Change, ...]:
+def openapi_changes(before: OpenApiDocument | None, now: OpenApiDocument) -> tuple[ContractChange, ...]:
     """The operations that differ, by name; `(servers)` where calls would go elsewhere."""
     old = {_title(entry): entry for entry in before.entries} if before else {}
     new = {_title(entry): entry for entry in now.entries}
-    moved: list[Change] = []
+    moved: list[ContractChange] = []
     if before is not None and before.server != now.server:
-        moved.append(Change("(servers)", "changed", (f"{before.server} -> {now.server}",), breaking=True))
+        moved.append(
+            ContractChange("(servers)", "changed", (f"{before.server} -> {now.server}",), breaking=True)
+        )
 
     def differ(name: str) -> Iterator[Field]:
         if before is not None:
@@ -48,7 +50,7 @@ def openapi_changes(before: OpenApiDocument | None, now: OpenApiDocument) -> tup
     return (*moved, *_changes(old, new, differ))
 
 
-def openrpc_changes(before: OpenRpcDocument | None, now: OpenRpcDocument) -> tuple[Change, ...]:
+def openrpc_changes(before: OpenRpcDocument | None, now: OpenRpcDocument) -> tuple[ContractChange, ...]:
     """The methods that differ, by name."""
     old = {name: before.method(name) for name in before.names} if before else {}
     new = {name: now.method(name) for name in now.names}
@@ -61,12 +63,12 @@ def _title(entry: Entry) -> str:
 
 def _changes(
     old: Mapping[str, Any], new: Mapping[str, Any], differ: Callable[[str], Iterator[Field]]
-) -> Iterator[Change]:
+) -> Iterator[ContractChange]:
     for name in sorted({*old, *new}):
         if name not in old:
-            yield Change(name, "added")
+            yield ContractChange(name, "added")
         elif name not in new:
-            yield Change(name, "removed", breaking=True)
+            yield ContractChange(name, "removed", breaking=True)
         else:
             try:
                 fields = list(differ(name))
@@ -74,13 +76,13 @@ def _changes(
                 fields = [Field(fault.message, breaking=True)]
             if fields:
                 texts = tuple(field.text for field in fields)
-                yield Change(name, "changed", texts, any(field.breaking for field in fields))
+                yield ContractChange(name, "changed", texts, any(field.breaking for field in fields))
 
 
 # -- openapi ----------------------------------------------------------------------------------------------------------
 
 
-def _operation_fields(old: Operation, new: Operation) -> Iterator[Field]:
+def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[Field]:
     if (old.method, old.path) != (new.method, new.path):
         yield Field(f"{old.method} {old.path} -> {new.method} {new.path}", breaking=True)
     before = {f"{each.place}.{each.name}": each for each in old.parameters}
@@ -97,7 +99,7 @@ def _operation_fields(old: Operation, new: Operation) -> Iterator[Field]:
         yield Field("deprecated", breaking=False)
 
 
-def _is_eased(old: Operation, new: Operation) -> bool:
+def _is_eased(old: OpenApiOperation, new: OpenApiOperation) -> bool:
     """Whether whoever was let in before still is."""
     return not new.security or (bool(old.security) and set(old.security) <= set(new.security))
 

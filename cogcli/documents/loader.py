@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from cogcli.core.canonical import digest
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.json_pointer import NOWHERE, Pointer, found_at, pointed, pointer_text
+from cogcli.core.json_pointer import NOWHERE, Pointer, found_at, parse_reference, pointer_text
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import did_you_mean, suggestion
 
@@ -220,14 +220,14 @@ def check_references(document: dict[str, Any]) -> None:
             hint = "bundle the document into one file"
             text = f"{where}: `$ref` to `{target}`, expected `#/...`"
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
-        if found_at(document, pointed(target)) is NOWHERE:
+        if found_at(document, parse_reference(target)) is NOWHERE:
             text = f"{where}: `$ref` to `{target}`, which is not there"
             raise DocumentFault("wire.document", text, _nearest(document, target), pointer=(*place, "$ref"))
 
 
 def _nearest(document: dict[str, Any], target: str) -> str:
     """What a reference that leads nowhere may have meant."""
-    *above, name = pointed(target)
+    *above, name = parse_reference(target)
     siblings = found_at(document, tuple(above))
     near = suggestion(name, siblings) if isinstance(siblings, dict) else ""
     return near or f"add `{name}` under `{pointer_text(tuple(above))}`"
@@ -248,7 +248,7 @@ def _references(value: Any, place: Pointer, *, named: bool) -> Iterator[tuple[Po
             yield from _references(member, (*place, key), named=inner)
 
 
-def resolved(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
+def resolve(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
     """The mapping that `value` is or refers to, and its place. Raises DocumentFault `wire.document`."""
     seen: set[Pointer] = set()
     while isinstance(value, dict) and isinstance(value.get("$ref"), str):
@@ -257,12 +257,12 @@ def resolved(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict
                 "wire.document", f"`{pointer_text(place)}`: `$ref` leads in a circle", pointer=place
             )
         seen.add(place)
-        place = pointed(value["$ref"])
+        place = parse_reference(value["$ref"])
         value = found_at(document, place)
-    return mapping(value, place), place
+    return require_mapping(value, place), place
 
 
-def mapping(value: Any, place: Pointer) -> dict[str, Any]:
+def require_mapping(value: Any, place: Pointer) -> dict[str, Any]:
     """The value, if it is a mapping. Raises DocumentFault `wire.document`."""
     if not isinstance(value, dict):
         found = "nothing" if value is NOWHERE else kind_of(value)
@@ -273,10 +273,10 @@ def mapping(value: Any, place: Pointer) -> dict[str, Any]:
 
 def optional(value: Any, place: Pointer) -> dict[str, Any]:
     """The value, if it is a mapping; null is an empty one. Raises DocumentFault `wire.document`."""
-    return {} if value is None else mapping(value, place)
+    return {} if value is None else require_mapping(value, place)
 
 
-def listed(value: Any, place: Pointer) -> list[Any]:
+def require_list(value: Any, place: Pointer) -> list[Any]:
     """The value, if it is a list; null is an empty one. Raises DocumentFault `wire.document`."""
     if value is None:
         return []
@@ -290,7 +290,7 @@ def listed(value: Any, place: Pointer) -> list[Any]:
 
 
 @lru_cache(maxsize=32)
-def loaded(identity: Identity) -> dict[str, Any] | DocumentFault:
+def load(identity: Identity) -> dict[str, Any] | DocumentFault:
     """The document that a file holds, or what is wrong with it."""
     try:
         return read_document(identity.path)

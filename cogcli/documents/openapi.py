@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, pointer_text
-from cogcli.core.jsonvalue import shown
-from cogcli.core.problems import listing, suggestion
-from cogcli.documents.loader import Identity, identity_of, listed, loaded, mapping, optional, placed, resolved
-from cogcli.schema.bundle import Closing
+from cogcli.core.jsonvalue import preview
+from cogcli.core.problems import list_known, suggestion
+from cogcli.documents.loader import (
+    Identity,
+    identity_of,
+    load,
+    optional,
+    placed,
+    require_list,
+    require_mapping,
+    resolve,
+)
+from cogcli.schema.bundle import SchemaBundler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +63,7 @@ class Scheme(NamedTuple):
     header: str | None
 
 
-class Operation(NamedTuple):
+class OpenApiOperation(NamedTuple):
     """One operation. `id` may be empty, `method` is upper case, `path` as the document writes it.
 
     `responses` maps `200`, `2XX` or `default` to the schema of a JSON reply, None where the reply holds no JSON.
@@ -92,20 +101,20 @@ class OpenApiDocument:
         self._value = value
         version = value.get("openapi")
         if not isinstance(version, str) or not version.startswith(_VERSIONS):
-            found = f"swagger {value['swagger']}" if "swagger" in value else shown(version)
+            found = f"swagger {value['swagger']}" if "swagger" in value else preview(version)
             message = f"`openapi` is {found}, expected 3.0, 3.1 or 3.2"
             hint = "export the document as OpenAPI 3.1"
             pointer = ("swagger",) if "swagger" in value else ("openapi",)
             raise DocumentFault("wire.document", message, hint, pointer=pointer)
         self.version = version
-        self._closing = Closing(value, old=version.startswith("3.0."))
+        self._closing = SchemaBundler(value, old=version.startswith("3.0."))
         self._paths = optional(value.get("paths"), ("paths",))
         self.server = _server(value)
         self.entries: tuple[Entry, ...] = tuple(self._entries())
         self._by_id = self._ids()
-        self._operations: dict[tuple[str, str], Operation] = {}
+        self._operations: dict[tuple[str, str], OpenApiOperation] = {}
 
-    def operation(self, name: str, method: str | None) -> Operation:
+    def operation(self, name: str, method: str | None) -> OpenApiOperation:
         """The operation of an operationId, else of a path, `method` being what the binding says.
 
         Raises DocumentFault `wire.operation` for an unknown name, `wire.method` where the method does not fit or
@@ -122,7 +131,7 @@ class OpenApiDocument:
             raise DocumentFault("wire.method", message, f"choose one of {', '.join(METHODS)}")
         return self.described(entry)
 
-    def described(self, entry: Entry) -> Operation:
+    def described(self, entry: Entry) -> OpenApiOperation:
         """The operation of an entry of this document. Raises DocumentFault `wire.document` for a malformed one."""
         key = (entry.path, entry.method)
         found = self._operations.get(key)
@@ -135,7 +144,7 @@ class OpenApiDocument:
         here = {entry.method: entry for entry in self.entries if entry.path == path}
         if not here:
             known = [*self._by_id, *self._paths]
-            hint = suggestion(name, known) or listing(known)
+            hint = suggestion(name, known) or list_known(known)
             raise DocumentFault("wire.operation", f"no operation `{name}`", hint)
         if method is None:
             method = next(iter(here)) if len(here) == 1 else "POST"
@@ -148,10 +157,10 @@ class OpenApiDocument:
         for path, item in self._paths.items():
             if path.startswith("x-"):
                 continue
-            found, place = resolved(self._value, item, ("paths", path))
+            found, place = resolve(self._value, item, ("paths", path))
             for method in _ALL_METHODS:
                 if method in found:
-                    operation = mapping(found[method], (*place, method))
+                    operation = require_mapping(found[method], (*place, method))
                     id = operation.get("operationId")
                     yield Entry(id if isinstance(id, str) else "", method.upper(), path)
 
@@ -166,16 +175,16 @@ class OpenApiDocument:
                 raise DocumentFault("wire.document", message, hint, pointer=pointer)
         return found
 
-    def _built(self, entry: Entry) -> Operation:
-        item, place = resolved(self._value, self._paths[entry.path], ("paths", entry.path))
+    def _built(self, entry: Entry) -> OpenApiOperation:
+        item, place = resolve(self._value, self._paths[entry.path], ("paths", entry.path))
         method = entry.method.lower()
-        own, at = mapping(item[method], (*place, method)), (*place, method)
+        own, at = require_mapping(item[method], (*place, method)), (*place, method)
         parameters = {
             (parameter.place, parameter.name): parameter
             for holder, where in ((item, place), (own, at))
             for parameter in self._parameters(holder.get("parameters"), (*where, "parameters"))
         }
-        return Operation(
+        return OpenApiOperation(
             entry.id,
             entry.method,
             entry.path,
@@ -187,8 +196,8 @@ class OpenApiDocument:
         )
 
     def _parameters(self, value: Any, place: Pointer) -> Iterator[Parameter]:
-        for index, item in enumerate(listed(value, place)):
-            raw, at = resolved(self._value, item, (*place, str(index)))
+        for index, item in enumerate(require_list(value, place)):
+            raw, at = resolve(self._value, item, (*place, str(index)))
             name, where = raw.get("name"), raw.get("in")
             if not isinstance(name, str) or where not in (*_STYLES, "querystring"):
                 message = f"`{pointer_text(at)}`: a parameter needs `name` and `in`"
@@ -213,7 +222,7 @@ class OpenApiDocument:
     def _body(self, value: Any, place: Pointer) -> Body | None:
         if value is None:
             return None
-        raw, at = resolved(self._value, value, place)
+        raw, at = resolve(self._value, value, place)
         content = optional(raw.get("content"), (*at, "content"))
         required = raw.get("required") is True
         media_type = _json_type(content)
@@ -227,7 +236,7 @@ class OpenApiDocument:
         found: dict[str, Any] = {}
         for status, item in optional(value, place).items():
             if not status.startswith("x-"):
-                raw, at = resolved(self._value, item, (*place, status))
+                raw, at = resolve(self._value, item, (*place, status))
                 content = optional(raw.get("content"), (*at, "content"))
                 media_type = _json_type(content)
                 found[status.upper() if status != "default" else status] = (
@@ -236,7 +245,7 @@ class OpenApiDocument:
         return found
 
     def _schema_of(self, content: dict[str, Any], media_type: str, place: Pointer, *, sent: bool) -> Any:
-        raw, at = resolved(self._value, content[media_type], (*place, media_type))
+        raw, at = resolve(self._value, content[media_type], (*place, media_type))
         return self._closing.closed(raw.get("schema", True), (*at, "schema"), sent=sent)
 
     def _security(self, own: dict[str, Any], at: Pointer) -> tuple[tuple[Scheme, ...], ...]:
@@ -244,10 +253,10 @@ class OpenApiDocument:
         return tuple(
             tuple(
                 self._scheme(name)
-                for name in mapping(alternative, (*place, "security", str(index)))
+                for name in require_mapping(alternative, (*place, "security", str(index)))
                 if not name.startswith("x-")
             )
-            for index, alternative in enumerate(listed(holder.get("security"), (*place, "security")))
+            for index, alternative in enumerate(require_list(holder.get("security"), (*place, "security")))
         )
 
     def _scheme(self, name: str) -> Scheme:
@@ -257,7 +266,7 @@ class OpenApiDocument:
         if name not in schemes:
             message = f"`{pointer_text(at)}` is not there, `security` names it"
             raise DocumentFault("wire.document", message, suggestion(name, schemes), pointer=at)
-        raw, _ = resolved(self._value, schemes[name], at)
+        raw, _ = resolve(self._value, schemes[name], at)
         kind = raw.get("type")
         if kind in ("oauth2", "openIdConnect"):
             return Scheme(name, "Authorization")
@@ -271,11 +280,13 @@ class OpenApiDocument:
 def _server(value: dict[str, Any]) -> str | None:
     """The only absolute server URL, its variables at their defaults."""
     absolute = []
-    for index, raw in enumerate(listed(value.get("servers"), ("servers",))):
-        server = mapping(raw, ("servers", str(index)))
+    for index, raw in enumerate(require_list(value.get("servers"), ("servers",))):
+        server = require_mapping(raw, ("servers", str(index)))
         url = str(server.get("url") or "")
         for name, variable in optional(server.get("variables"), ("servers",)).items():
-            url = url.replace(f"{{{name}}}", str(mapping(variable, ("servers",)).get("default") or ""))
+            url = url.replace(
+                f"{{{name}}}", str(require_mapping(variable, ("servers",)).get("default") or "")
+            )
         if url.lower().startswith(("http://", "https://")) and "{" not in url:
             absolute.append(url)
     return absolute[0] if len(absolute) == 1 else None
@@ -304,7 +315,7 @@ def openapi_of(service: DescribedService) -> OpenApiDocument | None:
 
 @lru_cache(maxsize=32)
 def _document(identity: Identity) -> OpenApiDocument | DocumentFault:
-    value = loaded(identity)
+    value = load(identity)
     if isinstance(value, DocumentFault):
         return value
     try:

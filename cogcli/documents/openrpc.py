@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, pointer_text
-from cogcli.core.jsonvalue import shown
-from cogcli.core.problems import listing, suggestion
-from cogcli.documents.loader import Identity, identity_of, loaded, placed, resolved
-from cogcli.schema.bundle import Closing
+from cogcli.core.jsonvalue import preview
+from cogcli.core.problems import list_known, suggestion
+from cogcli.documents.loader import Identity, identity_of, load, placed, resolve
+from cogcli.schema.bundle import SchemaBundler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,11 +50,11 @@ class OpenRpcDocument:
         """Raises DocumentFault `wire.document` for another version, wrong structure, repeated methods."""
         version = value.get("openrpc")
         if not isinstance(version, str) or not version.startswith(_VERSIONS):
-            message = f"`openrpc` is {shown(version)}, expected 1.3 or 1.4"
+            message = f"`openrpc` is {preview(version)}, expected 1.3 or 1.4"
             raise DocumentFault("wire.document", message, pointer=("openrpc",))
         _check(value, ())
         self._value = value
-        self._closing = Closing(value)
+        self._closing = SchemaBundler(value)
         self.batches: bool = value.get("x-batch") is True
         self._methods = self._all()
 
@@ -67,7 +67,7 @@ class OpenRpcDocument:
         """The method of a name. Raises DocumentFault `wire.operation` for an unknown one."""
         found = self._methods.get(name)
         if found is None:
-            hint = suggestion(name, self._methods) or listing(self._methods)
+            hint = suggestion(name, self._methods) or list_known(self._methods)
             raise DocumentFault("wire.operation", f"no method `{name}`", hint)
         return found
 
@@ -112,7 +112,7 @@ class OpenRpcDocument:
 
     def _described(self, item: Any, place: Pointer, kind: str) -> tuple[dict[str, Any], Pointer]:
         """What an item is or refers to, checked where the meta-schema could not follow."""
-        raw, at = resolved(self._value, item, place)
+        raw, at = resolve(self._value, item, place)
         if raw is not item:
             _check(raw, at, kind)
         return raw, at
@@ -142,7 +142,7 @@ def openrpc_of(service: DescribedService) -> OpenRpcDocument | None:
 
 @lru_cache(maxsize=32)
 def _document(identity: Identity) -> OpenRpcDocument | DocumentFault:
-    value = loaded(identity)
+    value = load(identity)
     if isinstance(value, DocumentFault):
         return value
     try:

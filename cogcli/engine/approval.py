@@ -16,7 +16,7 @@ from cogcli.specs.capability import Capability
 TIME_TO_LIVE: Final = timedelta(hours=24)
 
 
-def given(
+def require_approval(
     run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], evidence: dict[str, Any]
 ) -> bool:
     """Whether a person approved this call; using the approval up.

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from cogcli.core.calls import PROBE, Answer, Attempt, Cancellation, Chain, Member
+from cogcli.core.calls import PROBE, Answer, Attempt, BindingChain, Cancellation, Member
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -25,7 +25,7 @@ from cogcli.core.errors import (
     SafetyConfirmationRequiredError,
     TransportError,
 )
-from cogcli.core.jsonvalue import copied
+from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING
 from cogcli.core.trace_ids import span_of, trace_of
@@ -35,12 +35,12 @@ from cogcli.engine.doubt import answer_of
 from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.step_ending import Degraded as Degraded
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Call, Cancelled, Sleep, Slot, Steps
+from cogcli.engine.tasks import Cancelled, Effects, Sleep, WorkerCall, WorkerSlot
 from cogcli.events import build
 from cogcli.governance import safety as safety_rules
 from cogcli.mapping.namespaces import walk
 from cogcli.specs.capability import Capability, Gate
-from cogcli.specs.fields import fit
+from cogcli.specs.fields import fit_values
 
 _REPEATED: Final = frozenset(("call.transport", "call.timeout", "call.overloaded"))
 """What a binding's own `retry_count` repeats."""
@@ -52,7 +52,7 @@ _BY_NAME: Final = Redactor()
 _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 
 
-def governed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+def governed_call(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
     try:
         safety = capability.safety
@@ -76,7 +76,7 @@ def governed(run: Run, record: StepRecord, capability: Capability, values: dict[
         raise _in_doubt(capability, "the question for it was cut off") from None
 
 
-def _allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+def _allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """Return where trust, people and gates allow this call. Raises what refuses it, or Degraded."""
     safety, options, refusal = capability.safety, run.engine.options, None
     if safety is not None:
@@ -114,7 +114,7 @@ def _as_before(
             left=False,
         )
     answer = answer_of(earlier.resolution, capability.id)
-    kept, violations = fit(capability.outputs, copied(answer.output) if answer else {})
+    kept, violations = fit_values(capability.outputs, deep_copy(answer.output) if answer else {})
     if violations:
         text = "; ".join(v.message for v in violations)
         raise ResponseMappingError(
@@ -136,7 +136,7 @@ def _require(
     if refusal is None:
         return
     if isinstance(refusal, SafetyConfirmationRequiredError):
-        if approval.given(run, record, capability, values, evidence):
+        if approval.require_approval(run, record, capability, values, evidence):
             return
         approval.ask(run, record, capability, values, evidence, refusal)
     raise refusal
@@ -145,7 +145,7 @@ def _require(
 # -- attempts ---------------------------------------------------------------------------------------------------------
 
 
-def _called(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+def _called(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     chain = run.engine.runner.chain(capability.id)
     yield from _turn(run, record)
     yield from _slot(run)
@@ -157,21 +157,21 @@ def _called(run: Run, record: StepRecord, capability: Capability, values: dict[s
     return output
 
 
-def _turn(run: Run, record: StepRecord) -> Steps:
+def _turn(run: Run, record: StepRecord) -> Effects:
     """Wait, without a slot, until a call may begin that a log tells of, or that follows what it tells of."""
     wait = run.engine.order.before(run.state.run_id, record.path)
     if wait is not None:
-        yield Call(wait, time.monotonic() + _MAX_WAIT, _late(_MAX_WAIT))
+        yield WorkerCall(wait, time.monotonic() + _MAX_WAIT, _late(_MAX_WAIT))
 
 
-def _slot(run: Run) -> Steps:
+def _slot(run: Run) -> Effects:
     """Wait for a worker slot. After a signal no call leaves any more, whatever its step has done so far."""
-    yield Slot()
+    yield WorkerSlot()
     if run.engine.stopping:
         raise Cancelled(outside=True)
 
 
-def _tell_intent(record: StepRecord, capability: Capability, chain: Chain) -> None:
+def _tell_intent(record: StepRecord, capability: Capability, chain: BindingChain) -> None:
     member = chain.members[0]
     effect = capability.effect
     record.began(
@@ -189,8 +189,8 @@ def _tell_intent(record: StepRecord, capability: Capability, chain: Chain) -> No
 
 
 def _attempts(
-    run: Run, record: StepRecord, capability: Capability, chain: Chain, values: dict[str, Any]
-) -> Steps:
+    run: Run, record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
+) -> Effects:
     """The first answer along the chain; the error that ends the chain names its first and last attempt."""
     before = number = record.attempts_made
     first: RuntimeErrorBase | None = None
@@ -227,7 +227,7 @@ def _attempts(
 
 def _sent(
     run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
-) -> Steps:
+) -> Effects:
     """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
     if run.engine.doubts is not None:
         run.engine.loop.shield(True)  # what wins beside it does not answer what happened here
@@ -274,14 +274,14 @@ def _note_unanswered(record: StepRecord, capability: Capability, error: RuntimeE
 def _call_of(
     run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
     cancel: Cancellation,
-) -> Call:  # fmt: skip
+) -> WorkerCall:  # fmt: skip
     limit = member.limit
     deadline = time.monotonic() + limit
     place = record.siblings.announce() if record.siblings else None
     attempt = Attempt(
         capability_id=capability.id,
         member=member,
-        input=copied(values),
+        input=deep_copy(values),
         effect=capability.effect,
         idempotency_key=record.idempotency_key,
         run_id=run.state.run_id,
@@ -293,7 +293,7 @@ def _call_of(
         place=place,
     )
     runner = run.engine.runner
-    return Call(lambda: _made(runner, attempt), deadline, _late(limit, cancel), cancel.set)
+    return WorkerCall(lambda: _made(runner, attempt), deadline, _late(limit, cancel), cancel.set)
 
 
 def _made(runner: CapabilityRunner, attempt: Attempt) -> Answer:
@@ -346,7 +346,7 @@ def _note(
     record.attempts.append(entry)
 
 
-def _note_passed_over(record: StepRecord, chain: Chain, place: int) -> None:
+def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> None:
     """Keep for the closing event which bindings stood at this place of the chain and could not be called."""
     for each in chain.passed_over:
         if each.before == place:
@@ -416,13 +416,13 @@ def _gates(
     when: str,
     gates: tuple[Gate, ...],
     given: dict[str, dict[str, Any]],
-) -> Steps:
+) -> Effects:
     """Ask gates in order until one blocks; else the strictest answer counts."""
     worst = safety_rules.GateVerdict("pass", "")
     worst_gate = ""
     for number, gate in enumerate(gates):
         path = f"{record.path}@{when}{number}"
-        verdict, asked = yield from _asked(run, record, gate, path, given)
+        verdict, asked = yield from _ask_gate(run, record, gate, path, given)
         _tell_decision(run, gate, path, verdict, asked)
         if safety_rules.stricter(worst, verdict) is verdict:
             worst, worst_gate = verdict, gate.capability
@@ -435,18 +435,20 @@ def _gates(
         raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
 
 
-def _asked(run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]) -> Steps:
+def _ask_gate(
+    run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]
+) -> Effects:
     """A gate's verdict, and what it was asked, if it came so far. An error of any kind is a verdict, too: it blocks."""
     capability = run.engine.capabilities.get(gate.capability)
     if capability is None:
         return safety_rules.GateVerdict("error", "unknown capability"), None
     inner = StepRecord(run, path, gate.capability, capability, "verify")
     try:
-        reply = yield from consulted(run, inner, capability, _gate_input(gate, given))
+        reply = yield from consult(run, inner, capability, _gate_input(gate, given))
     except (RuntimeErrorBase, Degraded) as error:
         verdict = safety_rules.GateVerdict("error", str(error))
     else:
-        verdict = safety_rules.judged(gate, reply)
+        verdict = safety_rules.judge_gate(gate, reply)
     record.add_usage(inner.usage)
     return verdict, inner.input
 
@@ -459,15 +461,15 @@ def _gate_input(gate: Gate, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not MISSING}
 
 
-def consulted(run: Run, inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Steps:
+def consult(run: Run, inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """The reply of a call inside a step, a gate's or a probe's: governed like any other, with events of its own. It is
     given the equally named fields of these values. Raises what it failed with, once its own end is told."""
     try:
-        kept, violations = fit(capability.inputs, copied(values))
+        kept, violations = fit_values(capability.inputs, deep_copy(values))
         if violations:
             raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
         inner.input = kept
-        reply = yield from governed(run, inner, capability, kept)
+        reply = yield from governed_call(run, inner, capability, kept)
     except (RuntimeErrorBase, Degraded) as error:
         failure = error if isinstance(error, RuntimeErrorBase) else None
         inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)

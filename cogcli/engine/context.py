@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.ports import Clock, IdSource
-from cogcli.engine.plan import Plan, PlannedStep, planned
-from cogcli.engine.ports import CapabilityRunner, EventSink, Order
-from cogcli.engine.tasks import Loop, Spawn, Steps
+from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
+from cogcli.engine.ports import CapabilityRunner, EventOrder, EventSink
+from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.approvals import Approvals, Asked
-from cogcli.mapping.apply import TakenOver, apply
+from cogcli.mapping.apply import ReusedResult, apply
 from cogcli.specs.capability import Capability
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
@@ -72,8 +72,8 @@ class Engine:
         skills: Mapping[str, Skill],
         listener: Callable[[Event], None] | None = None,
         approvals: Approvals | None = None,
-        taken_over: Mapping[str, TakenOver] | None = None,
-        order: Order | None = None,
+        taken_over: Mapping[str, ReusedResult] | None = None,
+        order: EventOrder | None = None,
         doubts: Doubts | None = None,
         asked: Mapping[str, Asked] | None = None,
         earlier: EarlierCalls | None = None,
@@ -108,7 +108,7 @@ class Engine:
         self.spent_ms: int | None = None
         """How long earlier sittings of a run took that is gone on with."""
         self.loop = Loop(options.max_workers)
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, StepPlan] = {}
 
     def tell_held(self, below: str = "") -> None:
         """Tell the ends that were held back, in order: those of this step path and its parts, or all."""
@@ -125,10 +125,10 @@ class Engine:
         """Whether a signal came: nothing new starts in any run of the tree."""
         return self.loop.signal is not None
 
-    def plan_of(self, skill_id: str) -> Plan:
+    def plan_of(self, skill_id: str) -> StepPlan:
         """The plan of a skill, made once."""
         if skill_id not in self._plans:
-            self._plans[skill_id] = planned(self.skills[skill_id], self.capabilities, self.skills)
+            self._plans[skill_id] = plan_skill(self.skills[skill_id], self.capabilities, self.skills)
         return self._plans[skill_id]
 
     def tell(self, draft: Draft, *, durable: bool = False) -> Event:
@@ -151,7 +151,9 @@ class Held(NamedTuple):
 class Run:
     """One run of the tree: its plan, its state and where it hangs. `prefix` is empty for the root."""
 
-    def __init__(self, engine: Engine, plan: Plan, state: ExecutionState, prefix: str, depth: int) -> None:
+    def __init__(
+        self, engine: Engine, plan: StepPlan, state: ExecutionState, prefix: str, depth: int
+    ) -> None:
         self.engine = engine
         self.plan = plan
         self.state = state
@@ -196,7 +198,7 @@ class Run:
             return 0.0  # told when the step asks for it
         return max(member.limit for member in chain.members)
 
-    def spawn(self, steps: Steps, *, label: Any, limit: float | None) -> Spawn:
+    def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:
         """A child task bounded to `limit` seconds."""
         if limit is None:
             return Spawn(steps, label)

@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 
 from cogcli.core.calls import Siblings
 from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
-from cogcli.core.jsonvalue import copied, kind_of
+from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.engine import call
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import LeftOut
 from cogcli.engine.graph import RunStep
-from cogcli.engine.invocation import invoked, sent
+from cogcli.engine.invocation import call_target, invoke
 from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.engine.step_ending import LEFT_OUT
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancel, Cancelled, Next, Steps, Task
+from cogcli.engine.tasks import Cancel, Cancelled, Effects, Next, Task
 from cogcli.mapping.apply import Write, write_value
 from cogcli.mapping.expressions import holds, value_of
-from cogcli.mapping.inputs import Scope, resolved
+from cogcli.mapping.inputs import Scope, resolve_input
 from cogcli.mapping.outputs import writes_of
 from cogcli.specs.skill import Foreach, Scatter, While
-from cogcli.state.execution import forked
+from cogcli.state.execution import fork
 
 
 class Performed(NamedTuple):
@@ -46,7 +46,7 @@ class Performed(NamedTuple):
     detail: str = ""
 
 
-def performed(run: Run, planned: PlannedStep, record: StepRecord, run_step: RunStep) -> Steps:
+def run_controlled(run: Run, planned: PlannedStep, record: StepRecord, run_step: RunStep) -> Effects:
     """Do what a step does, once its condition held. Raises RuntimeErrorBase or Degraded."""
     config = planned.step.config
     if config.foreach is not None:
@@ -55,26 +55,26 @@ def performed(run: Run, planned: PlannedStep, record: StepRecord, run_step: RunS
         return (yield from _rounds(run, planned, record, config.while_, run_step))
     if config.scatter is not None:
         return (yield from _scattered(run, planned, record, config.scatter, run_step))
-    output = yield from invoked(run, planned, record, Scope(run.state), run_step)
+    output = yield from invoke(run, planned, record, Scope(run.state), run_step)
     return Performed(output, by=record.called_id)
 
 
 # -- foreach ----------------------------------------------------------------------------------------------------------
 
 
-def _each(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep) -> Steps:
+def _each(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep) -> Effects:
     items = _items(run, planned, record, foreach)
     record.began({"items": len(items)})
     at_once = min(foreach.max_parallel, run.engine.options.max_workers)
     siblings = Siblings(at_once) if at_once > 1 else None
 
-    def job(index: int) -> Steps:
+    def job(index: int) -> Effects:
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
         inner = _inner(run, planned, record, str(index))
         inner.siblings = siblings
-        steps = invoked(run, planned, inner, Scope(run.state, loop), run_step)
+        steps = invoke(run, planned, inner, Scope(run.state, loop), run_step)
         return _one(record, inner, steps, item=True)
 
     results = yield from _together(run, planned, len(items), job, foreach.max_parallel)
@@ -91,7 +91,9 @@ def _items(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach)
     return items
 
 
-def _together(run: Run, planned: PlannedStep, count: int, job: Callable[[int], Steps], at_once: int) -> Steps:
+def _together(
+    run: Run, planned: PlannedStep, count: int, job: Callable[[int], Effects], at_once: int
+) -> Effects:
     """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
 
     A job that was cut off by itself, or that waits for a person, is no error of the others: they are left to end, one
@@ -123,7 +125,7 @@ def _together(run: Run, planned: PlannedStep, count: int, job: Callable[[int], S
     return results
 
 
-def _cancelled(tasks: list[Task]) -> Steps:
+def _cancelled(tasks: list[Task]) -> Effects:
     for task in list(tasks):
         yield Cancel(task)
 
@@ -135,7 +137,7 @@ def _inner(run: Run, planned: PlannedStep, record: StepRecord, name: str) -> Ste
     return StepRecord(run, f"{record.path}#{name}", record.uses, planned.capability, planned.kind)
 
 
-def _one(record: StepRecord, inner: StepRecord, steps: Steps, *, item: bool = False) -> Steps:
+def _one(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
     """Drive one invocation to its own closing event; what it used counts for the step, too.
 
     An `item` of a foreach that somebody left out gives nothing, and the others go on.
@@ -173,20 +175,20 @@ def _one(record: StepRecord, inner: StepRecord, steps: Steps, *, item: bool = Fa
 # -- while ------------------------------------------------------------------------------------------------------------
 
 
-def _rounds(run: Run, planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep) -> Steps:
+def _rounds(run: Run, planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep) -> Effects:
     last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
     inputs = run.plan.skill.inputs
-    scratch = forked(run.state)
+    scratch = fork(run.state)
     record.began({})
     writes: list[Write] = []
     again, rounds = True, 0
     while again and rounds < loop.max_iterations:
         inner = _inner(run, planned, record, str(rounds))
         inner.round = rounds
-        steps = _one(record, inner, invoked(run, planned, inner, Scope(scratch), run_step))
+        steps = _one(record, inner, invoke(run, planned, inner, Scope(scratch), run_step))
         output = yield from _within(run, planned, steps)
         for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
-            write_value(scratch, write.target, write.strategy, copied(write.value))
+            write_value(scratch, write.target, write.strategy, deep_copy(write.value))
             writes.append(write)
         rounds += 1
         again = holds(planned.expressions["while"], Scope(scratch), inputs, record.expression_reads)
@@ -194,7 +196,7 @@ def _rounds(run: Run, planned: PlannedStep, record: StepRecord, loop: While, run
     return Performed(output, writes + writes_of(last, output, scratch))
 
 
-def _within(run: Run, planned: PlannedStep, steps: Steps) -> Steps:
+def _within(run: Run, planned: PlannedStep, steps: Effects) -> Effects:
     """The result of one child task, bounded like one invocation."""
     yield run.spawn(steps, label=None, limit=run.step_limit(planned))
     task: Task = yield Next()
@@ -208,17 +210,17 @@ def _within(run: Run, planned: PlannedStep, steps: Steps) -> Steps:
 
 def _scattered(
     run: Run, planned: PlannedStep, record: StepRecord, scatter: Scatter, run_step: RunStep
-) -> Steps:
-    values = resolved(planned.input, Scope(run.state), record.reads)
+) -> Effects:
+    values = resolve_input(planned.input, Scope(run.state), record.reads)
     record.input = values
     names = list(planned.targets)
     record.began({"targets": [target.uses for target in planned.targets.values()]})
 
-    def job(index: int) -> Steps:
+    def job(index: int) -> Effects:
         target = planned.targets[names[index]]
         path = f"{record.path}#{names[index]}"
         inner = StepRecord(run, path, target.uses, target.capability, planned.kind)
-        return _one(record, inner, sent(run, planned, inner, target, values, run_step))
+        return _one(record, inner, call_target(run, planned, inner, target, values, run_step))
 
     at_once = scatter.max_parallel or len(names)
     if scatter.merge == "first_success":
@@ -242,8 +244,8 @@ def _joined(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _first(
-    run: Run, planned: PlannedStep, names: list[str], job: Callable[[int], Steps], at_once: int
-) -> Steps:
+    run: Run, planned: PlannedStep, names: list[str], job: Callable[[int], Effects], at_once: int
+) -> Effects:
     """The first success in time; the others are cancelled, effects in flight end first."""
     started = 0
     running: list[Task] = []

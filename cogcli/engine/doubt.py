@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cogcli.engine.context import Run
     from cogcli.engine.step_recorder import StepRecord
-    from cogcli.engine.tasks import Steps
+    from cogcli.engine.tasks import Effects
     from cogcli.specs.capability import Capability
 
 _BY_NAME: Final = Redactor()
@@ -45,7 +45,7 @@ class Doubts(Protocol):
 
     def settle(
         self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
-    ) -> Steps:
+    ) -> Effects:
         """Decide about this attempt, if it is in doubt, and put that on disk. What it calls is governed, too."""
         ...
 

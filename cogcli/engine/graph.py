@@ -18,13 +18,13 @@ from cogcli.engine.plan import PlannedStep
 from cogcli.engine.schedule import ReadySet
 from cogcli.engine.step_ending import RELEASING, Ending
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancel, Next, Steps, Task, Wake
+from cogcli.engine.tasks import Cancel, Effects, Next, Task, Wake
 from cogcli.engine.write_order import Blackboard
 
-RunStep = Callable[[Run, PlannedStep, Blackboard], Steps]
+RunStep = Callable[[Run, PlannedStep, Blackboard], Effects]
 
 
-class Graph:
+class GraphDriver:
     """One run's graph while it is driven. `endings` maps positions in plan order to how the step ended."""
 
     def __init__(self, run: Run, run_step: RunStep) -> None:
@@ -36,7 +36,7 @@ class Graph:
         self.endings: dict[int, Ending] = {}
         self.halted = False
 
-    def drive(self) -> Steps:
+    def drive(self) -> Effects:
         """Run until nothing runs and nothing may start."""
         while True:
             if self._run.engine.stopping and not self.halted:
@@ -49,7 +49,7 @@ class Graph:
             if task is not None:
                 yield from self._ended(task)
 
-    def wait(self, *, until: float) -> Steps:
+    def wait(self, *, until: float) -> Effects:
         """See running steps end, until a time or a second signal; nothing new starts."""
         yield from self._halt()
         while self._tasks:
@@ -58,7 +58,7 @@ class Graph:
                 return
             yield from self._ended(task)
 
-    def wind_down(self, *, force: bool) -> Steps:
+    def wind_down(self, *, force: bool) -> Effects:
         """Cancel what runs; with `force` effects in flight, too. Then `drive` on to see them end."""
         yield from self._halt()
         for task in list(self._tasks.values()):
@@ -71,12 +71,12 @@ class Graph:
         """Whether every step has ended."""
         return len(self.endings) == len(self._run.plan.steps)
 
-    def _halt(self) -> Steps:
+    def _halt(self) -> Effects:
         self.halted = True
         steps = range(len(self._run.plan.steps))
         yield from self._over([index for index in steps if index not in self._tasks])
 
-    def _over(self, indices: Sequence[int]) -> Steps:
+    def _over(self, indices: Sequence[int]) -> Effects:
         """Steps that write nothing any more: whoever waited for them only goes on."""
         for waiting in self._blackboard.closed(indices):
             if waiting in self._tasks:
@@ -88,7 +88,7 @@ class Graph:
     def _may_start(self) -> bool:
         return self._wants_slot() and self._run.engine.loop.slot_free
 
-    def _start(self, index: int) -> Steps:
+    def _start(self, index: int) -> Effects:
         run = self._run
         planned = run.plan.steps[index]
         config = planned.step.config
@@ -97,7 +97,7 @@ class Graph:
         steps = self._run_step(run, planned, self._blackboard)
         self._tasks[index] = yield run.spawn(steps, label=index, limit=limit)
 
-    def _ended(self, task: Task) -> Steps:
+    def _ended(self, task: Task) -> Effects:
         index: int = task.label
         del self._tasks[index]
         if task.error is not None:

@@ -6,40 +6,40 @@ import time
 from typing import Any, Final
 
 from cogcli.core.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
-from cogcli.core.jsonvalue import copied
+from cogcli.core.jsonvalue import deep_copy
 from cogcli.engine import call
 from cogcli.engine.context import Run
 from cogcli.engine.graph import RunStep
 from cogcli.engine.nested import run_nested
-from cogcli.engine.plan import PlannedStep, Target
+from cogcli.engine.plan import PlannedStep, StepTarget
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancelled, Sleep, Steps
-from cogcli.mapping.expressions import as_case, value_of
-from cogcli.mapping.inputs import Scope, reads_nothing, resolved
-from cogcli.specs.fields import fit
+from cogcli.engine.tasks import Cancelled, Effects, Sleep
+from cogcli.mapping.expressions import case_text, value_of
+from cogcli.mapping.inputs import Scope, reads_nothing, resolve_input
+from cogcli.specs.fields import fit_values
 from cogcli.specs.skill import Retry
 
 _MAX_WAIT: Final = 60.0
 _ONCE: Final = Retry(max_attempts=1)
 
 
-def invoked(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Steps:
+def invoke(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Effects:
     """What the step's target produced in this scope."""
     target = _routed(run, planned, record, scope)
-    values = resolved(planned.input, scope, record.reads)
-    return (yield from sent(run, planned, record, target, values, run_step))
+    values = resolve_input(planned.input, scope, record.reads)
+    return (yield from call_target(run, planned, record, target, values, run_step))
 
 
-def sent(
+def call_target(
     run: Run,
     planned: PlannedStep,
     record: StepRecord,
-    target: Target,
+    target: StepTarget,
     values: dict[str, Any],
     run_step: RunStep,
-) -> Steps:
+) -> Effects:
     """What a target produced from these values, of which it gets the fields it declares."""
-    kept, violations = fit(target.inputs, _given(run, planned, target, values))
+    kept, violations = fit_values(target.inputs, _given(run, planned, target, values))
     if violations:
         raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
     record.aim(target.uses, target.capability, kept)
@@ -61,7 +61,7 @@ def sent(
         attempt += 1
 
 
-def _given(run: Run, planned: PlannedStep, target: Target, values: dict[str, Any]) -> dict[str, Any]:
+def _given(run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]) -> dict[str, Any]:
     """The values without those that an optional `any` reads from nowhere: null is a value of its, and was not given."""
     if run.engine.passes_null or None not in values.values():
         return values
@@ -74,15 +74,17 @@ def _given(run: Run, planned: PlannedStep, target: Target, values: dict[str, Any
     return {name: value for name, value in values.items() if name not in left_out} if left_out else values
 
 
-def _once(run: Run, record: StepRecord, target: Target, values: dict[str, Any], run_step: RunStep) -> Steps:
+def _once(
+    run: Run, record: StepRecord, target: StepTarget, values: dict[str, Any], run_step: RunStep
+) -> Effects:
     if target.capability is not None:
-        return (yield from call.governed(run, record, target.capability, copied(values)))
+        return (yield from call.governed_call(run, record, target.capability, deep_copy(values)))
     if run.engine.stopping:
         raise Cancelled(outside=True)
-    return (yield from run_nested(run, record, target.skill_id, copied(values), run_step))
+    return (yield from run_nested(run, record, target.skill_id, deep_copy(values), run_step))
 
 
-def _routed(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> Target:
+def _routed(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
     router = planned.step.config.router
     if router is None:
         return _sure(planned.target)
@@ -93,7 +95,7 @@ def _routed(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) ->
         record.expression_reads,
         missing_is_null=router.default is not None,
     )
-    case = as_case(on)
+    case = case_text(on)
     if case in router.cases:
         return planned.targets[case]
     if router.default is not None:
@@ -109,7 +111,7 @@ def _may_repeat(record: StepRecord, error: RuntimeErrorBase) -> bool:
     return error.retryable and not own_limit and not record.effect_left
 
 
-def _sure(target: Target | None) -> Target:
+def _sure(target: StepTarget | None) -> StepTarget:
     if target is None:
         raise InternalError("internal", "a step without a target was called")
     return target

@@ -6,27 +6,27 @@ from typing import Any
 
 from cogcli.core.errors import MaxSkillDepthExceededError, RuntimeErrorBase
 from cogcli.engine.context import Run
-from cogcli.engine.graph import Graph, RunStep
-from cogcli.engine.outcome import Outcome, in_step, outcome_of
+from cogcli.engine.graph import GraphDriver, RunStep
+from cogcli.engine.outcome import RunOutcome, name_step, outcome_of
 from cogcli.engine.step_recorder import StepRecord, no_usage
-from cogcli.engine.tasks import Cancelled, Steps
+from cogcli.engine.tasks import Cancelled, Effects
 from cogcli.events import build
 from cogcli.events.envelope import Draft
-from cogcli.mapping.apply import begun, is_step
-from cogcli.state.cognitive import as_dict
+from cogcli.mapping.apply import initial_state, is_step
+from cogcli.state.cognitive import to_payload
 
 MAX_DEPTH = 10
 
 
 def run_nested(
     parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any], run_step: RunStep
-) -> Steps:
+) -> Effects:
     """The child's declared outputs. Raises the child's error told once, whatever way the child ended badly."""
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
     record.began({"skill": skill_id})
     child = _child(parent, record, skill_id, values)
-    graph = Graph(child, run_step)
+    graph = GraphDriver(child, run_step)
     try:
         yield from graph.drive()
         if parent.engine.stopping and not graph.complete:
@@ -47,7 +47,7 @@ def run_nested(
     _terminate(child, outcome)
     record.add_usage(_usage(child))
     if outcome.error is not None:
-        raise _told_once(child, outcome.error)
+        raise _with_path(child, outcome.error)
     return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
 
 
@@ -60,7 +60,7 @@ def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any
         task=parent.state.frame.goal or f"{skill.name}: {skill.description}",
         skill={"id": skill.id, "version": skill.version},
         inputs=values,
-        frame=as_dict(parent.state.frame),
+        frame=to_payload(parent.state.frame),
         options=engine.options.as_dict(),
         seed=0,
         tags={},
@@ -69,17 +69,17 @@ def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any
         step_id=record.path,
     )
     event = engine.tell(draft)
-    return Run(engine, plan, begun(event), record.path, parent.depth + 1)
+    return Run(engine, plan, initial_state(event), record.path, parent.depth + 1)
 
 
-def _terminate(child: Run, outcome: Outcome) -> None:
+def _terminate(child: Run, outcome: RunOutcome) -> None:
     """The child's last event. One that waits for a person has not ended: its root's `run.paused` tells of it."""
     if outcome.status != "pending":
         child.engine.tell_held(child.prefix)
         child.emit(_end(child, outcome))
 
 
-def _end(child: Run, outcome: Outcome) -> Draft:
+def _end(child: Run, outcome: RunOutcome) -> Draft:
     return build.run_terminated(
         child.state.run_id,
         status=outcome.status,
@@ -108,17 +108,17 @@ def _cut_off(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) 
     waits with it, whatever else of it was cut off."""
     record.add_usage(_usage(child))
     status, error = ("aborted", None) if isinstance(cut, Cancelled) else ("error", cut)
-    outcome = Outcome(status, error, dict(child.state.outputs))
+    outcome = RunOutcome(status, error, dict(child.state.outputs))
     if child.in_doubt is not None and child.engine.waits_in_doubt(child.state.run_id):
         pass  # an end would stand, and nobody could answer for the effect any more
     elif isinstance(cut, Cancelled) and cut.outside:
         child.hold(child.prefix, _end(child, outcome))
     else:
         _terminate(child, outcome)
-    return cut if child.in_doubt is None else _told_once(child, child.in_doubt)
+    return cut if child.in_doubt is None else _with_path(child, child.in_doubt)
 
 
-def _told_once(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
+def _with_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
     """A child's error with the way to it in front."""
     skill_id = child.state.skill_id
     if error.step_id is None:
@@ -126,5 +126,5 @@ def _told_once(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
         error.message = f"skill `{skill_id}`: {error.message}"
     else:
         step = error.step_id.removeprefix(f"{child.prefix}/").partition("/")[0]
-        error.message = f"skill `{skill_id}` > {in_step(error, step, skill_id)}"
+        error.message = f"skill `{skill_id}` > {name_step(error, step, skill_id)}"
     return error

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from cogcli.core.errors import FinalOutputValidationError, RuntimeErrorBase, StepExecutionError
 from cogcli.engine.step_ending import Ending
-from cogcli.specs.fields import Fields, fit
+from cogcli.specs.fields import Fields, fit_values
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """How a run ended: a word of `state.json`, the error that explains it, the checked outputs."""
 
     status: str
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
 
 def outcome_of(
     endings: Mapping[int, Ending], outputs: Mapping[str, Any], declared: Fields, *, keep_going: bool
-) -> Outcome:
+) -> RunOutcome:
     """The outcome of a run whose steps ended like this, in plan order; nobody aborted it."""
     by_status: dict[str, Ending] = {}
     for index in sorted(endings):
@@ -29,18 +29,18 @@ def outcome_of(
     final, missing, problem = final_outputs(outputs, declared)
     pending, vetoed, failed = (by_status.get(word) for word in ("pending", "vetoed", "failed"))
     if pending and (keep_going or not (vetoed or failed)):
-        return Outcome("pending", pending.error, final, missing)
+        return RunOutcome("pending", pending.error, final, missing)
     if vetoed:
-        return Outcome("vetoed", vetoed.error, final, missing)
+        return RunOutcome("vetoed", vetoed.error, final, missing)
     if failed:
         status = "partial" if keep_going and "done" in by_status else "error"
-        return Outcome(status, failed.error, final, missing)
+        return RunOutcome(status, failed.error, final, missing)
     if any(ending.reason == "cancelled" for ending in endings.values()):
         # Gone on with, and the log says that something outside had cut it off.
-        return Outcome("aborted", None, final)
+        return RunOutcome("aborted", None, final)
     if problem is not None:
-        return Outcome("error", problem, final, missing)
-    return Outcome("ok", None, final)
+        return RunOutcome("error", problem, final, missing)
+    return RunOutcome("ok", None, final)
 
 
 def final_outputs(
@@ -48,7 +48,7 @@ def final_outputs(
 ) -> tuple[dict[str, Any], tuple[str, ...], RuntimeErrorBase | None]:
     """Outputs with declared ones first and defaults applied, the required ones missing, and what is wrong."""
     given = dict(outputs)
-    kept, violations = fit(declared, given)
+    kept, violations = fit_values(declared, given)
     final = kept | {name: value for name, value in given.items() if name not in declared}
     missing = tuple(v.place for v in violations if v.kind == "missing")
     if missing:
@@ -60,12 +60,12 @@ def final_outputs(
     return final, (), None
 
 
-def in_step(error: RuntimeErrorBase, step: str, skill_id: str) -> str:
+def name_step(error: RuntimeErrorBase, step: str, skill_id: str) -> str:
     """An error's message with the step of this skill in front, where it arose or in whose nested skill it did."""
     return f"step `{step}`{': ' if error.skill_id == skill_id else ' > '}{error.message}"
 
 
-def told_whole(outcome: Outcome, skill_id: str) -> Outcome:
+def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
     """The outcome of a root run as its user is told it.
 
     A failed step's error names all steps and skills on the way; code and place are those of the inner one. What safety
@@ -74,7 +74,7 @@ def told_whole(outcome: Outcome, skill_id: str) -> Outcome:
     error = outcome.error
     if error is None or error.step_id is None:
         return outcome
-    message = in_step(error, error.step_id.partition("/")[0], skill_id)
+    message = name_step(error, error.step_id.partition("/")[0], skill_id)
     if outcome.status in ("error", "partial"):
         return outcome._replace(error=_as_step_error(error, message))
     if error.skill_id != skill_id:

@@ -22,7 +22,7 @@ ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"
 """The left sides that a `while` step has besides its outputs."""
 
 
-class Target(NamedTuple):
+class StepTarget(NamedTuple):
     """Something a step may call: a capability, or else the nested skill `skill_id`."""
 
     uses: str
@@ -39,9 +39,9 @@ class PlannedStep(NamedTuple):
     """In plan order."""
     step: Step
     depends_on: tuple[str, ...]
-    target: Target | None
+    target: StepTarget | None
     """What is called, or the router's default; None where only `targets` are."""
-    targets: Mapping[str, Target]
+    targets: Mapping[str, StepTarget]
     """By router case or scatter name."""
     kind: str
     input: inputs.Resolver
@@ -65,12 +65,12 @@ class PlannedStep(NamedTuple):
         return tuple({rule.left: rule for rule in reversed(self.rules)}.values())
 
     @property
-    def all_targets(self) -> tuple[Target, ...]:
+    def all_targets(self) -> tuple[StepTarget, ...]:
         """Everything this step may call."""
         return (*((self.target,) if self.target else ()), *self.targets.values())
 
 
-class Plan(NamedTuple):
+class StepPlan(NamedTuple):
     """Steps in plan order, and by position: dependents, number of dependencies, bit set of earlier steps whose writes
     come first."""
 
@@ -81,7 +81,7 @@ class Plan(NamedTuple):
     writes_after: Mapping[int, int]
 
 
-def planned(skill: Skill, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]) -> Plan:
+def plan_skill(skill: Skill, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]) -> StepPlan:
     """The plan of a skill that passed the static checks; capabilities are looked up by id or alias."""
     needs = _dependencies(skill)
     order = _plan_order(skill, needs)
@@ -93,7 +93,7 @@ def planned(skill: Skill, capabilities: Mapping[str, Capability], skills: Mappin
     for index, step in enumerate(order):
         for name in needs[step.id]:
             dependents[position[name]].append(index)
-    return Plan(
+    return StepPlan(
         skill,
         steps,
         tuple(map(tuple, dependents)),
@@ -142,11 +142,11 @@ def _planned_step(
     config = step.config
     loop = _loop_names(step)
 
-    def target_of(uses: str) -> Target:
+    def target_of(uses: str) -> StepTarget:
         skill_id = uses.removeprefix("skill:") if uses.startswith("skill:") else ""
         contract: Capability | Skill = skills[skill_id] if skill_id else capabilities[uses]
         capability = contract if isinstance(contract, Capability) else None
-        return Target(uses, capability, skill_id, contract.inputs, contract.outputs)
+        return StepTarget(uses, capability, skill_id, contract.inputs, contract.outputs)
 
     named = config.router.cases if config.router else config.scatter.targets if config.scatter else {}
     targets = {name: target_of(uses) for name, uses in named.items()}
@@ -161,7 +161,7 @@ def _planned_step(
         target=target,
         targets=targets,
         kind=config.kind or _kind(called),
-        input=inputs.compiled(step.input, loop),
+        input=inputs.compile_input(step.input, loop),
         produces=produces,
         expressions=_expressions(step, loop),
         rules=_rules(step, called, produces),
@@ -174,12 +174,12 @@ def _loop_names(step: Step) -> frozenset[str]:
     return frozenset(name for name in names if name)
 
 
-def _kind(called: tuple[Target, ...]) -> str:
+def _kind(called: tuple[StepTarget, ...]) -> str:
     first = called[0].capability if called else None
     return first.step_kind if first else "act"
 
 
-def _produces(step: Step, called: tuple[Target, ...], targets: Mapping[str, Target]) -> Fields:
+def _produces(step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]) -> Fields:
     """The fields a step produces: the union over its targets, lists under foreach, one per name under collect."""
     config = step.config
     if config.scatter and config.scatter.merge == "collect":
@@ -199,23 +199,23 @@ def _expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
     config = step.config
     found: dict[str, Any] = {}
     if config.condition is not None:
-        found["condition"] = expressions.compiled(config.condition)
+        found["condition"] = expressions.compile_expression(config.condition)
     if config.otherwise is not None:
-        found["otherwise"] = inputs.compiled(config.otherwise)
+        found["otherwise"] = inputs.compile_input(config.otherwise)
     if config.foreach is not None:
-        found["foreach"] = expressions.compiled(config.foreach.items)
+        found["foreach"] = expressions.compile_expression(config.foreach.items)
     if config.while_ is not None:
-        found["while"] = expressions.compiled(config.while_.condition)
+        found["while"] = expressions.compile_expression(config.while_.condition)
     if config.router is not None:
-        found["router"] = expressions.compiled(config.router.on, loop)
+        found["router"] = expressions.compile_expression(config.router.on, loop)
     return found
 
 
-def _rules(step: Step, called: tuple[Target, ...], produces: Fields) -> tuple[outputs.OutputRule, ...]:
+def _rules(step: Step, called: tuple[StepTarget, ...], produces: Fields) -> tuple[outputs.OutputRule, ...]:
     """The output mapping as written; without one, as the cognitive hints of what is called say."""
     declared = step.config.merge_strategy
     if step.output is not None:
-        return outputs.compiled(step.output, declared or "overwrite", produces)
+        return outputs.compile_output(step.output, declared or "overwrite", produces)
     hinting = {target.capability.id: target.capability for target in called if target.capability}
     return tuple(
         outputs.OutputRule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from cogcli.core.calls import Answer, Attempt, Chain
+from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.events.envelope import Draft, Event
 
 
@@ -20,7 +20,7 @@ class EventSink(Protocol):
 class CapabilityRunner(Protocol):
     """Who performs calls: live services, a recorded log, or nobody."""
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         """The pinned chain of a capability. Raises BindingResolutionError."""
         ...
 
@@ -33,7 +33,7 @@ class CapabilityRunner(Protocol):
         ...
 
 
-class Order(Protocol):
+class EventOrder(Protocol):
     """When things happened, as far as a log tells that the run is told again from."""
 
     def wrote_at(self, run_id: str, path: str) -> int | None:

@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.calls import PROBE
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.jsonvalue import copied
-from cogcli.engine.call import consulted
+from cogcli.core.jsonvalue import deep_copy
+from cogcli.engine.call import consult
 from cogcli.engine.doubt import DoubtResolution
 from cogcli.engine.step_ending import Degraded
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.specs.fields import fit
+from cogcli.specs.fields import fit_values
 
 if TYPE_CHECKING:
     from cogcli.engine.context import Run
-    from cogcli.engine.tasks import Steps
+    from cogcli.engine.tasks import Effects
     from cogcli.specs.capability import Capability
 
 
 _SPEAKER: Final = "policy:"
 
 
-def probed(
+def ask_probe(
     run: Run, path: str, capability: Capability, values: dict[str, Any], key: str, number: int
-) -> Steps:
+) -> Effects:
     """What the probe of a capability says of one call: a DoubtResolution, or None where it gives no answer.
 
     `path` is the step that called, `key` the idempotency key of that call, `number` how often it was probed before.
@@ -41,7 +41,7 @@ def probed(
         return None
     inner = StepRecord(run, f"{path}{PROBE}{number}", capability.probe, probe, "verify")
     try:
-        reply = yield from consulted(run, inner, probe, {"idempotency_key": key, "input": values})
+        reply = yield from consult(run, inner, probe, {"idempotency_key": key, "input": values})
     except (RuntimeErrorBase, Degraded):
         return None
     return resolution_of(capability, probe.id, reply)
@@ -60,5 +60,5 @@ def resolution_of(capability: Capability, probe_id: str, reply: dict[str, Any]) 
     if reply.get("happened") is not True:
         return None
     output = reply.get("output")
-    kept, violations = fit(capability.outputs, copied(output) if isinstance(output, dict) else {})
+    kept, violations = fit_values(capability.outputs, deep_copy(output) if isinstance(output, dict) else {})
     return None if violations else DoubtResolution("done", by, "the service says that it happened", kept)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
 from cogcli.engine.context import Engine, Run
-from cogcli.engine.graph import Graph
-from cogcli.engine.outcome import Outcome, outcome_of, told_whole
-from cogcli.engine.plan import Plan, record
+from cogcli.engine.graph import GraphDriver
+from cogcli.engine.outcome import RunOutcome, describe_outcome, outcome_of
+from cogcli.engine.plan import StepPlan, record
 from cogcli.engine.step import run_step
-from cogcli.engine.tasks import GRACE_SECONDS, Interrupted, Spawn, Steps
+from cogcli.engine.tasks import GRACE_SECONDS, Effects, Interrupted, Spawn
 from cogcli.events import build
-from cogcli.mapping.apply import begun
+from cogcli.mapping.apply import initial_state
 from cogcli.state.execution import ExecutionState
 
 
@@ -38,12 +38,12 @@ class Request(NamedTuple):
 class Finished(NamedTuple):
     """A root run that ended, or waits for a person: its outcome, its state, and how each step ended, by step id."""
 
-    outcome: Outcome
+    outcome: RunOutcome
     state: ExecutionState
     steps: dict[str, str]
 
 
-def execute(engine: Engine, plan: Plan, request: Request, run_id: str) -> Finished:
+def execute(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Finished:
     """Run a skill to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it early.
 
     Raises what the sink raises: without a log nothing goes on.
@@ -63,17 +63,17 @@ def _late(limit: float | None) -> Callable[[], Exception]:
 
 
 class _Root:
-    def __init__(self, engine: Engine, plan: Plan, request: Request, run_id: str) -> None:
+    def __init__(self, engine: Engine, plan: StepPlan, request: Request, run_id: str) -> None:
         self._engine = engine
         self._started = engine.clock.monotonic()
         self._started_at = engine.clock.now()
         event = engine.tell(_first_event(engine, plan, request, run_id))
         if engine.spent_ms is not None:
             self._started_at = event.timestamp
-        self._run = Run(engine, plan, begun(event), prefix="", depth=0)
-        self._graph = Graph(self._run, run_step)
+        self._run = Run(engine, plan, initial_state(event), prefix="", depth=0)
+        self._graph = GraphDriver(self._run, run_step)
 
-    def steps(self) -> Steps:
+    def steps(self) -> Effects:
         run = self._run
         run.emit(_plan_event(run))
         outcome = yield from self._driven()
@@ -83,7 +83,7 @@ class _Root:
             self._terminate(outcome)
         return Finished(outcome, run.state, self._statuses())
 
-    def _driven(self) -> Steps:
+    def _driven(self) -> Effects:
         try:
             yield from self._graph.drive()
         except Interrupted as interruption:
@@ -103,13 +103,13 @@ class _Root:
             self._run.plan.skill.outputs,
             keep_going=not self._engine.options.fail_fast,
         )
-        return told_whole(outcome, self._run.state.skill_id)
+        return describe_outcome(outcome, self._run.state.skill_id)
 
-    def _failed(self, error: RuntimeErrorBase, cause: Exception | None = None) -> Outcome:
+    def _failed(self, error: RuntimeErrorBase, cause: Exception | None = None) -> RunOutcome:
         error.__cause__ = cause
-        return Outcome("error", error, dict(self._run.state.outputs))
+        return RunOutcome("error", error, dict(self._run.state.outputs))
 
-    def _aborted(self, signal: str) -> Steps:
+    def _aborted(self, signal: str) -> Effects:
         """Start nothing new, let running calls end for a while, then finish as aborted."""
         self._engine.loop.honour()
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
@@ -117,21 +117,23 @@ class _Root:
         yield from self._graph.wait(until=self._engine.loop.grace_until)
         yield from self._graph.wind_down(force=True)
         yield from self._graph.drive()
-        return self._waiting() or Outcome("aborted", None, dict(self._run.state.outputs))
+        return self._waiting() or RunOutcome("aborted", None, dict(self._run.state.outputs))
 
-    def _waiting(self) -> Outcome | None:
+    def _waiting(self) -> RunOutcome | None:
         """The outcome of a run that was cut off from outside with an effect in doubt: it waits for a person."""
         engine = self._engine
         doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
         if doubt is None or not engine.waits_in_doubt(self._run.state.run_id):
             return None
-        return told_whole(Outcome("pending", doubt, dict(self._run.state.outputs)), self._run.state.skill_id)
+        return describe_outcome(
+            RunOutcome("pending", doubt, dict(self._run.state.outputs)), self._run.state.skill_id
+        )
 
-    def _pause(self, outcome: Outcome) -> None:
+    def _pause(self, outcome: RunOutcome) -> None:
         reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
         self._run.emit(build.run_paused(self._run.state.run_id, reason=reason), durable=True)
 
-    def _terminate(self, outcome: Outcome) -> None:
+    def _terminate(self, outcome: RunOutcome) -> None:
         engine, error = self._engine, outcome.error
         engine.tell_held()
         took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
@@ -140,7 +142,7 @@ class _Root:
             status=outcome.status,
             status_reason=error.code if error else None,
             outputs=outcome.outputs,
-            error=told(error) if error else None,
+            error=error_payload(error) if error else None,
             required_missing=list(outcome.required_missing),
             metrics={"started_at": self._started_at, "completed_at": engine.clock.now(), "duration_ms": took},
         )
@@ -152,7 +154,7 @@ class _Root:
         return {name: results[name].status if name in results else "pending" for name in ids}
 
 
-def _first_event(engine: Engine, plan: Plan, request: Request, run_id: str) -> Any:
+def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Any:
     skill = plan.skill
     return build.run_started(
         run_id,
@@ -180,7 +182,7 @@ def _plan_event(run: Run) -> Any:
     )
 
 
-def told(error: RuntimeErrorBase) -> dict[str, Any]:
+def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
     """An error as it stands in `run.terminated`: what and where."""
     told = {
         "code": error.code,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from cogcli.engine.plan import Plan
+from cogcli.engine.plan import StepPlan
 
 
 class ReadySet:
     """The steps of a plan that are ready, by position in plan order."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: StepPlan) -> None:
         self._dependents = plan.dependents
         self._waiting_on = list(plan.waiting_on)
         self._ready = [index for index, count in enumerate(self._waiting_on) if not count]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.core.error_codec import recalled
+from cogcli.core.error_codec import error_from_payload
 from cogcli.core.errors import (
     PENDING,
     VETOED,
@@ -14,21 +14,21 @@ from cogcli.core.errors import (
 )
 from cogcli.engine import call
 from cogcli.engine.context import Run
-from cogcli.engine.control import Performed, performed
+from cogcli.engine.control import Performed, run_controlled
 from cogcli.engine.plan import PlannedStep
 from cogcli.engine.step_ending import Ending
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancelled, Park, Steps
+from cogcli.engine.tasks import Cancelled, Effects, Park
 from cogcli.engine.write_order import Blackboard
 from cogcli.events.envelope import Event
 from cogcli.mapping.apply import Write
 from cogcli.mapping.expressions import holds
-from cogcli.mapping.inputs import Scope, resolved
+from cogcli.mapping.inputs import Scope, resolve_input
 from cogcli.mapping.outputs import require_applicable, writes_of
-from cogcli.specs.fields import fit
+from cogcli.specs.fields import fit_values
 
 
-def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Steps:
+def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Effects:
     """Drive a step to its Ending. Everything it does stands in its closing event."""
     step = planned.step
     record = StepRecord(run, run.path(step.id), step.uses, planned.capability, planned.kind)
@@ -47,18 +47,18 @@ def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Steps:
     return _closed(record, done, writes)
 
 
-def _done(run: Run, planned: PlannedStep, record: StepRecord) -> Steps:
+def _done(run: Run, planned: PlannedStep, record: StepRecord) -> Effects:
     """What the step produced, or what stands in for it where a condition or a gate skips it."""
     taken = run.engine.taken_over.get(record.path)
     if taken is not None:
         record.reused_from = taken.origin
         return Performed(taken.output, list(taken.writes))
-    if not _wanted(run, planned, record):
-        return _stood_in(run, planned, record)._replace(skipped="condition")
+    if not _condition_holds(run, planned, record):
+        return _otherwise_output(run, planned, record)._replace(skipped="condition")
     try:
-        done = yield from performed(run, planned, record, run_step)
+        done = yield from run_controlled(run, planned, record, run_step)
     except call.Degraded as degraded:
-        done = _stood_in(run, planned, record)._replace(skipped="degraded", detail=str(degraded))
+        done = _otherwise_output(run, planned, record)._replace(skipped="degraded", detail=str(degraded))
     if record.in_doubt is not None:
         raise record.in_doubt
     return done
@@ -77,11 +77,11 @@ def _as_told(event: Event, ending: Ending) -> Ending:
     told = event.payload
     if (told["step_status"], told.get("reason")) == (ending.status, ending.reason):
         return ending
-    error = recalled(told["error"]) if told.get("error") else None
+    error = error_from_payload(told["error"]) if told.get("error") else None
     return Ending(told["step_status"], told.get("reason"), error)
 
 
-def _wanted(run: Run, planned: PlannedStep, record: StepRecord) -> bool:
+def _condition_holds(run: Run, planned: PlannedStep, record: StepRecord) -> bool:
     """Whether the step's condition holds; a step without one is wanted."""
     condition = planned.expressions.get("condition")
     if condition is None:
@@ -89,14 +89,14 @@ def _wanted(run: Run, planned: PlannedStep, record: StepRecord) -> bool:
     return holds(condition, Scope(run.state), run.plan.skill.inputs, record.expression_reads)
 
 
-def _stood_in(run: Run, planned: PlannedStep, record: StepRecord) -> Performed:
+def _otherwise_output(run: Run, planned: PlannedStep, record: StepRecord) -> Performed:
     """What `otherwise` gives in place of a step that is skipped, checked like what it would have produced."""
     mapping = planned.expressions.get("otherwise")
     if mapping is None:
         return Performed({}, [])
-    values = resolved(mapping, Scope(run.state), record.reads)
+    values = resolve_input(mapping, Scope(run.state), record.reads)
     known = {name: field for name, field in planned.produces.items() if name in values}
-    kept, violations = fit(known, values)
+    kept, violations = fit_values(known, values)
     if violations:
         text = "; ".join(violation.message for violation in violations)
         raise ResponseMappingError("response.type", f"otherwise: {text}", left=False)
@@ -112,7 +112,7 @@ def _writes(run: Run, planned: PlannedStep, done: Performed) -> list[Write]:
 
 def _wait_for_plan_order(
     planned: PlannedStep, record: StepRecord, produced: dict[str, Any], blackboard: Blackboard
-) -> Steps:
+) -> Effects:
     """Let overlapping steps that are earlier in plan order write first; the result is on disk meanwhile."""
     if not blackboard.must_wait(planned.position):
         return

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.core.calls import Answer, Chain, Member, Siblings
+from cogcli.core.calls import Answer, BindingChain, Member, Siblings
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.engine.context import Run
 from cogcli.engine.tasks import Cancelled
@@ -56,7 +56,7 @@ class StepRecord:
         self._repeats: dict[str, Any] | None = None
         self.input: dict[str, Any] | None = None
         self.member: Member | None = None
-        self.chain: Chain | None = None
+        self.chain: BindingChain | None = None
         self.attempts: list[dict[str, Any]] = []
         """What was tried, those bindings among it that were passed over."""
         self.usage = no_usage()
@@ -227,7 +227,7 @@ class StepRecord:
         if output is not None:
             payload["output"] = output
         if error is not None:
-            payload["error"] = told(error)
+            payload["error"] = error_payload(error)
         if self.reused_from is not None:
             payload["reused_from"] = dict(self.reused_from)
         payload["writes"] = [write.as_dict() for write in writes or ()]
@@ -274,7 +274,7 @@ class StepRecord:
         return took, {"started_at": self._started_at, "completed_at": clock.now(), "duration_ms": took}
 
 
-def _fallback(chain: Chain, attempts: list[dict[str, Any]]) -> dict[str, Any]:
+def _fallback(chain: BindingChain, attempts: list[dict[str, Any]]) -> dict[str, Any]:
     """Whether any but the first binding of a chain was tried, and the chain."""
     ids = chain.binding_ids
     used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in attempts)
@@ -298,7 +298,7 @@ def excerpt(value: Any) -> str:
     return orjson.dumps(value)[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 
-def told(error: RuntimeErrorBase) -> dict[str, Any]:
+def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
     """An error as it stands in a closing event."""
     told = {"code": error.code, "message": error.message, "retryable": error.retryable}
     if error.hint:

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core import threads
 from cogcli.core.errors import TransportError
 
-Steps = Generator[Any, Any, Any]
+Effects = Generator[Any, Any, Any]
 """A generator that yields effects."""
 
 GRACE_SECONDS: Final = 5.0
@@ -47,11 +47,11 @@ class Interrupted(Exception):
         self.signal = signal
 
 
-class Slot(NamedTuple):
+class WorkerSlot(NamedTuple):
     """Wait for one of the worker slots. It is given back when the task's next call ends."""
 
 
-class Call(NamedTuple):
+class WorkerCall(NamedTuple):
     """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead.
 
     `given_up` is told when nobody waits for the work any more; it must not block.
@@ -72,7 +72,7 @@ class Sleep(NamedTuple):
 class Spawn(NamedTuple):
     """Start a child task; gives the Task, already run up to its first wait."""
 
-    steps: Steps
+    steps: Effects
     label: Any = None
     deadline: float | None = None
     late: Callable[[], Exception] | None = None
@@ -131,7 +131,7 @@ class Task:
         "wait",
     )
 
-    def __init__(self, steps: Steps, parent: Task | None, spawn: Spawn | None = None) -> None:
+    def __init__(self, steps: Effects, parent: Task | None, spawn: Spawn | None = None) -> None:
         self.steps = steps
         self.parent = parent
         self.label: Any = spawn.label if spawn else None
@@ -159,9 +159,9 @@ class Loop:
     def __init__(self, workers: int) -> None:
         self._free = workers
         self._runnable: deque[tuple[Task, Any, BaseException | None]] = deque()
-        self._waiting: deque[tuple[Task, Call]] = deque()
-        self._slot_waiters: deque[tuple[Task, Slot | Next]] = deque()
-        self._in_flight: dict[object, tuple[Task, Call]] = {}
+        self._waiting: deque[tuple[Task, WorkerCall]] = deque()
+        self._slot_waiters: deque[tuple[Task, WorkerSlot | Next]] = deque()
+        self._in_flight: dict[object, tuple[Task, WorkerCall]] = {}
         self._timed: dict[Task, float] = {}
         self._inbox: SimpleQueue[tuple[object, Any, BaseException | None]] = SimpleQueue()
         self._pool = _Pool(self._inbox)
@@ -225,7 +225,9 @@ class Loop:
     @property
     def slot_free(self) -> bool:
         """Whether a call could start now."""
-        claims = sum(type(effect) is Slot and task.wait is effect for task, effect in self._slot_waiters)
+        claims = sum(
+            type(effect) is WorkerSlot and task.wait is effect for task, effect in self._slot_waiters
+        )
         return self._free > claims
 
     def shield(self, on: bool) -> None:
@@ -330,7 +332,7 @@ class Loop:
             if effect.until is not None:
                 self._wait_until(task, effect.until)
 
-    def _on_slot(self, task: Task, effect: Slot) -> None:
+    def _on_slot(self, task: Task, effect: WorkerSlot) -> None:
         if task.has_slot:
             self._runnable.append((task, None, None))
             return
@@ -344,7 +346,7 @@ class Loop:
     def _wait_until(self, task: Task, until: float) -> None:
         self._timed[task] = until if task.deadline is None else min(until, task.deadline)
 
-    def _on_call(self, task: Task, call: Call) -> None:
+    def _on_call(self, task: Task, call: WorkerCall) -> None:
         task.wait = call
         self._waiting.append((task, call))
 
@@ -391,7 +393,7 @@ class Loop:
             if task.done or task.wait is not effect:
                 continue
             # One that waits with `Next` only wants to know: the slot stays free for whoever asks next.
-            if type(effect) is Slot:
+            if type(effect) is WorkerSlot:
                 self._free -= 1
                 task.has_slot = True
             self._wake(task)
@@ -403,7 +405,7 @@ class Loop:
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
-    def _call_inline(self, task: Task, call: Call, epoch: int) -> None:
+    def _call_inline(self, task: Task, call: WorkerCall, epoch: int) -> None:
         token = object()
         self._register(token, task, call)
         with self._baton:
@@ -415,7 +417,7 @@ class Loop:
             self._inline_until = None
         self._complete(token, result, error)
 
-    def _call_in_pool(self, task: Task, call: Call) -> None:
+    def _call_in_pool(self, task: Task, call: WorkerCall) -> None:
         token = object()
         self._register(token, task, call)
         try:
@@ -423,7 +425,7 @@ class Loop:
         except threads.NoThread:
             self._complete(token, None, no_thread())
 
-    def _register(self, token: object, task: Task, call: Call) -> None:
+    def _register(self, token: object, task: Task, call: WorkerCall) -> None:
         task.call = token
         self._in_flight[token] = (task, call)
 
@@ -545,9 +547,9 @@ _SIGNAL: Final = object()
 _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     Spawn: Loop._on_spawn,
     Next: Loop._on_next,
-    Slot: Loop._on_slot,
+    WorkerSlot: Loop._on_slot,
     Sleep: Loop._on_sleep,
-    Call: Loop._on_call,
+    WorkerCall: Loop._on_call,
     Park: Loop._on_park,
     Wake: Loop._on_wake,
     Cancel: Loop._on_cancel,

@@ -25,7 +25,7 @@ _SLOTS: Final = ("hypotheses", "uncertainties")
 _SLOT_OF: Final = {f"working.{slot}": slot for slot in _SLOTS}
 
 
-class _Source(NamedTuple):
+class _BeliefSource(NamedTuple):
     step: str
     timestamp: str
     order: int
@@ -39,8 +39,8 @@ class Knowledge:
         self._told: list[dict[str, Any]] = []
         self._facts: dict[str, dict[str, Any]] = {}
         self._notes: list[str] = []
-        self._writers: dict[str, _Source] = {}
-        self._entries: dict[str, list[_Source]] = {slot: [] for slot in _SLOTS}
+        self._writers: dict[str, _BeliefSource] = {}
+        self._entries: dict[str, list[_BeliefSource]] = {slot: [] for slot in _SLOTS}
         self._order = 0
 
     def hear(self, event: Event) -> None:
@@ -71,7 +71,7 @@ class Knowledge:
 
     def note_writes(self, event: Event, writes: list[dict[str, Any]]) -> None:
         """Remember who wrote what, once the writes were applied."""
-        source = _Source(event.step_id or event.payload["step_id"], event.timestamp, self._order, False)
+        source = _BeliefSource(event.step_id or event.payload["step_id"], event.timestamp, self._order, False)
         for write in writes:
             target, strategy = write["target"], write["strategy"]
             if target.startswith(("vars.", "working.artifacts")):
@@ -124,7 +124,7 @@ class Knowledge:
                 )
         return facts
 
-    def _was_replaced(self, target: str, source: _Source) -> bool:
+    def _was_replaced(self, target: str, source: _BeliefSource) -> bool:
         """Whether a later write put something else around this target."""
         if target.startswith("vars."):
             return False

@@ -47,7 +47,7 @@ def is_reference(value: Any) -> bool:
     )
 
 
-def spilled(payload: dict[str, Any], put: Put) -> dict[str, Any]:
+def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
     """The payload as it stands in the log; large members are handed to `put`, which gives their digest."""
     kept: dict[str, int] = {}
     result = {}
@@ -84,7 +84,7 @@ def _reference(text: bytes, put: Put) -> dict[str, Any]:
     return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
 
 
-def resolved(payload: dict[str, Any], get: Get) -> dict[str, Any]:
+def resolve(payload: dict[str, Any], get: Get) -> dict[str, Any]:
     """The payload as folds see it. A reference whose blob is missing or altered stays a reference."""
     result = {key: _value(member, get) for key, member in payload.items()}
     attempts = result.get("attempts")
@@ -106,7 +106,7 @@ def _value(member: Any, get: Get) -> Any:
     if data is None or len(data) != member["bytes"]:
         return member
     with suppress(JsonRefused):
-        return parsed(data)
+        return parse(data)
     return member
 
 
@@ -120,7 +120,7 @@ def references(payload: dict[str, Any]) -> list[str]:
     return found
 
 
-def parsed(data: bytes) -> Any:
+def parse(data: bytes) -> Any:
     """One JSON text, strictly: what we wrote ourselves is known by giving the same bytes again. Raises JsonRefused."""
     try:
         value = orjson.loads(data)

@@ -17,17 +17,17 @@ from cogcli.mapping.apply import FINISHES
 _PART_OF: Final = re.compile(r"(.*)[#@][^/]*")
 """Items, rounds, targets and gates bear the path of their step in front."""
 FULL_DISK: Final = "env.disk"
-Key = tuple[str | None, str | None]
+ScopeKey = tuple[str | None, str | None]
 
 
-class Ended:
+class ClosedScopes:
     """The closed steps and ended runs of a log, and the signal that ended it, if one did."""
 
     def __init__(self) -> None:
-        self.steps: dict[Key, Event] = {}
+        self.steps: dict[ScopeKey, Event] = {}
         """Closing events by run and step path."""
         self.runs: dict[str | None, Event] = {}
-        self._parents: dict[str | None, Key] = {}
+        self._parents: dict[str | None, ScopeKey] = {}
         self._aborting: Event | None = None
         self._cut_off = False
 
@@ -73,7 +73,7 @@ class Ended:
         return None
 
 
-def ended_by_full_disk(run_id: str) -> Draft:
+def find_full_disk(run_id: str) -> Draft:
     """The last event of a run whose log found no room."""
     message = "the disk was full: nothing more could be recorded"
     hint = "free space, then run it again"

@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
-from cogcli.episode.log_reader import Lines, is_torn, is_torn_tail, parsed_line
-from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, whole_beginning
+from cogcli.episode.log_reader import Lines, is_torn, is_torn_tail, parse_line
+from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, valid_prefix
 
 INTENTS: Final = ("step.started", "call.retried")
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
@@ -40,7 +40,7 @@ class Damage(NamedTuple):
     @property
     def newline_at(self) -> int:
         """Where the newline of a sound line was altered; -1 where that is not what happened."""
-        size = whole_beginning(self.rest)
+        size = valid_prefix(self.rest)
         return self.offset + size if 0 < size < len(self.rest) else -1
 
     @property
@@ -63,7 +63,7 @@ def damage_of(folder: Folder) -> Damage | None:
     numbered = iter(lines)
     for number, raw in numbered:
         try:
-            wrong = checksums.problem(raw, parsed_line(raw)) is not None
+            wrong = checksums.problem(raw, parse_line(raw)) is not None
         except JsonRefused:
             wrong = not is_torn(raw) or next(numbered, None) is not None
             if not wrong:
@@ -84,7 +84,7 @@ def _from(folder: Folder, offset: int) -> bytes:
         os.close(fd)
 
 
-def put_newline(fd: int, place: int) -> None:
+def write_newline(fd: int, place: int) -> None:
     """Write a newline over one byte of a log that is open for appending. Raises OSError."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_APPEND)
@@ -95,14 +95,14 @@ def put_newline(fd: int, place: int) -> None:
         fcntl.fcntl(fd, fcntl.F_SETFL, flags)
 
 
-class Lost(NamedTuple):
+class LostIntent(NamedTuple):
     """What a damaged line was: its object where that matters, being an intent's."""
 
     intent: dict[str, Any] | None
     line: bytes
 
 
-def lost_in(data: bytes, heads: tuple[str | None, ...]) -> Lost | None:
+def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | None:
     """What the damaged line was that these bytes hold, one of `heads` being its `prev`; None where nobody can say."""
     lost = data[: data.rfind(b"\n")] if b"\n" in data else data
     for line in corrections(lost):
@@ -113,25 +113,25 @@ def lost_in(data: bytes, heads: tuple[str | None, ...]) -> Lost | None:
     if value is not None:
         return _told(value, lost)
     found = _TYPE.match(lost)
-    return Lost(None, lost) if found and _known(found[1].decode()) else None
+    return LostIntent(None, lost) if found and _known(found[1].decode()) else None
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        return parsed_line(line)
+        return parse_line(line)
     except JsonRefused:
         return None
 
 
-def _told(value: dict[str, Any], line: bytes) -> Lost | None:
+def _told(value: dict[str, Any], line: bytes) -> LostIntent | None:
     from cogcli.events.payloads import problem_of
 
     kind = value.get("event_type")
     if type(kind) is str and _known(kind):
-        return Lost(None, line)
+        return LostIntent(None, line)
     if kind not in INTENTS or type(value.get("step_id")) is not str or problem_of(kind, value.get("payload")):
         return None
-    return Lost(value, line)
+    return LostIntent(value, line)
 
 
 def _known(kind: str) -> bool:

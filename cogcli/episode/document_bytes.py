@@ -19,12 +19,12 @@ def to_bytes(document: dict[str, Any]) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def on_one_line(value: Any) -> orjson.Fragment:
+def inline_value(value: Any) -> orjson.Fragment:
     """The value as a member of a document that takes no more room there than its JSON does."""
     return orjson.Fragment(orjson.dumps(value))
 
 
-def whole_milliseconds(earlier: str, later: str) -> int | None:
+def whole_milliseconds_between(earlier: str, later: str) -> int | None:
     """The whole milliseconds from one RFC 3339 time to another, None where either is none."""
     a, b = _parsed(earlier), _parsed(later)
     return None if a is None or b is None else (b - a) // timedelta(milliseconds=1)

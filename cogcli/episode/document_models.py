@@ -266,7 +266,7 @@ class ManifestFile(Part):
     kind: str
 
 
-class Chain(Part):
+class HashChain(Part):
     """The log's length and the hash of its last line."""
 
     events: Count
@@ -288,6 +288,6 @@ class Manifest(Part):
     episode_id: str
     created_at: str
     files: list[ManifestFile]
-    chain: Chain
+    chain: HashChain
     pins: Json
     signature: Signature | None

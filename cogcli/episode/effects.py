@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.canonical import digest_of
 
 if TYPE_CHECKING:
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
 
 DONE: Final = "done"
@@ -47,7 +47,7 @@ class Effect(NamedTuple):
         return self._asdict()
 
 
-def effects_of(recording: Recording) -> dict[str, Effect]:
+def effects_of(recording: LogIndex) -> dict[str, Effect]:
     """What this run did and knows to have been done before it, by step path in order."""
     started = recording.started
     told = (started.payload.get("effects") if started else None) or {}
@@ -64,7 +64,7 @@ def _kept(entry: dict[str, Any]) -> Effect:
     return Effect(**{name: entry.get(name) for name in Effect._fields})  # type: ignore[arg-type]
 
 
-def _effect(recording: Recording, intent: Event) -> Effect | None:
+def _effect(recording: LogIndex, intent: Event) -> Effect | None:
     told, step = intent.payload, intent.step_id or ""
     if not told.get("capability") or told.get("side_effects") not in _KEPT:
         return None
@@ -84,7 +84,7 @@ def _effect(recording: Recording, intent: Event) -> Effect | None:
     )
 
 
-def _outcome(recording: Recording, intent: Event) -> tuple[str, dict[str, Any] | None]:
+def _outcome(recording: LogIndex, intent: Event) -> tuple[str, dict[str, Any] | None]:
     """What became of a call, and its answer; no word where nothing of it left."""
     key = (intent.run_id, intent.step_id)
     closing, early = recording.closings.get(key), recording.answers.get(key)

@@ -52,17 +52,17 @@ _JOURNAL_STAYS: Final = "PRAGMA journal_mode=TRUNCATE"
 _DAMAGED: Final = (1, 11, 20, 26)
 """SQLite's codes for: no such table, malformed, type mismatch, no database."""
 
-Place = tuple[int, str]
+IndexPosition = tuple[int, str]
 """Where an episode stands in the order: ids of our own first, each kind by id."""
-FIRST: Final[Place] = (2, "")
+FIRST: Final[IndexPosition] = (2, "")
 
 
-def place_of(episode_id: str) -> Place:
+def place_of(episode_id: str) -> IndexPosition:
     """The place of an episode; the greatest is the newest."""
     return (1 if is_own_id(episode_id) else 0, episode_id)
 
 
-class Lost(Exception):
+class IndexLost(Exception):
     """The index can no longer be used in this process."""
 
 
@@ -88,7 +88,7 @@ class Index:
             self._connect()
         if self._database is None:
             return False
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(IndexLost):
             found = self._ask("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
             if [sql for (sql,) in found] == [*_TABLES]:
                 return True
@@ -101,7 +101,7 @@ class Index:
         with contextlib.suppress(OSError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             self._connect()
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(IndexLost):
             for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_TABLES, "COMMIT"):
                 self._ask(sql)
             return True
@@ -134,7 +134,7 @@ class Index:
         count: int = self._ask("SELECT count(*) FROM episode")[0][0]
         return count
 
-    def page(self, wanted: Wanted, after: Place) -> list[Known]:
+    def page(self, wanted: Wanted, after: IndexPosition) -> list[Known]:
         """The next rows below a place that may fit. Raises Lost."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
         asked = {
@@ -149,16 +149,16 @@ class Index:
             return _decoded(self._runs_dir, values)
         except (ValueError, TypeError) as error:
             self._lose(error)
-            raise Lost from error
+            raise IndexLost from error
 
     def _ask(self, sql: str, values: dict[str, Any] | None = None) -> list[Any]:
         if self._database is None:
-            raise Lost
+            raise IndexLost
         try:
             return self._database.execute(sql, values or {}).fetchall()
         except Exception as error:
             self._lose(error)
-            raise Lost from error
+            raise IndexLost from error
 
     def keep(self, known: Known, before: Known | None) -> None:
         """Remember what was seen until `write`, unless it was known already."""
@@ -186,7 +186,9 @@ class Index:
                 self._database.rollback()
             self._lose(error)
 
-    def _write(self, database: sqlite3.Connection, rows: list[Any], gone: list[Place], whole: str) -> None:
+    def _write(
+        self, database: sqlite3.Connection, rows: list[Any], gone: list[IndexPosition], whole: str
+    ) -> None:
         database.execute(_JOURNAL_STAYS)
         database.execute("BEGIN IMMEDIATE")
         database.executemany("INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)

@@ -19,7 +19,7 @@ from typing import Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.episode_filter import Wanted
-from cogcli.episode.episode_index import FIRST, Index, Known, Lost, place_of
+from cogcli.episode.episode_index import FIRST, Index, IndexLost, Known, place_of
 from cogcli.episode.episode_row import Overview, Settled, overview
 from cogcli.episode.layout import SUMMARY, is_episode_id
 
@@ -35,27 +35,27 @@ def survey(
     runs_dir: Path, wanted: Wanted, names: Callable[[], list[str]], *, worth: int = WORTH
 ) -> Iterator[Overview]:
     """The episodes that fit. `names` lists the directory's episodes, newest first."""
-    walk = _Walk(runs_dir, wanted, names)
+    walk = _EpisodeScan(runs_dir, wanted, names)
     try:
         yield from walk.rows(worth)
     finally:
         walk.close()
 
 
-def indexed_ids(runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1) -> list[str] | None:
+def find_indexed_ids(runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1) -> list[str] | None:
     """The ids that begin so, newest first; None unless the index knows that it has every episode."""
     index = Index(runs_dir)
     try:
         if index.open() and index.is_whole(_stamp(runs_dir)):
             return index.ids(beginning, skip, limit)
-    except Lost:
+    except IndexLost:
         pass
     finally:
         index.close()
     return None
 
 
-class _Walk:
+class _EpisodeScan:
     """One reading of a runs directory."""
 
     def __init__(self, runs_dir: Path, wanted: Wanted, names: Callable[[], list[str]]) -> None:
@@ -79,7 +79,7 @@ class _Walk:
                 place = place_of(known.id)
                 if (row := self._current(known, is_new)) and self._wanted.fits(row):
                     yield row
-        except Lost:
+        except IndexLost:
             self._lost = True
             for name in self._names():
                 if place_of(name) < place:
@@ -157,7 +157,7 @@ def _changes(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
                 elif is_episode_id(entry.name) and entry.is_dir(follow_symlinks=False):
                     new.append(entry.name)
     except OSError as error:
-        raise Lost from error
+        raise IndexLost from error
     return sorted(new, key=place_of), known - present
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.blobs import parsed
+from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
@@ -17,11 +17,11 @@ from cogcli.episode.lock import is_locked
 from cogcli.episode.log_reader import (
     event_of,
     is_foreign_line,
-    nothing_began,
-    opened,
-    parsed_line,
+    no_log_error,
+    nothing_began_error,
+    open_episode,
+    parse_line,
     unreadable,
-    without_log,
 )
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import OUTCOMES, PROJECTION, SUMMARY_SCHEMA
@@ -66,7 +66,7 @@ def overview(directory: Path) -> Overview:
 
     Raises EnvironmentRefusal `episode.unreadable` where there is neither.
     """
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         if folder.holds(MANIFEST):
             row = _from_summary(folder)
             if row is not None:
@@ -77,7 +77,7 @@ def overview(directory: Path) -> Overview:
 
 def _from_summary(folder: Folder) -> Overview | None:
     try:
-        summary = parsed(folder.read(SUMMARY, limit=_SUMMARY_LIMIT))
+        summary = parse(folder.read(SUMMARY, limit=_SUMMARY_LIMIT))
     except (FileRefused, JsonRefused):
         return None
     if type(summary) is not dict or summary.get("schema_version") != SUMMARY_SCHEMA:
@@ -153,7 +153,7 @@ def _from_foreign_log(folder: Folder) -> Overview:
 
 def _from_state(folder: Folder) -> Overview:
     try:
-        state = parsed(folder.read(STATE, limit=_STATE_LIMIT))
+        state = parse(folder.read(STATE, limit=_STATE_LIMIT))
     except (FileRefused, JsonRefused) as error:
         raise unreadable(folder.path, error.message, file=STATE) from error
     episode, goal, outcomes = (_object(state, key) for key in ("episode", "goal", "outcomes"))
@@ -202,9 +202,9 @@ def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
     try:
         fd = folder.open_file(EVENTS)
     except FileRefused as error:
-        if error.reason == "missing" and nothing_began(folder):
+        if error.reason == "missing" and nothing_began_error(folder):
             return [], []
-        raise without_log(folder, error) from error
+        raise no_log_error(folder, error) from error
     try:
         size = os.fstat(fd).st_size
         start = os.pread(fd, _ENDS, 0)
@@ -226,7 +226,7 @@ def _events(lines: Any) -> list[Event]:
     events = []
     for line in lines:
         try:
-            value = parsed_line(line)
+            value = parse_line(line)
             if Checksums().problem(line, value) is None:
                 events.append(event_of(value, b"", _no_blob, FIRST))
         except JsonRefused:

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.blobs import parsed
+from cogcli.episode.blobs import parse
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, SUMMARY
-from cogcli.episode.log_reader import Lines, parsed_line
-from cogcli.episode.named_files import NamedFile, NamedFiles, named_files, unlike
+from cogcli.episode.log_reader import Lines, parse_line
+from cogcli.episode.named_files import NamedFile, NamedFiles, manifest_files, unlike
 
 _LIMIT: Final = 64 * 1024 * 1024
 _SHOWN: Final = (EVENTS, LEARN, SUMMARY, MANIFEST)
@@ -60,12 +60,12 @@ def _fits(folder: Folder, file: NamedFile) -> bool:
 def _known(folder: Folder) -> NamedFiles:
     """The files that the manifest names; none where there is no manifest."""
     try:
-        manifest: Any = parsed(folder.read(MANIFEST, limit=_LIMIT))
+        manifest: Any = parse(folder.read(MANIFEST, limit=_LIMIT))
     except FileRefused:
         return NamedFiles({}, [])
     except JsonRefused as error:
         return NamedFiles({}, [error.message])
-    known = named_files(manifest)
+    known = manifest_files(manifest)
     named = manifest.get("episode_id") if type(manifest) is dict else None
     if named is not None and named != (told := _episode_id(folder)) and told is not None:
         known.problems.append("is the manifest of another episode")
@@ -75,6 +75,6 @@ def _known(folder: Folder) -> NamedFiles:
 def _episode_id(folder: Folder) -> Any:
     """The episode that the log is of, None where that cannot be read."""
     try:
-        return parsed_line(next((line for _, line in Lines(folder.chunks(EVENTS))), b"")).get("episode_id")
+        return parse_line(next((line for _, line in Lines(folder.chunks(EVENTS))), b"")).get("episode_id")
     except (FileRefused, JsonRefused):
         return None

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-Severity = Literal["error", "warning", "info"]
+FindingSeverity = Literal["error", "warning", "info"]
 
 
 class Finding(NamedTuple):
     """One thing seen in an episode. `line` is 1-based, 0 where a file has no lines to speak of."""
 
     code: str
-    severity: Severity
+    severity: FindingSeverity
     file: str
     line: int
     message: str
 
 
-Told = Callable[[str], None]
+FindingSink = Callable[[str], None]
 """Who hears of the repairs that a projection makes."""
 
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.episode.document_bytes import earlier, milliseconds_between
-from cogcli.episode.foreign_words import in_seed_words, is_foreign
+from cogcli.episode.foreign_words import is_foreign, translate_event
 from cogcli.episode.vocabulary import STEP_STATUSES
 from cogcli.events.envelope import Event
 
@@ -50,11 +50,13 @@ def _foreign(events: list[Event]) -> ReportedLog:
             planned_at = number
         elif event.phase == "terminate":
             ended_at = number
-    told = _told(events, projection, planned_at, ended_at)
+    told = _events_for_reports(events, projection, planned_at, ended_at)
     return ReportedLog(list(told), projection.actions)
 
 
-def _told(events: list[Event], projection: Projection, planned_at: int, ended_at: int) -> Iterator[Event]:
+def _events_for_reports(
+    events: list[Event], projection: Projection, planned_at: int, ended_at: int
+) -> Iterator[Event]:
     """The events for reports; the last plan and the last end count, as they do for the projection."""
     evidence = _Evidence(projection)
     yield _start(events[0], projection)
@@ -68,7 +70,7 @@ def _told(events: list[Event], projection: Projection, planned_at: int, ended_at
         elif event.phase != "act":
             yield event._replace(run_id=projection.root)
         elif number > planned_at >= 0:
-            yield from evidence.told(in_seed_words(event))
+            yield from evidence.told(translate_event(event))
         else:
             yield _passed_over(event, projection)
 
@@ -140,7 +142,7 @@ class _Evidence:
         yield event._replace(
             run_id=self._projection.root,
             step_id=step_id,
-            payload=_told_of(payload),
+            payload=_merged_payload(payload),
             metrics=self._timed(event, step_id),
         )
 
@@ -164,7 +166,7 @@ def _beginning(event: Event) -> str:
     return earlier(event.timestamp, duration) if isinstance(duration, int | float) else event.timestamp
 
 
-def _told_of(payload: dict[str, Any]) -> dict[str, Any]:
+def _merged_payload(payload: dict[str, Any]) -> dict[str, Any]:
     """The payload, what was made standing as what was written."""
     artifacts = payload.get("result_artifacts")
     if type(payload.get("writes")) is list or type(artifacts) is not list:

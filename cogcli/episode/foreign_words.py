@@ -22,7 +22,7 @@ def is_foreign(event: Event) -> bool:
     return event.seq is None and event.prev is None
 
 
-def in_seed_words(event: Event) -> Event:
+def translate_event(event: Event) -> Event:
     """The event with the seed's words in payload and metrics; the same event where nothing is to be said otherwise."""
     if not is_foreign(event) or type(event.payload) is not dict or event.phase not in ("act", "terminate"):
         return event

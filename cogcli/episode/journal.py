@@ -29,15 +29,15 @@ import orjson
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
-from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spilled
+from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
 from cogcli.episode.disk_reserve import FULL, Ballast
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
-from cogcli.episode.large_values import SMALL, shortened
+from cogcli.episode.large_values import SMALL, shorten_values
 from cogcli.episode.layout import BALLAST, EVENTS, LEARN
 from cogcli.episode.log_reader import EventLog, read_events
 from cogcli.episode.rules import FIRST, LATEST
 from cogcli.episode.temp_cleanup import unmake
-from cogcli.events.checksum import with_sum
+from cogcli.events.checksum import line_with_sum
 from cogcli.events.envelope import Draft, Event, to_json
 from cogcli.events.masking import mask_payload
 
@@ -191,7 +191,7 @@ class Journal:
         try:
             text = orjson.dumps(to_json(event))
             if len(text) > (SMALL if self._rules > FIRST else SPILL) or MARK in text:
-                shorten = shortened if self._rules > FIRST else spilled
+                shorten = shorten_values if self._rules > FIRST else spill
                 short = event._replace(payload=shorten(event.payload, self._blobs.put))
                 text = orjson.dumps(to_json(short))
         except TypeError as error:
@@ -199,7 +199,7 @@ class Journal:
         except EnvironmentRefusal as error:
             self._failed = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(str(error))
             raise
-        line = with_sum(text)
+        line = line_with_sum(text)
         if len(line) > MAX_LINE:
             raise InternalError("internal", f"event {event.event_type} is longer than {MAX_LINE:,} bytes")
         return line

@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 
 from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parsed
+from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse
 
 SMALL: Final = 4096
 """Bytes of JSON up to which a value of a step stands where it is."""
@@ -38,12 +38,12 @@ def digest_of(data: bytes) -> str:
     return f"sha256:{sha256(data).hexdigest()}"
 
 
-def shortened(payload: dict[str, Any], put: Put) -> dict[str, Any]:
+def shorten_values(payload: dict[str, Any], put: Put) -> dict[str, Any]:
     """The payload as it stands in the log: large values are handed to `put`, which gives their digest."""
     return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
 
 
-def by_reference(value: Any, put: Put, *, limit: int = SMALL) -> Any:
+def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
     """The value as it stands in a document: what exceeds `limit` bytes of JSON in it, or the whole, is a reference."""
     text = orjson.dumps(value)
     if len(text) <= limit and MARK not in text:
@@ -56,52 +56,52 @@ def by_reference(value: Any, put: Put, *, limit: int = SMALL) -> Any:
     return short
 
 
-def in_full(value: Any, put: Put) -> Any:
+def show_in_full(value: Any, put: Put) -> Any:
     """The value as it stands where people read it: in full up to 1 MiB; above that in the same blobs as elsewhere."""
-    return by_reference(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
+    return refer(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
 
 
 def _inside(value: Any, limit: int, put: Put) -> Any:
     if type(value) is dict:
-        return {key: by_reference(member, put, limit=limit) for key, member in value.items()}
+        return {key: refer(member, put, limit=limit) for key, member in value.items()}
     if type(value) is list:
-        return [by_reference(member, put, limit=limit) for member in value]
+        return [refer(member, put, limit=limit) for member in value]
     return value
 
 
 def _member(key: str, value: Any, limit: int, put: Put) -> Any:
     """A member of a payload, whose own members may hold values of steps."""
     if key in _VALUES:
-        return by_reference(value, put)
+        return refer(value, put)
     text = orjson.dumps(value)
     if len(text) <= SMALL and MARK not in text:
         return value
     if len(text) <= SMALL:
-        return by_reference(value, put, limit=limit)
+        return refer(value, put, limit=limit)
     if type(value) is dict:
         value = {name: _member(name, member, limit, put) for name, member in value.items()}
     elif type(value) is list:
         value = [_member(key, member, limit, put) for member in value]
     else:
-        return by_reference(value, put, limit=limit)
+        return refer(value, put, limit=limit)
     text = orjson.dumps(value)
     if len(text) <= limit:
         return value
     return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
 
 
-def expanded(payload: dict[str, Any], get: Get) -> dict[str, Any]:
+def expand(payload: dict[str, Any], get: Get) -> dict[str, Any]:
     """The payload as folds see it. A reference whose blob is missing, altered or beyond the bound stays a reference."""
-    reader = _Reader(get)
+    reader = _BlobReader(get)
     return {key: reader.value(member, 0) for key, member in payload.items()}
 
 
 def value_at(value: Any, get: Get) -> Any:
     """A value of a document with everything that it names put in its place, as far as it is there."""
-    return _Reader(get).value(value, 0)
+    return _BlobReader(get).value(value, 0)
 
 
-class _Reader:
+class _BlobReader:
     """Puts values together from blobs, within bounds."""
 
     def __init__(self, get: Get) -> None:
@@ -130,7 +130,7 @@ class _Reader:
         if data is None or len(data) != reference["bytes"]:
             return reference
         try:
-            held = parsed(data)
+            held = parse(data)
         except JsonRefused:
             return reference
         return self._inside(held, depth) if MARK in data else held

@@ -26,7 +26,7 @@ def first_link(episode_id: str) -> str:
     return digest(f"cogcli/learn/1:{episode_id}".encode())
 
 
-def learned(account: Account) -> bytes:
+def learn_lines(account: Account) -> bytes:
     """The whole of `learn.jsonl` for a log whose root run has ended."""
     return orjson.dumps(reflection_of(account), option=orjson.OPT_APPEND_NEWLINE)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cogcli.episode.counters import Tally
-from cogcli.episode.findings import Told, unheard
+from cogcli.episode.findings import FindingSink, unheard
 from cogcli.episode.project import Projection
 from cogcli.episode.vocabulary import PROJECTION
 from cogcli.events.envelope import Event
@@ -15,7 +15,7 @@ from cogcli.events.envelope import Event
 class Account:
     """The projection and the counts of a log, fed together."""
 
-    def __init__(self, told: Told = unheard) -> None:
+    def __init__(self, told: FindingSink = unheard) -> None:
         self.projection = Projection(told)
         self.tally = Tally()
         self.evidence: Event | None = None

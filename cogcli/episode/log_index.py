@@ -18,15 +18,15 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.core.calls import HARMLESS, PROBE, Answer
-from cogcli.core.error_codec import recalled
+from cogcli.core.error_codec import error_from_payload
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.refs import parse_target
-from cogcli.episode.closed_scopes import FULL_DISK, Ended, Key
+from cogcli.episode.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 from cogcli.events.active_time import Sittings
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.approvals import Answered, Asked
-from cogcli.mapping.apply import FINISHES, TakenOver, Write
+from cogcli.mapping.apply import FINISHES, ReusedResult, Write
 
 _OF_ONE_SITTING: Final = frozenset(
     ("run.paused", "run.resumed", "run.recovered", "run.aborting", "run.state_projection")
@@ -38,33 +38,33 @@ _OWN_OF_ATTEMPT: Final = frozenset(
 )
 
 
-class Recording:
+class LogIndex:
     """The calls of a log, and its events in the order of each step."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.ended = Ended()
+        self.ended = ClosedScopes()
         self.closings = self.ended.steps
-        self.intents: dict[Key, Event] = {}
-        self.repeats: dict[Key, list[Event]] = {}
-        self.resumptions: dict[Key, int] = {}
+        self.intents: dict[ScopeKey, Event] = {}
+        self.repeats: dict[ScopeKey, list[Event]] = {}
+        self.resumptions: dict[ScopeKey, int] = {}
         """How often a call in doubt was made again by a later sitting: the same attempt, sent once more."""
-        self.answers: dict[Key, dict[str, Any]] = {}
+        self.answers: dict[ScopeKey, dict[str, Any]] = {}
         """The payloads of results that were on disk before their steps ended."""
-        self.answered_at: dict[Key, int] = {}
+        self.answered_at: dict[ScopeKey, int] = {}
         """By step: the position at which its result was there first."""
         self.sittings = Sittings()
         self.started: Event | None = None
         self.last: Event | None = None
         self.changed: Event | None = None
         """The first resumption with specs that were not those the run began with."""
-        self.decisions: dict[Key, Event] = {}
+        self.decisions: dict[ScopeKey, Event] = {}
         """What a person decided about a call in doubt, unless that is used up."""
         self.requests: dict[str, Event] = {}
         """Requests for approval by their id."""
         self._answered: list[Event] = []
-        self.keys: dict[Key, str] = {}
+        self.keys: dict[ScopeKey, str] = {}
         """The idempotency key that a call was sent with last, where a service had closed the one before."""
-        self.probes: Counter[Key] = Counter()
+        self.probes: Counter[ScopeKey] = Counter()
         """By step: how often it was asked whether its call had happened, with an end to it."""
         self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
         self._of_probes: dict[tuple[str | None, ...], deque[Event]] = {}
@@ -132,7 +132,7 @@ class Recording:
     def approvals(self) -> tuple[Answered, ...]:
         """What people answered, in order."""
         return tuple(
-            answered(self.requests[event.payload["approval_id"]], event, used=self._used(event))
+            answered_request(self.requests[event.payload["approval_id"]], event, used=self._used(event))
             for event in self._answered
             if event.payload["approval_id"] in self.requests
         )
@@ -170,7 +170,7 @@ class Recording:
         return found
 
     @property
-    def results(self) -> dict[str, TakenOver]:
+    def results(self) -> dict[str, ReusedResult]:
         """The results of the root's steps that are done, by step path."""
         root = self.started.run_id if self.started else None
         return {
@@ -192,7 +192,7 @@ class Recording:
         return {step: name for step, name in every if step is not None and name}
 
     @property
-    def reused(self) -> dict[str, TakenOver]:
+    def reused(self) -> dict[str, ReusedResult]:
         """The results that this log itself took over from an earlier one, or was going to."""
         root = self.started.run_id if self.started else None
         told = (self.started.payload.get("taken_over") if self.started else None) or {}
@@ -271,17 +271,17 @@ class Recording:
         """Those of them that nobody has decided yet."""
         return [event for event in self.doubts if (event.run_id, event.step_id) not in self.decisions]
 
-    def _attempts_begun(self, key: Key) -> int:
+    def _attempts_begun(self, key: ScopeKey) -> int:
         return (key in self.intents) + len(self.repeats.get(key, ()))
 
-    def _told_at_the_end(self, key: Key, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
+    def _told_at_the_end(self, key: ScopeKey, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
         closing = self.closings.get(key)
         if attempt.get("status") != "success":
             return _error_of(attempt, (closing.payload.get("error") if closing else None) or {})
         output = self._output(key)
         return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
 
-    def _output(self, key: Key) -> dict[str, Any] | None:
+    def _output(self, key: ScopeKey) -> dict[str, Any] | None:
         """What a call gave, however its step ended."""
         closing = self.closings.get(key)
         told = self.answers.get(key) or (closing.payload if closing else {})
@@ -300,17 +300,17 @@ def is_of_probe(event: Event) -> bool:
     return PROBE in (event.step_id or "")
 
 
-def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> TakenOver:
+def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> ReusedResult:
     """What a closing event at this place holds, or a first event, and where that came from first."""
     targets = [(parse_target(write["target"]), write) for write in told.get("writes") or ()]
-    return TakenOver(
+    return ReusedResult(
         told.get("output") or {},
         tuple(Write(target, write["strategy"], write["value"]) for target, write in targets if target),
         told.get("reused_from") or place or {},
     )
 
 
-def answered(request: Event, answer: Event, *, used: bool = False) -> Answered:
+def answered_request(request: Event, answer: Event, *, used: bool = False) -> Answered:
     """A request and what a person said to it."""
     asked = _asked(request)
     granted = answer.event_type == "approval.granted"
@@ -344,12 +344,12 @@ def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:
 
 def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
     """The error that a recorded failure tells of."""
-    error = recalled(told)
+    error = error_from_payload(told)
     error.record = _record(told)
     return error
 
 
-def located(told: dict[str, Any]) -> RuntimeErrorBase:
+def locate_error(told: dict[str, Any]) -> RuntimeErrorBase:
     """The error that the end of a run tells of, with its place."""
     error = error_of(told)
     error.step_id, error.capability_id = told.get("step"), told.get("capability")

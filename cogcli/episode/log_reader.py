@@ -26,11 +26,11 @@ from cogcli.core.strict_json import loads as strict_loads
 from cogcli.episode import blobs
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import TEMPORARY, Folder
-from cogcli.episode.large_values import expanded
+from cogcli.episode.large_values import expand
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 from cogcli.episode.lock import is_locked
 from cogcli.episode.rules import FIRST, rules_of
-from cogcli.events.checksum import Checksums, is_like_whole, whole_beginning
+from cogcli.events.checksum import Checksums, is_like_whole, valid_prefix
 from cogcli.events.envelope import Event, from_json
 
 NO_NEWLINE: Final = "what ends it is no newline: it was damaged"
@@ -72,7 +72,7 @@ class Lines:
 def is_foreign_line(line: bytes) -> bool:
     """Whether a line is a whole event of another tool's log."""
     try:
-        value = parsed_line(line)
+        value = parse_line(line)
     except JsonRefused:
         return False
     return is_unchained(value)
@@ -102,7 +102,7 @@ class EventLog:
         if isinstance(source, bytes):
             yield from self._events([source], _no_blob)
         elif isinstance(source, Path):
-            with opened(source) as folder:
+            with open_episode(source) as folder:
                 yield from self._in(folder)
         else:
             yield from self._in(source)
@@ -118,7 +118,7 @@ class EventLog:
             try:
                 yield from self._events(folder.chunks(EVENTS), get)
             except FileRefused as error:
-                raise without_log(folder, error) from error
+                raise no_log_error(folder, error) from error
 
     def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
         self._lines = Lines(chunks)
@@ -128,7 +128,7 @@ class EventLog:
         rules = FIRST
         for number, line in lines:
             try:
-                value = parsed_line(line)
+                value = parse_line(line)
             except JsonRefused as error:
                 self._end(number, line, lines, error.message)
                 return
@@ -173,11 +173,11 @@ def is_torn(line: bytes) -> bool:
 def is_torn_tail(tail: bytes) -> bool:
     """Whether what follows the last newline may be what a torn write left: a beginning of a line, and NULs where blocks
     never came to the disk. A whole line, and then something else, had a newline that was altered."""
-    whole = whole_beginning(tail)
+    whole = valid_prefix(tail)
     return not whole or not tail[whole:].strip(b"\0")
 
 
-def parsed_line(line: bytes) -> dict[str, Any]:
+def parse_line(line: bytes) -> dict[str, Any]:
     """The object of one line, strictly. Raises JsonRefused.
 
     A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line
@@ -201,7 +201,7 @@ def event_of(value: dict[str, Any], line: bytes, get_blob: blobs.Get, rules: int
     if not _well_typed(event):
         event = _tidied(event)
     if blobs.MARK in line and type(event.payload) is dict:
-        resolve = expanded if rules > FIRST else blobs.resolved
+        resolve = expand if rules > FIRST else blobs.resolve
         event = event._replace(payload=resolve(event.payload, get_blob))
     return event
 
@@ -249,7 +249,7 @@ def _no_blob(digest: str) -> None:
     return None
 
 
-def opened(path: Path) -> Folder:
+def open_episode(path: Path) -> Folder:
     """An episode's directory. Raises EnvironmentRefusal `episode.unreadable`."""
     try:
         return Folder.open(path)
@@ -272,14 +272,14 @@ def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> Enviro
     )
 
 
-def without_log(folder: Folder, refused: FileRefused) -> EnvironmentRefusal:
+def no_log_error(folder: Folder, refused: FileRefused) -> EnvironmentRefusal:
     """The error for a log that cannot be opened."""
-    if refused.reason == "missing" and (began_nothing := nothing_began(folder)):
+    if refused.reason == "missing" and (began_nothing := nothing_began_error(folder)):
         return began_nothing
     return unreadable(folder.path, refused.message, file=EVENTS)
 
 
-def nothing_began(folder: Folder, *, held: bool = False) -> EnvironmentRefusal | None:
+def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRefusal | None:
     """The error for a run that was stopped before its first event; None where there is more, or the run is alive.
 
     `held`: the caller holds the lock of the log itself.
@@ -334,7 +334,7 @@ def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
     )
 
 
-def renamed(path: Path, episode_id: str) -> EnvironmentRefusal:
+def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
     """The error for a folder that bears another episode's id."""
     from shlex import quote
 
@@ -346,11 +346,13 @@ def renamed(path: Path, episode_id: str) -> EnvironmentRefusal:
     )
 
 
-def without_beginning(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
+def no_beginning_error(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
     """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
     if first is None:
-        with opened(path) as folder:
-            return nothing_began(folder, held=held) or unreadable(path, "no event was committed", file=EVENTS)
+        with open_episode(path) as folder:
+            return nothing_began_error(folder, held=held) or unreadable(
+                path, "no event was committed", file=EVENTS
+            )
     kind = first.event_type or first.phase or "no event"
     error = unreadable(path, "the log does not begin with the start of a run: its first lines are missing",
                        file=EVENTS, line=1)  # fmt: skip

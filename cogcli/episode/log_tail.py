@@ -13,7 +13,7 @@ from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.lock import is_locked
-from cogcli.episode.log_reader import EventLog, opened, without_log
+from cogcli.episode.log_reader import EventLog, no_log_error, open_episode
 from cogcli.events.envelope import Event
 
 _CHUNK: Final = 1 << 20
@@ -32,11 +32,11 @@ class GrowingLog(EventLog):
         self._wait = wait
 
     def __iter__(self) -> Iterator[tuple[int, Event]]:
-        with opened(self._directory) as folder, closing(BlobFolder(folder)) as kept:
+        with open_episode(self._directory) as folder, closing(BlobFolder(folder)) as kept:
             try:
                 yield from self._events(self._growing(folder), kept.get)
             except FileRefused as error:
-                raise without_log(folder, error) from error
+                raise no_log_error(folder, error) from error
 
     def _growing(self, folder: Folder) -> Iterator[bytes]:
         fd = folder.open_file(EVENTS)

@@ -71,10 +71,10 @@ def _name(entry: dict[str, Any]) -> str:
 
 
 def _entry(folder: Folder, name: str, shown: str) -> dict[str, Any]:
-    return entry(shown, *measured(folder, name))
+    return entry(shown, *measure(folder, name))
 
 
-def measured(folder: Folder, name: str) -> tuple[str, int]:
+def measure(folder: Folder, name: str) -> tuple[str, int]:
     """Hash and size of a file. Raises FileRefused."""
     content, size = sha256(), 0
     for chunk in folder.chunks(name):

@@ -39,7 +39,7 @@ class NamedFiles(NamedTuple):
     problems: list[str]
 
 
-def named_files(manifest: Any) -> NamedFiles:
+def manifest_files(manifest: Any) -> NamedFiles:
     """The list of files of a manifest, as far as it is one."""
     listed = manifest.get("files") if type(manifest) is dict else None
     if type(listed) is not list:
@@ -120,6 +120,6 @@ def _digest(place: Folder, name: str) -> str:
     return content.hexdigest()
 
 
-def unhashed(files: dict[str, NamedFile]) -> Iterator[str]:
+def unhashed_names(files: dict[str, NamedFile]) -> Iterator[str]:
     """The names whose content a manifest does not vouch for."""
     return (name for name, file in files.items() if not file.sha256)

@@ -16,7 +16,7 @@ from cogcli.episode.layout import is_episode_id
 FOLDER: Final = ".pins"
 
 
-def pinned(runs_dir: Path) -> frozenset[str]:
+def read_pins(runs_dir: Path) -> frozenset[str]:
     """The ids of all pinned episodes, those that are gone among them. Raises EnvironmentRefusal `env.disk`."""
     try:
         with Folder.open(runs_dir.resolve()) as runs, runs.sub(FOLDER) as pins:

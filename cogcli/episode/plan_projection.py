@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from cogcli.episode.findings import Told, unheard
+from cogcli.episode.findings import FindingSink, unheard
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_KINDS, STEP_STATUSES
 from cogcli.events.envelope import Event
@@ -34,7 +34,7 @@ _OPTIONAL: Final = (("rationale", str), ("depends_on", list), ("inputs", dict), 
 class PlanProjection:
     """The plan as it stands after the events fed so far."""
 
-    def __init__(self, told: Told = unheard) -> None:
+    def __init__(self, told: FindingSink = unheard) -> None:
         self._told = told
         self._head: dict[str, Any] = {}
         self.rules = FIRST

@@ -27,16 +27,21 @@ from cogcli.core.errors import CogcliError
 from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Knowledge
 from cogcli.episode.blobs import Put
-from cogcli.episode.document_bytes import milliseconds_between, on_one_line, to_bytes, whole_milliseconds
-from cogcli.episode.findings import Told, unheard
-from cogcli.episode.foreign_words import in_seed_words
-from cogcli.episode.large_values import SMALL, by_reference, digest_of, in_full
+from cogcli.episode.document_bytes import (
+    inline_value,
+    milliseconds_between,
+    to_bytes,
+    whole_milliseconds_between,
+)
+from cogcli.episode.findings import FindingSink, unheard
+from cogcli.episode.foreign_words import translate_event
+from cogcli.episode.large_values import SMALL, digest_of, refer, show_in_full
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
 from cogcli.episode.plan_projection import GIVEN, PlanProjection
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, PROJECTION, SCHEMA_VERSION, VERSION
 from cogcli.events.envelope import Event
-from cogcli.mapping.apply import FINISHES, apply, begun
+from cogcli.mapping.apply import FINISHES, apply, initial_state
 from cogcli.state.execution import ExecutionState, snapshot
 
 _UNFIT: Final = (CogcliError, KeyError, TypeError, ValueError, AttributeError)
@@ -50,7 +55,7 @@ _START_TYPES: Final = {
 class Projection:
     """The document after the events fed so far. Memory in proportion to the document."""
 
-    def __init__(self, told: Told = unheard) -> None:
+    def __init__(self, told: FindingSink = unheard) -> None:
         self._told = told
         self._knowledge = Knowledge()
         self._asked: dict[str, Any] = {}
@@ -91,7 +96,7 @@ class Projection:
         """Take one event into account, in order of the log."""
         if event.event_type == PROJECTION:
             return
-        event = in_seed_words(event) if event.seq is None else event
+        event = translate_event(event) if event.seq is None else event
         if self._began is None:
             self._begin(event)
         elif self.is_root(event):
@@ -122,7 +127,7 @@ class Projection:
         self._asked = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
         try:
             self.plan.rules = rules_of(payload)
-            self.state = begun(event._replace(payload=self._asked))
+            self.state = initial_state(event._replace(payload=self._asked))
         except _UNFIT as error:
             self._told(f"the start event gives no state: {error}")
             self.state = ExecutionState(
@@ -259,7 +264,7 @@ class Projection:
     def _capped(self, measured: float) -> int | float:
         """A clock that was set back, and rounding, must not make a single sitting longer than its timestamps say."""
         ended = self._ended.timestamp if self._ended and not self._resumed else ""
-        between = whole_milliseconds(self.started_at, ended)
+        between = whole_milliseconds_between(self.started_at, ended)
         return measured if between is None else min(measured, between)
 
     def error(self) -> dict[str, Any] | None:
@@ -279,11 +284,11 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 def _shorten(document: dict[str, Any], put: Put) -> None:
     """Put references in the place of large values: outputs stand in full where they can, for whoever reads them."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
-    outcomes["outputs"] = {name: in_full(value, put) for name, value in outcomes["outputs"].items()}
+    outcomes["outputs"] = {name: show_in_full(value, put) for name, value in outcomes["outputs"].items()}
     for slot in _SLOTS:
-        cognitive[slot] = {name: by_reference(value, put) for name, value in cognitive[slot].items()}
+        cognitive[slot] = {name: refer(value, put) for name, value in cognitive[slot].items()}
     plan["steps"] = [
-        {key: by_reference(value, put) if key in GIVEN else value for key, value in step.items()}
+        {key: refer(value, put) if key in GIVEN else value for key, value in step.items()}
         for step in plan["steps"]
     ]
 
@@ -298,7 +303,7 @@ def state_bytes(document: dict[str, Any], rules: int) -> bytes:
 
 
 def _in_lines(value: Any) -> Any:
-    return on_one_line(value) if len(orjson.dumps(value)) > SMALL else value
+    return inline_value(value) if len(orjson.dumps(value)) > SMALL else value
 
 
 def project(events: Iterable[Event]) -> dict[str, Any]:
@@ -306,7 +311,7 @@ def project(events: Iterable[Event]) -> dict[str, Any]:
     return _fed(events).result()
 
 
-def projected_bytes(events: Iterable[Event]) -> bytes:
+def project_bytes(events: Iterable[Event]) -> bytes:
     """`state.json` as its bytes, from the events of one log."""
     projection = _fed(events)
     return state_bytes(projection.result(), projection.rules)

@@ -28,7 +28,7 @@ from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
-from cogcli.episode.damage import Damage, damage_of, lost_in, put_newline
+from cogcli.episode.damage import Damage, damage_of, identify_lost, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder, disk_refusal
@@ -43,12 +43,12 @@ from cogcli.episode.log_reader import (
     is_foreign_line,
     is_torn,
     is_torn_tail,
-    opened,
-    parsed_line,
-    renamed,
+    no_beginning_error,
+    no_log_error,
+    open_episode,
+    parse_line,
+    renamed_folder_error,
     unreadable,
-    without_beginning,
-    without_log,
 )
 from cogcli.episode.rules import FIRST, LATEST, rules_of
 from cogcli.episode.temp_cleanup import remove_temporaries
@@ -93,7 +93,7 @@ def reopen(
     mend: bool = False,
 ) -> Reopened:
     """An unsealed episode, locked and recovered; `mend`: of a damaged newest line, too. See `Store.reopen`."""
-    folder = opened(directory)
+    folder = open_episode(directory)
     fd = -1
     try:
         _require_ours(folder)
@@ -142,7 +142,7 @@ def _require_ours(folder: Folder) -> None:
     except FileRefused:
         return
     if is_foreign_line(first):
-        raise another_tools(folder.path, event_of(parsed_line(first), b"", lambda _: None, FIRST))
+        raise another_tools(folder.path, event_of(parse_line(first), b"", lambda _: None, FIRST))
 
 
 def _require_unsealed(folder: Folder) -> None:
@@ -160,7 +160,7 @@ def _locked(folder: Folder) -> int:
     try:
         fd = folder.open_file(EVENTS, appending=True)
     except FileRefused as error:
-        raise without_log(folder, error) from error
+        raise no_log_error(folder, error) from error
     try:
         _lock(folder, fd)
     except BaseException:
@@ -222,7 +222,7 @@ def _read_sound(folder: Folder) -> _Log:
 def _read_mended(folder: Folder, fd: int) -> _Log:
     """The log without its damaged newest line; altered newlines are put back. Raises EnvironmentRefusal, OSError."""
     while (damage := damage_of(folder)) and damage.newline_at >= 0:
-        put_newline(fd, damage.newline_at)
+        write_newline(fd, damage.newline_at)
     if damage is None or damage.number == 1:
         return _read(folder)
     if not damage.is_last:
@@ -253,11 +253,11 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
     except FileRefused as error:
         raise unreadable(folder.path, error.message, file=EVENTS) from error
     if not events:
-        raise without_beginning(folder.path, None, held=True)
-    if lost and lost_in(lost.rest, (check.head,)) is None:
+        raise no_beginning_error(folder.path, None, held=True)
+    if lost and identify_lost(lost.rest, (check.head,)) is None:
         raise _bad_line(folder, lost.number, "was altered so that nobody can say what it was")
     if is_renamed(folder.path.name, events[0].episode_id):
-        raise renamed(folder.path, events[0].episode_id)
+        raise renamed_folder_error(folder.path, events[0].episode_id)
     end = End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or "", rules)
     return _Log(events, end, tail)
 
@@ -266,7 +266,7 @@ def _rules(folder: Folder, first: dict[str, Any]) -> int:
     """The rules that a log follows, by its first line. Raises EnvironmentRefusal where no run starts there, or where
     it names rules of a later version: what those ask of the next line is not known."""
     if first.get("phase") != "start":
-        raise without_beginning(folder.path, event_of(first, b"", lambda _: None, FIRST))
+        raise no_beginning_error(folder.path, event_of(first, b"", lambda _: None, FIRST))
     payload = first.get("payload")
     named = payload.get("rules") if type(payload) is dict else None
     if type(named) is int and named > LATEST:
@@ -281,7 +281,7 @@ def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
     number = 0
     for number, raw in numbered:
         try:
-            value = parsed_line(raw)
+            value = parse_line(raw)
         except JsonRefused as error:
             if next(numbered, None) is None and not lines.too_long and is_torn(raw):
                 return
@@ -363,7 +363,7 @@ def _is_damaged(dropped: bytes) -> bool:
 def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
     """The intent that was damaged, once: its call may have happened."""
     last = log.events[-1]
-    lost = lost_in(dropped, (log.end.head, last.prev))
+    lost = identify_lost(dropped, (log.end.head, last.prev))
     if lost is None or lost.intent is None:
         return
     with closing(blobs.BlobFolder(folder)) as kept:
@@ -396,10 +396,10 @@ def _kept(journal: Journal) -> bytes:
 
 def _told(events: list[Event]) -> int:
     """How many bytes the log says were cut so far."""
-    return sum(dropped_of(event) for event in events)
+    return sum(dropped_bytes(event) for event in events)
 
 
-def dropped_of(event: Event) -> int:
+def dropped_bytes(event: Event) -> int:
     """How many bytes an event says were cut."""
     if event.event_type != "run.recovered" or type(event.payload) is not dict:
         return 0

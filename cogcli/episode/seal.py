@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from cogcli.core.errors import CogcliError, InternalError
 from cogcli.core.files import FileRefused
-from cogcli.episode.closed_scopes import ended_by_full_disk
+from cogcli.episode.closed_scopes import find_full_disk
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
-from cogcli.episode.learn import learned
+from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import Account, account_of
 from cogcli.episode.log_reader import unreadable
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
@@ -28,7 +28,7 @@ from cogcli.events import build
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
 
 
 def seal(journal: Journal) -> None:
@@ -38,7 +38,7 @@ def seal(journal: Journal) -> None:
     account = _account(journal)
     if account.projection.terminated is None:
         raise InternalError("internal", "an episode is sealed after its run has terminated")
-    journal.replace(LEARN, learned(account))
+    journal.replace(LEARN, learn_lines(account))
     journal.replace(SUMMARY, to_bytes(summary_of(account, journal.put_large)))
     evidence = _persist(journal, account)
     try:
@@ -57,7 +57,7 @@ def seal(journal: Journal) -> None:
     journal.replace(MANIFEST, to_bytes(manifest))
 
 
-def give_up(journal: Journal) -> Recording | None:
+def give_up(journal: Journal) -> LogIndex | None:
     """Leave what an error stopped in the best shape that the disk allows; raises nothing that was expected.
 
     An episode in which nothing was committed is taken back. Where an effect may have happened the run has not ended: it
@@ -71,20 +71,20 @@ def give_up(journal: Journal) -> Recording | None:
         with suppress(CogcliError):
             account = account_of(journal.events())
             if account.projection.terminated is None:
-                journal.append(ended_by_full_disk(account.projection.root or ""), durable=True)
+                journal.append(find_full_disk(account.projection.root or ""), durable=True)
             seal(journal)
     return waiting
 
 
-def in_doubt(journal: Journal) -> Recording | None:
+def in_doubt(journal: Journal) -> LogIndex | None:
     """What the log of a run holds that an error stopped while an effect may have happened; None for any other.
 
     On a full disk the run's pause goes where the ballast was.
     """
-    from cogcli.episode.log_index import Recording
+    from cogcli.episode.log_index import LogIndex
 
     with suppress(CogcliError):
-        recording = Recording(event for _, event in journal.events())
+        recording = LogIndex(event for _, event in journal.events())
         if _may_have_acted(recording):
             if journal.stopped_by_full_disk:
                 _pause(journal, recording)
@@ -92,14 +92,14 @@ def in_doubt(journal: Journal) -> Recording | None:
     return None
 
 
-def _may_have_acted(recording: Recording) -> bool:
+def _may_have_acted(recording: LogIndex) -> bool:
     """Whether the run is not over, and an effect in it is in doubt that nobody has decided about."""
     started = recording.started
     over = started is None or started.run_id in recording.ended.runs
     return not over and any(intent.payload["side_effects"] == "effect" for intent in recording.open_doubts)
 
 
-def _pause(journal: Journal, recording: Recording) -> None:
+def _pause(journal: Journal, recording: LogIndex) -> None:
     """Tell that the run waits, as far as there is room for that: without it the log reads as interrupted, in doubt."""
     with suppress(CogcliError):
         if recording.started is not None and (

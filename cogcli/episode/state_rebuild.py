@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cogcli.episode.vocabulary import PROJECTION
 from cogcli.events.envelope import Event
-from cogcli.mapping.apply import apply, begun
+from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState
 
 
@@ -29,7 +29,7 @@ def rebuild_all(events: Iterable[Event]) -> Rebuilt:
     for event in events:
         state = states.get(event.run_id)
         if event.event_type == "run.started" and state is None:
-            states[event.run_id] = begun(event)
+            states[event.run_id] = initial_state(event)
         elif event.event_type != PROJECTION and state is not None:
             apply(state, event)
     if not states:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.episode_filter import Wanted
-from cogcli.episode.episode_listing import indexed_ids, survey
+from cogcli.episode.episode_listing import find_indexed_ids, survey
 from cogcli.episode.episode_row import Overview
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
@@ -166,7 +166,7 @@ class Store:
             newest = next(self.overviews(Wanted(outcomes=_FAILED)), None)
             return [] if newest is None else [newest.id]
         back = int(match[1] or 0)
-        found = indexed_ids(self.runs_dir, "ep_", skip=back, limit=1)
+        found = find_indexed_ids(self.runs_dir, "ep_", skip=back, limit=1)
         return self.ids()[back : back + 1] if found is None else found
 
     def _by_id(self, text: str) -> list[str]:
@@ -175,7 +175,7 @@ class Store:
     def _by_prefix(self, text: str) -> list[str]:
         if not _PREFIX.fullmatch(text):
             return []
-        found = indexed_ids(self.runs_dir, text)
+        found = find_indexed_ids(self.runs_dir, text)
         return [name for name in self.ids() if name.startswith(text)] if found is None else found
 
     def _by_trace_id(self, text: str) -> list[str]:

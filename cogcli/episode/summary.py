@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
-from cogcli.episode.large_values import by_reference, digest_of
+from cogcli.episode.large_values import digest_of, refer
 from cogcli.episode.log_fold import Account
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_STATUSES, SUMMARY_SCHEMA
@@ -27,7 +27,7 @@ def summary_of(account: Account, put: Put = digest_of) -> dict[str, Any]:
     final = ended.payload if ended and type(ended.payload) is dict else {}
     outputs = final["outputs"] if type(final.get("outputs")) is dict else {}
     if projection.rules > FIRST:
-        outputs = {name: by_reference(value, put) for name, value in outputs.items()}
+        outputs = {name: refer(value, put) for name, value in outputs.items()}
     return {
         "schema_version": SUMMARY_SCHEMA,
         "episode_id": ended.episode_id if ended else "",

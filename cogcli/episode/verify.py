@@ -17,7 +17,7 @@ import orjson
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
-from cogcli.episode.findings import Finding, Severity
+from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import digest_of
 from cogcli.episode.layout import EVENTS, MANIFEST, is_renamed
@@ -28,9 +28,9 @@ from cogcli.episode.log_reader import (
     event_of,
     is_torn,
     is_torn_tail,
-    nothing_began,
-    opened,
-    parsed_line,
+    nothing_began_error,
+    open_episode,
+    parse_line,
     unreadable,
 )
 from cogcli.episode.project import state_bytes
@@ -54,12 +54,12 @@ def verify(directory: Path, trusted: Trusted = NOTHING) -> list[Finding]:
 
     Raises EnvironmentRefusal `episode.unreadable` where there is no log to open.
     """
-    with opened(directory) as folder:
+    with open_episode(directory) as folder:
         try:
             return _capped(_verified(folder, trusted))
         except FileRefused as error:
             name = Path(error.path).name
-            if name == EVENTS and (stub := nothing_began(folder)):
+            if name == EVENTS and (stub := nothing_began_error(folder)):
                 raise stub from error
             refusal = unreadable(directory, error.message, file=name)
             refusal.next = ()  # that would be to verify it
@@ -140,7 +140,7 @@ class _Reading:
         numbered = iter(lines)
         for number, raw in numbered:
             try:
-                value = parsed_line(raw)
+                value = parse_line(raw)
             except JsonRefused as error:
                 yield from self._unread(number, raw, error.message, numbered)
                 return
@@ -175,7 +175,7 @@ class _Reading:
             self.evidence = None  # what it told is over
         self._account.feed(event)
         if self._repairs:
-            severity: Severity = "error" if self.lines.chained else "info"
+            severity: FindingSeverity = "error" if self.lines.chained else "info"
             for repair in self._repairs:
                 yield Finding("projection.repaired", severity, EVENTS, number, repair)
             self._repairs.clear()
@@ -249,7 +249,7 @@ def _noting(get: blobs.Get, named: dict[str, None]) -> blobs.Get:
     return noted
 
 
-def _torn(number: int, size: int, severity: Severity) -> Finding:
+def _torn(number: int, size: int, severity: FindingSeverity) -> Finding:
     message = f"{size} bytes that were not committed"
     return Finding("line.torn", severity, EVENTS, number, message)
 
@@ -265,7 +265,7 @@ def _last_projections(folder: Folder) -> list[int]:
 
 def _is_projection(raw: bytes) -> bool:
     try:
-        return parsed_line(raw).get("event_type") == PROJECTION
+        return parse_line(raw).get("event_type") == PROJECTION
     except JsonRefused:
         return False
 

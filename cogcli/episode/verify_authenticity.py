@@ -14,7 +14,7 @@ from cogcli.core.errors import ServiceResolutionError
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import signing
-from cogcli.episode.blobs import parsed
+from cogcli.episode.blobs import parse
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST
@@ -106,7 +106,7 @@ def head_findings(head: str, found_at: int, lines: int, last: str) -> Iterator[F
 
 def _manifest(folder: Folder) -> dict[str, Any]:
     try:
-        manifest = parsed(folder.read(MANIFEST, limit=_LIMIT))
+        manifest = parse(folder.read(MANIFEST, limit=_LIMIT))
     except (FileRefused, JsonRefused):
         return {}
     return manifest if type(manifest) is dict else {}

@@ -16,14 +16,14 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.blobs import parsed
+from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY, is_blob_name
-from cogcli.episode.learn import learned
+from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import Account
-from cogcli.episode.manifest import entry, manifest_of, measured
+from cogcli.episode.manifest import entry, manifest_of, measure
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
 
@@ -119,7 +119,7 @@ class DocumentCheck:
                     yield _error("file.early", name, 1, "the run has not ended")
             return
         account = self._log.account
-        for name, expected in ((LEARN, learned(account)), (SUMMARY, to_bytes(summary_of(account)))):
+        for name, expected in ((LEARN, learn_lines(account)), (SUMMARY, to_bytes(summary_of(account)))):
             self._expected[name] = expected
             data = self._read(name)
             if data is None or (name == LEARN and not data):
@@ -149,7 +149,7 @@ class DocumentCheck:
             return
         findings: list[Finding] = []
         try:
-            manifest = parsed(data)
+            manifest = parse(data)
         except JsonRefused as error:
             findings.append(_error("manifest.syntax", MANIFEST, error.line or 1, error.message))
             manifest = {}
@@ -208,7 +208,7 @@ class DocumentCheck:
 
     def _measured(self, name: str) -> tuple[str, int]:
         try:
-            return measured(self._folder, name)
+            return measure(self._folder, name)
         except FileRefused:
             return "", 0
 

@@ -16,7 +16,7 @@ from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, FILES, MANIFEST, is_blob_name
-from cogcli.episode.manifest import measured
+from cogcli.episode.manifest import measure
 
 
 class Inventory:
@@ -71,7 +71,7 @@ class Inventory:
             self._error("blob.altered", shown, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}")
             return
         try:
-            content, _ = measured(kept, name)
+            content, _ = measure(kept, name)
         except FileRefused as error:
             self._error("file.unreadable", shown, error.message)
             return

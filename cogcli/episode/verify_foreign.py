@@ -15,15 +15,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.files import FileRefused
-from cogcli.core.jsonvalue import same
+from cogcli.core.jsonvalue import equal
 from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.blobs import MAX_BLOB, parsed
+from cogcli.episode.blobs import MAX_BLOB, parse
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, is_blob_name
-from cogcli.episode.log_reader import Lines, is_unchained, parsed_line
+from cogcli.episode.log_reader import Lines, is_unchained, parse_line
 from cogcli.episode.manifest import SCHEMA
-from cogcli.episode.named_files import NamedFile, is_inside, named_files, unhashed, unlike
+from cogcli.episode.named_files import NamedFile, is_inside, manifest_files, unhashed_names, unlike
 from cogcli.episode.vocabulary import OUTCOMES
 from cogcli.events.envelope import Event
 
@@ -39,7 +39,7 @@ def is_foreign(folder: Folder) -> bool:
     Raises FileRefused where there is no log.
     """
     try:
-        first = parsed_line(next((line for _, line in Lines(folder.chunks(EVENTS))), b""))
+        first = parse_line(next((line for _, line in Lines(folder.chunks(EVENTS))), b""))
     except JsonRefused:
         pass
     else:
@@ -130,7 +130,7 @@ def _blobs(folder: Folder, inventory: ForeignFiles) -> Iterator[Finding]:
 
 def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Iterator[Finding]:
     try:
-        manifest = parsed(folder.read(MANIFEST, limit=_LIMIT))
+        manifest = parse(folder.read(MANIFEST, limit=_LIMIT))
     except (FileRefused, JsonRefused) as error:
         yield _error("manifest.syntax", MANIFEST, getattr(error, "line", 0) or 1, error.message)
         return
@@ -143,11 +143,11 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Itera
     other = manifest.get("episode_id")
     if other is not None and other != episode_id:
         yield _error("episode.other", MANIFEST, 1, f"it is the manifest of {other!r:.80}")
-    listed, problems = named_files(manifest)
+    listed, problems = manifest_files(manifest)
     for problem in problems:
         yield _error("manifest.files", MANIFEST, 1, problem)
     yield from _compared(folder, inventory, listed)
-    bare = [name for name in unhashed(listed) if name in inventory.files]
+    bare = [name for name in unhashed_names(listed) if name in inventory.files]
     if EVENTS not in listed:
         bare.insert(0, EVENTS)
     if bare:
@@ -182,7 +182,7 @@ def _state(
     folder: Folder, inventory: ForeignFiles, episode_id: Any, evidence: Event | None
 ) -> Iterator[Finding]:
     try:
-        state = parsed(folder.read(STATE, limit=_LIMIT))
+        state = parse(folder.read(STATE, limit=_LIMIT))
     except (FileRefused, JsonRefused) as error:
         yield _error("state.syntax", STATE, getattr(error, "line", 0) or 1, error.message)
         return
@@ -212,14 +212,14 @@ def _outcome(outcomes: Any, evidence: Event | None) -> Iterator[Finding]:
         return
     payload = evidence.payload if evidence and type(evidence.payload) is dict else {}
     told = payload.get("outcomes")
-    if type(told) is dict and not same(told, outcomes):
+    if type(told) is dict and not equal(told, outcomes):
         message = "its outcomes are not those of the last run.state_projection"
         yield _error("state.evidence", STATE, 1, message)
 
 
 def _object(folder: Folder, name: str) -> dict[str, Any]:
     try:
-        value = parsed(folder.read(name, limit=_LIMIT))
+        value = parse(folder.read(name, limit=_LIMIT))
     except (FileRefused, JsonRefused):
         return {}
     return value if type(value) is dict else {}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cogcli.events.envelope import Draft
 
-Payload = dict[str, Any]
+PayloadDict = dict[str, Any]
 
 IN_DOUBT: Final = "effect.in-doubt"
 """The rule that a person decides by about a call that may have happened."""
@@ -29,16 +29,16 @@ def run_started(
     run_id: str,
     *,
     task: str,
-    skill: Payload,
-    inputs: Payload,
-    frame: Payload,
-    options: Payload,
+    skill: PayloadDict,
+    inputs: PayloadDict,
+    frame: PayloadDict,
+    options: PayloadDict,
     seed: int,
     tags: dict[str, str],
-    pins: Payload,
-    selection: Payload | None = None,
-    taken_over: Payload | None = None,
-    effects: Payload | None = None,
+    pins: PayloadDict,
+    selection: PayloadDict | None = None,
+    taken_over: PayloadDict | None = None,
+    effects: PayloadDict | None = None,
     parent_run_id: str | None = None,
     step_id: str | None = None,
     using: str = "runner",
@@ -64,7 +64,7 @@ def run_started(
     return Draft("run.started", "start", run_id, payload, step_id, "system")
 
 
-def plan_created(run_id: str, *, rationale: str, step_records: list[Payload], steps: list[str]) -> Draft:
+def plan_created(run_id: str, *, rationale: str, step_records: list[PayloadDict], steps: list[str]) -> Draft:
     """The plan of the root run; `steps` are the labels of old readers, `kind:description`."""
     payload = {
         "source": "planner.skill",
@@ -75,7 +75,7 @@ def plan_created(run_id: str, *, rationale: str, step_records: list[Payload], st
     return Draft("plan.created", "plan", run_id, payload, agent_id="planner.skill")
 
 
-def step_started(run_id: str, step_id: str, *, speaker: str, payload: Payload) -> Draft:
+def step_started(run_id: str, step_id: str, *, speaker: str, payload: PayloadDict) -> Draft:
     """The intent of a call. On disk before the call leaves."""
     return Draft(
         "step.started",
@@ -88,7 +88,7 @@ def step_started(run_id: str, step_id: str, *, speaker: str, payload: Payload) -
 
 
 def step_answered(
-    run_id: str, step_id: str, *, output: Payload, attempts: list[Payload], speaker: str
+    run_id: str, step_id: str, *, output: PayloadDict, attempts: list[PayloadDict], speaker: str
 ) -> Draft:
     """A result that is judged, or waits for its turn to write, after it is on disk."""
     payload = {"step_id": step_id, "output": output, "attempts": attempts}
@@ -101,8 +101,8 @@ def step_finished(
     *,
     ending: str,
     speaker: str,
-    payload: Payload,
-    metrics: Payload | None,
+    payload: PayloadDict,
+    metrics: PayloadDict | None,
     caused_by: str | None = None,
 ) -> Draft:
     """The end of a step. `ending` is done, failed, skipped, degraded or vetoed."""
@@ -121,12 +121,12 @@ def step_finished(
     )
 
 
-def call_retried(run_id: str, step_id: str, *, payload: Payload, speaker: str) -> Draft:
+def call_retried(run_id: str, step_id: str, *, payload: PayloadDict, speaker: str) -> Draft:
     """The intent of each attempt after the first."""
     return Draft("call.retried", "act", run_id, {"step_id": step_id, **payload}, step_id, speaker)
 
 
-def gate_decided(run_id: str, step_id: str, *, payload: Payload, speaker: str) -> Draft:
+def gate_decided(run_id: str, step_id: str, *, payload: PayloadDict, speaker: str) -> Draft:
     """What a safety gate, trust level or confirmation decided."""
     return Draft("gate.decided", "governance", run_id, payload, step_id, speaker)
 
@@ -136,10 +136,10 @@ def run_terminated(
     *,
     status: str,
     status_reason: str | None,
-    outputs: Payload,
-    error: Payload | None,
+    outputs: PayloadDict,
+    error: PayloadDict | None,
     required_missing: list[str],
-    metrics: Payload | None,
+    metrics: PayloadDict | None,
     step_id: str | None = None,
 ) -> Draft:
     """The outcome of a run."""
@@ -158,14 +158,14 @@ def run_paused(run_id: str, *, reason: str) -> Draft:
     return Draft("run.paused", "runtime", run_id, {"reason": reason}, agent_id="system")
 
 
-def approval_requested(run_id: str, step_id: str, *, approval_id: str, payload: Payload) -> Draft:
+def approval_requested(run_id: str, step_id: str, *, approval_id: str, payload: PayloadDict) -> Draft:
     """A person is asked about one exact action."""
     body = {"approval_id": approval_id, **payload}
     return Draft("approval.requested", "governance", run_id, body, step_id, "system")
 
 
 def approval_answered(
-    run_id: str, step_id: str, *, granted: bool, approval_id: str, by: str, payload: Payload
+    run_id: str, step_id: str, *, granted: bool, approval_id: str, by: str, payload: PayloadDict
 ) -> Draft:
     """What a person said to a request."""
     kind = "approval.granted" if granted else "approval.rejected"
@@ -182,13 +182,13 @@ def doubt_decided(
     capability: str,
     reason: str,
     caused_by: str | None,
-    output: Payload | None = None,
+    output: PayloadDict | None = None,
 ) -> Draft:
     """What somebody decided about a call that may have happened: rerun, skip, fail, or done with its answer.
 
     It stands, whatever comes.
     """
-    payload: Payload = {
+    payload: PayloadDict = {
         "decision": "allow" if choice in ("rerun", "done") else "veto",
         "verdict": choice,
         "rule": IN_DOUBT,
@@ -203,10 +203,15 @@ def doubt_decided(
 
 
 def run_resumed(
-    run_id: str, *, reason: str, checkpoint: Payload, caused_by: str | None, changed_specs: Sequence[str] = ()
+    run_id: str,
+    *,
+    reason: str,
+    checkpoint: PayloadDict,
+    caused_by: str | None,
+    changed_specs: Sequence[str] = (),
 ) -> Draft:
     """The run goes on in the same log; with specs that are not those it began with, these are named."""
-    payload: Payload = {"reason": reason, "checkpoint": checkpoint}
+    payload: PayloadDict = {"reason": reason, "checkpoint": checkpoint}
     if changed_specs:
         payload["changed_specs"] = list(changed_specs)
     return Draft("run.resumed", "runtime", run_id, payload, None, "system", caused_by)
@@ -218,14 +223,14 @@ def run_aborting(run_id: str, *, reason: str, signal: str) -> Draft:
 
 
 def run_recovered(
-    run_id: str, *, reason: str, checkpoint: Payload, dropped_bytes: int, caused_by: str
+    run_id: str, *, reason: str, checkpoint: PayloadDict, dropped_bytes: int, caused_by: str
 ) -> Draft:
     """What a crash left uncommitted was cut off: how many bytes, after which event."""
     payload = {"reason": reason, "checkpoint": checkpoint, "dropped_bytes": dropped_bytes}
     return Draft("run.recovered", "runtime", run_id, payload, agent_id="system", caused_by=caused_by)
 
 
-def state_projection(run_id: str, *, status: str, outcomes: Payload, links: dict[str, str]) -> Draft:
+def state_projection(run_id: str, *, status: str, outcomes: PayloadDict, links: dict[str, str]) -> Draft:
     """The evidence that `state.json` is about to be written with this outcome and these links."""
     payload = {"status": status, "outcomes": outcomes, "links": links}
     return Draft("run.state_projection", "runtime", run_id, payload, agent_id="system")

@@ -20,7 +20,7 @@ _FRAME: Final = [(place, byte) for place, byte in enumerate(_MEMBER % 0) if byte
 _ANYWHERE: Final = re.compile(rb',"sum":"([0-9a-f]{8})"\}')
 
 
-def with_sum(text: bytes) -> bytes:
+def line_with_sum(text: bytes) -> bytes:
     """The line, newline included, of an object's JSON."""
     stem = text[:-1]
     return stem + b',"sum":"%08x"}\n' % crc32(stem)
@@ -37,7 +37,7 @@ def is_like_whole(line: bytes) -> bool:
     return len(end) == _SIZE and sum(end[place] != byte for place, byte in _FRAME) <= 1
 
 
-def whole_beginning(data: bytes) -> int:
+def valid_prefix(data: bytes) -> int:
     """How many bytes the line has that these begin with, if its checksum holds; else 0."""
     sum, read = 0, 0
     for found in _ANYWHERE.finditer(data):

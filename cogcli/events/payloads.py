@@ -112,7 +112,7 @@ class Usage(Payload):
     tokens_out: Count
 
 
-class Failure(Payload):
+class StepError(Payload):
     """Why a step did not end well."""
 
     code: str
@@ -135,7 +135,7 @@ class StepFinished(Payload):
     kind: str | None = None
     input_excerpt: str | None = None
     output: Any = None
-    error: Failure | None = None
+    error: StepError | None = None
     writes: list[Written] = []
     reads: list[str] = []
     attempts: list[Json] = []

@@ -78,7 +78,7 @@ class Approvals:
         return _stale(answer, action, evidence, now)
 
 
-class Replayed(Approvals):
+class ReplayedApprovals(Approvals):
     """The answers of a log that is told again. What was used held then, so it holds now: of what was asked about the
     log may have the mask only, which has another hash."""
 

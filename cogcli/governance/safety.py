@@ -51,7 +51,7 @@ def still_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBase | N
     )
 
 
-def judged(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
+def judge_gate(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
     """A gate passes only with `allowed` exactly true; false leads to its `on_fail`; anything else blocks."""
     allowed = reply.get("allowed")
     if allowed is True:

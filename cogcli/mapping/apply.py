@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import OutputMappingError
-from cogcli.core.jsonvalue import copied, kind_of
+from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import Target, parse_target
 from cogcli.events.envelope import Event
-from cogcli.mapping.merge import merged
+from cogcli.mapping.merge import merge
 from cogcli.state.cognitive import frame_from
 from cogcli.state.execution import ExecutionState, StepResult
 from cogcli.state.trace import TraceStep
@@ -34,7 +34,7 @@ class Write(NamedTuple):
         return {"target": self.target.text, "strategy": self.strategy, "value": self.value}
 
 
-class TakenOver(NamedTuple):
+class ReusedResult(NamedTuple):
     """The result of a step of an earlier episode, used in place of doing the step; `origin` names episode and event."""
 
     output: dict[str, Any]
@@ -51,7 +51,7 @@ FINISHES: Final = frozenset(("step.completed", "step.failed", "step.skipped", "s
 _COUNTED: Final = frozenset(("done", "failed", "vetoed"))
 
 
-def begun(event: Event) -> ExecutionState:
+def initial_state(event: Event) -> ExecutionState:
     """The state of a run right after its `run.started` event."""
     payload = event.payload
     skill = payload.get("skill") or {}
@@ -61,8 +61,8 @@ def begun(event: Event) -> ExecutionState:
         skill_id=skill.get("id", ""),
         skill_version=skill.get("version"),
         parent_run_id=payload.get("parent_run_id"),
-        inputs=copied(payload.get("inputs") or {}),
-        frame=frame_from(copied(payload.get("frame") or {})),
+        inputs=deep_copy(payload.get("inputs") or {}),
+        frame=frame_from(deep_copy(payload.get("frame") or {})),
         updated_at=event.timestamp,
     )
 
@@ -102,7 +102,7 @@ def _finish(state: ExecutionState, event: Event) -> None:
     for write in writes:
         target = parse_target(write["target"])
         if target is not None:
-            write_value(state, target, write["strategy"], copied(write["value"]))
+            write_value(state, target, write["strategy"], deep_copy(write["value"]))
     metrics = event.metrics or {}
     entry = TraceStep(
         step_id=step_id,
@@ -145,12 +145,12 @@ def write_value(state: ExecutionState, target: Target, strategy: str, value: Any
     *middle, last = target.path
     if target.namespace in ("working", "output"):
         if not middle:
-            setattr(root, last, merged(strategy, getattr(root, last), value))
+            setattr(root, last, merge(strategy, getattr(root, last), value))
             return
         root = _descend_slot(root, middle.pop(0), target)
     for segment in middle:
         root = _below(root, segment, target)
-    root[last] = merged(strategy, root.get(last), value)
+    root[last] = merge(strategy, root.get(last), value)
 
 
 def _descend_slot(block: Any, slot: str, target: Target) -> dict[str, Any]:

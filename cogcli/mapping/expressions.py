@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.core.errors import ExpressionError
-from cogcli.core.jsonvalue import copied, kind_of
+from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import MISSING, Reference
 from cogcli.mapping.inputs import Scope
 from cogcli.mapping.namespaces import look_through, walk
@@ -14,7 +14,7 @@ from cogcli.specs.fields import Fields
 # The language is imported where there is something to read in it: most runs hold no expression.
 
 
-def compiled(value: Any, loop_names: frozenset[str] = frozenset()) -> Any:
+def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> Any:
     """An expression for a text, any other value as it is. The static checks read every expression before."""
     if not isinstance(value, str):
         return value
@@ -27,17 +27,17 @@ def value_of(
     expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None], *, missing_is_null: bool = False
 ) -> Any:
     """A copy of what an expression gives, or of a value that is none. Its references are added to `reads`."""
-    from cogcli.core.expressions import Expression, evaluated
+    from cogcli.core.expressions import Expression, evaluate
 
     if not isinstance(expression, Expression):
-        return copied(expression)
+        return deep_copy(expression)
     for reference in expression.references:
         reads[reference.text] = None
 
     def look(reference: Reference) -> Any:
         return _found(reference, scope, inputs)
 
-    return copied(evaluated(expression, look, missing_is_null=missing_is_null))
+    return deep_copy(evaluate(expression, look, missing_is_null=missing_is_null))
 
 
 def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:
@@ -45,7 +45,7 @@ def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None])
     return bool(value_of(expression, scope, inputs, reads))
 
 
-def as_case(value: Any) -> str:
+def case_text(value: Any) -> str:
     """A router's value as the text that cases are compared with. Raises ExpressionError `expr.type`."""
     kind = kind_of(value)
     if kind in ("list", "object"):

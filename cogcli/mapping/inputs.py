@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from cogcli.core.errors import InputMappingError, ReferenceResolutionError
-from cogcli.core.jsonvalue import copied
+from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.refs import MISSING, Reference, parse, parse_loop
-from cogcli.mapping.namespaces import look_up, read, walk
+from cogcli.mapping.namespaces import look_up, read_reference, walk
 from cogcli.state.execution import ExecutionState
 
 
@@ -23,7 +23,7 @@ Resolver = Callable[[Scope, dict[str, None]], Any]
 """Gives the value in a scope; references read are added to the dict, in order and without repeats."""
 
 
-def compiled(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
+def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
     """A resolver for a value as written in `input` or `otherwise`. What it gives is never shared with the state."""
     if isinstance(value, str):
         reference = parse(value)
@@ -34,11 +34,11 @@ def compiled(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
     if isinstance(value, dict):
         if value.keys() == {"$literal"}:
             literal = value["$literal"]
-            return lambda scope, reads: copied(literal)
-        members = {key: compiled(member, loop_names) for key, member in value.items()}
+            return lambda scope, reads: deep_copy(literal)
+        members = {key: compile_input(member, loop_names) for key, member in value.items()}
         return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
     if isinstance(value, list):
-        items = [compiled(item, loop_names) for item in value]
+        items = [compile_input(item, loop_names) for item in value]
         return lambda scope, reads: [give(scope, reads) for give in items]
     return lambda scope, reads: value
 
@@ -48,7 +48,7 @@ def _reading(reference: Reference) -> Resolver:
 
     def resolve(scope: Scope, reads: dict[str, None]) -> Any:
         reads[text] = None
-        return copied(read(scope.state, reference))
+        return deep_copy(read_reference(scope.state, reference))
 
     return resolve
 
@@ -59,7 +59,7 @@ def _looping(reference: Reference) -> Resolver:
         value = walk(scope.loop[reference.namespace], reference.segments)
         if value is MISSING:
             raise ReferenceResolutionError("input.reference", f"`{reference.text}`: not in this item")
-        return copied(value)
+        return deep_copy(value)
 
     return resolve
 
@@ -70,7 +70,7 @@ def reads_nothing(value: Any, state: ExecutionState) -> bool:
     return reference is not None and look_up(state, reference) is MISSING
 
 
-def resolved(mapping: Resolver, scope: Scope, reads: dict[str, None]) -> Any:
+def resolve_input(mapping: Resolver, scope: Scope, reads: dict[str, None]) -> Any:
     """The value of a compiled mapping. Raises InputMappingError whose cause is the failing reference."""
     try:
         return mapping(scope, reads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.core.errors import OutputMappingError
-from cogcli.core.jsonvalue import kind_of, same
+from cogcli.core.jsonvalue import equal, kind_of
 
 _MERGEABLE: Final = {"append": "list", "deep_merge": "object"}
 """Strategies that combine, and the kind that both sides must have."""
@@ -25,7 +25,7 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
             )
 
 
-def merged(strategy: str, present: Any, value: Any) -> Any:
+def merge(strategy: str, present: Any, value: Any) -> Any:
     """What the target holds afterwards. `present` is the state's own value or None when absent; `value` is kept."""
     if present is None:
         return value
@@ -58,6 +58,6 @@ def conflict(a: Any, b: Any, path: str = "") -> str | None:
             inner = conflict(left, right, here)
             if inner:
                 return inner
-        elif not same(left, right):
+        elif not equal(left, right):
             return here
     return None

@@ -83,7 +83,7 @@ def _member(value: Any, segment: str) -> Any:
 _DIGITS: Final = 16
 
 
-def read(state: ExecutionState, reference: Reference) -> Any:
+def read_reference(state: ExecutionState, reference: Reference) -> Any:
     """The value of a reference, null where its namespace allows absence.
 
     Raises ReferenceResolutionError `input.reference` naming the failing segment and the keys present.

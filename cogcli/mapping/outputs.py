@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import OutputMappingError, ReferenceResolutionError
-from cogcli.core.jsonvalue import copied, kind_of, shown
+from cogcli.core.jsonvalue import deep_copy, kind_of, preview
 from cogcli.core.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
 from cogcli.mapping.apply import Write, present_kind, write_value
 from cogcli.mapping.merge import require_mergeable
-from cogcli.mapping.namespaces import read, walk
+from cogcli.mapping.namespaces import read_reference, walk
 from cogcli.state.execution import ExecutionState
 
 
@@ -28,7 +28,7 @@ class OutputRule(NamedTuple):
     """The capability whose hint this is; empty for a line of a mapping."""
 
 
-def compiled(mapping: dict[str, str], strategy: str, declared: Iterable[str]) -> tuple[OutputRule, ...]:
+def compile_output(mapping: dict[str, str], strategy: str, declared: Iterable[str]) -> tuple[OutputRule, ...]:
     """The rules of an output mapping that passed the static checks, in mapping order."""
     known = {*declared}
     return tuple(_rule(left, right, strategy, known) for left, right in mapping.items())
@@ -53,13 +53,15 @@ def writes_of(rules: tuple[OutputRule, ...], produced: dict[str, Any], state: Ex
     for rule in rules:
         value = _value(rule, produced, state)
         if value is not MISSING:
-            writes.append(Write(rule.target, rule.strategy, _listed(value) if rule.listed else copied(value)))
+            writes.append(
+                Write(rule.target, rule.strategy, _listed(value) if rule.listed else deep_copy(value))
+            )
     require_applicable(state, writes)
     return writes
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
-    items = copied(value) if isinstance(value, list) else [copied(value)]
+    items = deep_copy(value) if isinstance(value, list) else [deep_copy(value)]
     return [item if isinstance(item, dict) else {"value": item} for item in items]
 
 
@@ -74,14 +76,14 @@ def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) ->
     value = walk(produced[head], tuple(rest))
     if value is MISSING and rest:
         raise OutputMappingError(
-            "output.missing", f"`{rule.left}`: not in what was produced, found {shown(produced[head])}"
+            "output.missing", f"`{rule.left}`: not in what was produced, found {preview(produced[head])}"
         )
     return value
 
 
 def _copied_value(reference: Reference, state: ExecutionState) -> Any:
     try:
-        return read(state, reference)
+        return read_reference(state, reference)
     except ReferenceResolutionError as error:
         raise OutputMappingError("output.missing", error.message) from error
 
@@ -97,7 +99,7 @@ def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
         require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
         _require_slot_type(write)
         if ground is not None:
-            write_value(ground, write.target, write.strategy, copied(write.value))
+            write_value(ground, write.target, write.strategy, deep_copy(write.value))
 
 
 def _touch_one_another(writes: list[Write]) -> bool:
@@ -116,9 +118,9 @@ def _scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
     for namespace, name in {(write.target.namespace, write.target.path[0]) for write in writes}:
         source, ground = getattr(state, namespace), getattr(scratch, namespace)
         if not isinstance(source, dict):
-            setattr(ground, name, copied(getattr(source, name)))
+            setattr(ground, name, deep_copy(getattr(source, name)))
         elif name in source:
-            ground[name] = copied(source[name])
+            ground[name] = deep_copy(source[name])
     return scratch
 
 
@@ -135,7 +137,7 @@ def _require_slot_type(write: Write) -> None:
         return
     if not fits:
         raise OutputMappingError(
-            "output.slot-type", f"`{target.text}`: expected {wanted}, found {shown(value)}"
+            "output.slot-type", f"`{target.text}`: expected {wanted}, found {preview(value)}"
         )
 
 

@@ -18,8 +18,8 @@ from cogcli.core.connections import GIVEN_UP
 from cogcli.core.errors import CallTimeoutError, TransportError
 
 if TYPE_CHECKING:
-    from cogcli.core.calls import Place, Siblings
-    from cogcli.protocols.invoker import CallContext
+    from cogcli.core.calls import BatchSlot, Siblings
+    from cogcli.protocols.invoker import CallLimits
 
 MOST: Final = 64
 """Calls in one array, whatever `max_parallel` says."""
@@ -72,7 +72,7 @@ class Gathering:
         self._open: dict[tuple[int, str], _Group] = {}
 
     def outcome(
-        self, call: Any, *, size: int, cap: int, kind: str, place: Place, context: CallContext, send: Send
+        self, call: Any, *, size: int, cap: int, kind: str, place: BatchSlot, context: CallLimits, send: Send
     ) -> Any:
         """What this call's part of the exchange was; None where the exchange broke down in our own code.
 
@@ -92,7 +92,7 @@ class Gathering:
             raise TransportError("call.transport", GIVEN_UP, left=group.closed)
         return mine.outcome
 
-    def _join(self, mine: Joined, key: tuple[int, str], place: Place, cap: int) -> _Group:
+    def _join(self, mine: Joined, key: tuple[int, str], place: BatchSlot, cap: int) -> _Group:
         with place.siblings.changed:
             group = self._open.get(key)
             if group is not None and (group.size + mine.size > cap or len(group.members) >= MOST):
@@ -104,7 +104,7 @@ class Gathering:
         place.settle()
         return group
 
-    def _close(self, group: _Group, key: tuple[int, str], siblings: Siblings, context: CallContext) -> None:
+    def _close(self, group: _Group, key: tuple[int, str], siblings: Siblings, context: CallLimits) -> None:
         """Wait for the others, then let nobody in any more."""
         until = min(context.deadline, time.monotonic() + _AWAITED_SECONDS)
         with siblings.changed:

@@ -8,6 +8,6 @@ from typing import Final
 PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 
 
-def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Those of the names that say something."""
     return {name: environ[name] for name in PASSED_ON if environ.get(name)}

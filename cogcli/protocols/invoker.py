@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from cogcli.core.calls import Cancellation, Place
+from cogcli.core.calls import BatchSlot, Cancellation
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -19,7 +19,7 @@ DEFAULT_BYTES: Final = 10 * 1024 * 1024
 """What a request and a reply may hold as JSON where the binding says nothing else."""
 
 
-class Surroundings(NamedTuple):
+class InvokerContext(NamedTuple):
     """What the invokers of one run are given from outside."""
 
     secrets: Secrets
@@ -50,7 +50,7 @@ class InvocationRequest(NamedTuple):
     traceparent: str = ""
 
 
-class CallContext(NamedTuple):
+class CallLimits(NamedTuple):
     """What bounds an attempt: a monotonic deadline, and whether anybody still waits; and what may go out with it.
 
     `seconds`, where it is given, bounds the call alone, from when it can be made; `start_seconds` what has to start
@@ -59,7 +59,7 @@ class CallContext(NamedTuple):
 
     deadline: float
     cancel: Cancellation
-    place: Place | None = None
+    place: BatchSlot | None = None
     seconds: float | None = None
     start_seconds: float | None = None
 
@@ -117,7 +117,7 @@ class InvocationResponse(NamedTuple):
 class Invoker(Protocol):
     """One per run, thread-safe."""
 
-    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
         """Make the attempt. Raises RuntimeErrorBase of the contract's table, with `left` set and, where something
         went over a wire, `record` (the members of `CallMeta.as_record`)."""
         ...

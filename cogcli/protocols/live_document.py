@@ -19,15 +19,15 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.documents.loader import MAX_BYTES, document_in
 from cogcli.documents.openapi import openapi_of
 from cogcli.protocols.http import headers, reply_body
-from cogcli.protocols.http.failures import failure, quoted
-from cogcli.protocols.http.http_call import Sent, Wire
-from cogcli.protocols.invoker import CallContext, InvocationRequest
+from cogcli.protocols.http.failures import failure, quote
+from cogcli.protocols.http.http_call import HttpCaller, Sent
+from cogcli.protocols.invoker import CallLimits, InvocationRequest
 from cogcli.protocols.openrpc.reply import result_of
 from cogcli.specs.binding import Binding
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.protocols.invoker import Surroundings
+    from cogcli.protocols.invoker import InvokerContext
     from cogcli.specs.service import Service
 
 PLACES: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs")
@@ -36,7 +36,7 @@ _JSON: Final = "application/json"
 _DISCOVER: Final = {"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "id": 1}
 
 
-def live_document(service: Service, surroundings: Surroundings, seconds: float) -> dict[str, Any]:
+def live_document(service: Service, surroundings: InvokerContext, seconds: float) -> dict[str, Any]:
     """The document as the service gives it now, every `$ref` in it leading somewhere.
 
     Raises what a call raises; RejectedError where there is none, ServerFaultError where it is no document.
@@ -51,10 +51,10 @@ def live_document(service: Service, surroundings: Surroundings, seconds: float) 
 class _Asking:
     """One service, and the connections to it."""
 
-    def __init__(self, service: Service, surroundings: Surroundings, deadline: float) -> None:
+    def __init__(self, service: Service, surroundings: InvokerContext, deadline: float) -> None:
         self._secrets = surroundings.secrets
-        self._wire = Wire(surroundings)
-        self._context = CallContext(deadline, Cancellation())
+        self._wire = HttpCaller(surroundings)
+        self._context = CallLimits(deadline, Cancellation())
         binding = Binding(
             "refresh",
             "",
@@ -75,7 +75,7 @@ class _Asking:
         settings = self._request.service.settings
         reply = self._sent("POST", settings.get("url") or settings["base_url"], _DISCOVER)
         try:
-            value = reply_body.parsed(reply.body, MAX_BYTES)
+            value = reply_body.parse_reply(reply.body, MAX_BYTES)
         except JsonRefused:
             value = None
         refusal = failure("`rpc.discover`", reply, value, self._secrets, self._wire.now)
@@ -103,8 +103,8 @@ class _Asking:
 
     def _sent(self, method: str, url: str, value: Any) -> HttpReply:
         media = _JSON if value is not None else ""
-        ours = headers.own(self._request, accept=f"{_JSON}, */*;q=0.5", content_type=media)
-        whole = headers.merged(self._request, self._secrets, ours, {})
+        ours = headers.default_headers(self._request, accept=f"{_JSON}, */*;q=0.5", content_type=media)
+        whole = headers.merge_headers(self._request, self._secrets, ours, {})
         body = b"" if value is None else orjson.dumps(value)
         return self._wire.exchange(self._request, self._context, Sent(method, url, whole, body, value))[0]
 
@@ -112,7 +112,7 @@ class _Asking:
         try:
             return document_in(data, name)
         except DocumentFault as fault:
-            text = quoted(fault.message, self._secrets)
+            text = quote(fault.message, self._secrets)
             raise _unusable(f"service `{self._request.service.id}`: the document {where}: {text}") from fault
 
 

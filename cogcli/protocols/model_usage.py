@@ -16,7 +16,7 @@ _MOST_NOTICES: Final = 8
 _LONGEST_KEY: Final = 40
 
 
-class Told(NamedTuple):
+class ModelUsage(NamedTuple):
     """What a body tells at its top, each None where it does not, or not in a form that can be counted."""
 
     usage: dict[str, int] | None = None
@@ -35,7 +35,7 @@ class Told(NamedTuple):
         )
 
 
-def told_by(body: Any, usage: Any = None) -> Told:
+def usage_of(body: Any, usage: Any = None) -> ModelUsage:
     """What a reply tells about itself. Never raises: a service may write there what it likes.
 
     `usage` is what the protocol says of it outside the body; where that counts something, the body's is not looked at.
@@ -50,7 +50,7 @@ def told_by(body: Any, usage: Any = None) -> Told:
     if counts is None:
         counts, more = _counted(own)
         refused = (*refused, *more)
-    return Told(counts, _name(model), _name(reason), refused[:_MOST_NOTICES])
+    return ModelUsage(counts, _name(model), _name(reason), refused[:_MOST_NOTICES])
 
 
 def _counted(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:

@@ -16,7 +16,7 @@ _TOKENS: Final = (
 )
 
 
-class Shown(NamedTuple):
+class AttemptSpan(NamedTuple):
     """The name and the attributes of an attempt's span."""
 
     name: str
@@ -30,14 +30,14 @@ class Bounds(NamedTuple):
     end: int
 
 
-class Repeat(NamedTuple):
+class RetryWait(NamedTuple):
     """When the intent of a repeated attempt was written, and how long was waited before; in microseconds."""
 
     at: int
     waited: int
 
 
-def shown(attempt: dict[str, Any], protocol: str, *, io: bool) -> Shown | None:
+def attempt_span(attempt: dict[str, Any], protocol: str, *, io: bool) -> AttemptSpan | None:
     """The span of an attempt; None where nothing went over a wire and no model was used."""
     usage, method, url = attempt.get("usage"), _text(attempt.get("method")), _text(attempt.get("url"))
     if not isinstance(usage, dict) and not method and not url:
@@ -53,14 +53,14 @@ def shown(attempt: dict[str, Any], protocol: str, *, io: bool) -> Shown | None:
         for side in ("request", "reply"):
             if attempt.get(side) is not None:
                 told[f"cogcli.{side}"] = json.dumps(attempt[side], ensure_ascii=False, separators=(",", ":"))
-    return Shown(name, {key: value for key, value in told.items() if value not in ("", None)})
+    return AttemptSpan(name, {key: value for key, value in told.items() if value not in ("", None)})
 
 
 def bounds(
     made: Sequence[dict[str, Any]],
     start: int,
     end: int,
-    repeats: Sequence[Repeat],
+    repeats: Sequence[RetryWait],
     parsed: Callable[[Any], int | None],
 ) -> list[Bounds]:
     """When each attempt was, always within the step: as it says itself, else as the intents around it tell."""

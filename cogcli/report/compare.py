@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, cut, visible
+from cogcli.core.terminal_text import cells, truncate, visible
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import Glyphs
 from cogcli.report.humanize import duration
 from cogcli.report.run_fold import RunFold, RunView, StepView
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 
 SAME, CHANGED, GONE, NEW = "=", "~", "-", "+"
 _ABSENT: Final = object()
@@ -32,7 +32,7 @@ class Side(NamedTuple):
     specs: dict[str, Any]
 
 
-class Change(NamedTuple):
+class DiffLine(NamedTuple):
     """One thing of both or of either episode; `how` is one of `=`, `~`, `-`, `+`."""
 
     how: str
@@ -43,12 +43,12 @@ class Change(NamedTuple):
     """Of a step that ended alike: what of it differs."""
 
 
-class Difference(NamedTuple):
+class EpisodeDiff(NamedTuple):
     """All that was compared, by area."""
 
     before: Side
     after: Side
-    areas: dict[str, list[Change]]
+    areas: dict[str, list[DiffLine]]
 
     @property
     def same(self) -> bool:
@@ -76,7 +76,7 @@ def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
     )  # fmt: skip
 
 
-def compare(before: Side, after: Side) -> Difference:
+def compare(before: Side, after: Side) -> EpisodeDiff:
     """The differences of two episodes."""
     areas = {
         "inputs": _named(before.inputs, after.inputs),
@@ -85,19 +85,19 @@ def compare(before: Side, after: Side) -> Difference:
         "steps": _steps(before.run, after.run),
         "outputs": _named(before.outputs, after.outputs),
     }
-    return Difference(before, after, areas)
+    return EpisodeDiff(before, after, areas)
 
 
-def _named(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+def _named(before: dict[str, Any], after: dict[str, Any]) -> list[DiffLine]:
     changes = []
     for name in dict.fromkeys([*before, *after]):
         one, other = before.get(name, _ABSENT), after.get(name, _ABSENT)
         if one is _ABSENT:
-            changes.append(Change(NEW, name, None, other))
+            changes.append(DiffLine(NEW, name, None, other))
         elif other is _ABSENT:
-            changes.append(Change(GONE, name, one, None))
+            changes.append(DiffLine(GONE, name, one, None))
         else:
-            changes.append(Change(SAME if _equal(one, other) else CHANGED, name, one, other))
+            changes.append(DiffLine(SAME if _equal(one, other) else CHANGED, name, one, other))
     return changes
 
 
@@ -117,30 +117,30 @@ def _bindings(*runs: RunView) -> list[dict[str, str]]:
     return [{s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs]
 
 
-def _steps(before: RunView, after: RunView) -> list[Change]:
+def _steps(before: RunView, after: RunView) -> list[DiffLine]:
     one, other = ({step.id: step for step in run.own} for run in (before, after))
     changes = []
     for id in dict.fromkeys([*one, *other]):
         if id not in one:
-            changes.append(Change(NEW, id, None, other[id].status))
+            changes.append(DiffLine(NEW, id, None, other[id].status))
         elif id not in other:
-            changes.append(Change(GONE, id, one[id].status, None))
+            changes.append(DiffLine(GONE, id, one[id].status, None))
         else:
             changes.append(_step(one[id], other[id]))
     return changes
 
 
-def _step(one: StepView, other: StepView) -> Change:
+def _step(one: StepView, other: StepView) -> DiffLine:
     codes = [(step.error or {}).get("code") for step in (one, other)]
     if one.status != other.status:
-        return Change(CHANGED, one.id, one.status, other.status)
+        return DiffLine(CHANGED, one.id, one.status, other.status)
     if codes[0] != codes[1]:
-        return Change(CHANGED, one.id, codes[0], codes[1], "error")
+        return DiffLine(CHANGED, one.id, codes[0], codes[1], "error")
     if not _equal(one.output, other.output):
-        return Change(CHANGED, one.id, one.status, other.status, "output")
+        return DiffLine(CHANGED, one.id, one.status, other.status, "output")
     if not (one.reused or other.reused) and not _equal(one.input, other.input):
-        return Change(CHANGED, one.id, one.status, other.status, "input")
-    return Change(SAME, one.id, one.status, other.status)
+        return DiffLine(CHANGED, one.id, one.status, other.status, "input")
+    return DiffLine(SAME, one.id, one.status, other.status)
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _dict(value: Any) -> dict[str, Any]:
 # -- rendering ---------------------------------------------------------------------------------------------------------
 
 
-def as_object(difference: Difference) -> dict[str, Any]:
+def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
     """The comparison for programs; of each area what differs."""
     before, after = difference.before, difference.after
     changes = {
@@ -167,15 +167,15 @@ def as_object(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _change_object(change: Change) -> dict[str, Any]:
+def _change_object(change: DiffLine) -> dict[str, Any]:
     words = {CHANGED: "changed", GONE: "removed", NEW: "added"}
     body = {"name": change.name, "change": words[change.how], "before": change.before, "after": change.after}
     return body | ({"what": change.what} if change.what else {})
 
 
-def lines(difference: Difference, glyphs: Glyphs, *, width: int | None) -> list[Line]:
+def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """What went from where to where, then a line per area that has differences; of the steps all."""
-    found: list[Line] = [[(_fit(_head(difference, glyphs), width), "bold")]]
+    found: list[StyledLine] = [[(_fit(_head(difference, glyphs), width), "bold")]]
     for area, changes in difference.areas.items():
         shown = changes if area == "steps" else [change for change in changes if change.how != SAME]
         if area == "bindings":
@@ -187,7 +187,7 @@ def lines(difference: Difference, glyphs: Glyphs, *, width: int | None) -> list[
     return found
 
 
-def _head(difference: Difference, glyphs: Glyphs) -> str:
+def _head(difference: EpisodeDiff, glyphs: Glyphs) -> str:
     before, after = difference.before, difference.after
     skills = [f"{side.run.skill} {side.run.version}".strip() or "no skill" for side in (before, after)]
     parts = [
@@ -202,16 +202,16 @@ def _pair(one: str, other: str, glyphs: Glyphs) -> str:
     return one if one == other else f"{one} {glyphs.arrow} {other}"
 
 
-def _row(area: str, words: list[str], width: int | None) -> Line:
+def _row(area: str, words: list[str], width: int | None) -> StyledLine:
     text = visible("   ".join(words))
     return [(f"  {area:<8}  ", "dim"), (_fit(text, None if width is None else width - 12), "")]
 
 
 def _fit(text: str, width: int | None) -> str:
-    return text if width is None else cut(text, width)
+    return text if width is None else truncate(text, width)
 
 
-def _fitting(area: str, changes: list[Change], glyphs: Glyphs, width: int | None) -> list[str]:
+def _fitting(area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | None) -> list[str]:
     """Every change; where they do not fit, those that differ come first and the others are counted."""
     words = [_worded(area, change, glyphs) for change in changes]
     if width is None or area != "steps" or cells("   ".join(words)) <= width - 12:
@@ -221,7 +221,7 @@ def _fitting(area: str, changes: list[Change], glyphs: Glyphs, width: int | None
     return [*differing, *([f"= {same} others" if differing else f"= all {same}"] if same else [])]
 
 
-def _worded(area: str, change: Change, glyphs: Glyphs) -> str:
+def _worded(area: str, change: DiffLine, glyphs: Glyphs) -> str:
     lead = f"{change.how} {change.name}"
     if change.how == SAME or area == "specs":
         return lead
@@ -236,7 +236,7 @@ def _worded(area: str, change: Change, glyphs: Glyphs) -> str:
     return f"{lead} {_excerpt(change.before if change.how == GONE else change.after)}"
 
 
-def _arrow(change: Change, glyphs: Glyphs) -> str:
+def _arrow(change: DiffLine, glyphs: Glyphs) -> str:
     return f"{change.before or 'none'} {glyphs.arrow} {change.after or 'none'}"
 
 
@@ -245,8 +245,8 @@ def _excerpt(value: Any) -> str:
     import orjson
 
     if isinstance(value, str):
-        return f'"{cut(value, _EXCERPT)}"'
+        return f'"{truncate(value, _EXCERPT)}"'
     try:
-        return cut(orjson.dumps(value).decode(), _EXCERPT)
+        return truncate(orjson.dumps(value).decode(), _EXCERPT)
     except (TypeError, ValueError):
-        return cut(str(value), _EXCERPT)
+        return truncate(str(value), _EXCERPT)

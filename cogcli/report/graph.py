@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.glyphs import Glyphs, style_of
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 
@@ -21,7 +21,7 @@ class Node(NamedTuple):
     status: str = ""
 
 
-class Graph(NamedTuple):
+class GraphView(NamedTuple):
     """The steps of a skill, or of the root run of an episode, in order."""
 
     title: str
@@ -39,28 +39,28 @@ class Graph(NamedTuple):
         return {"title": self.title, "nodes": nodes, "edges": [{"from": a, "to": b} for a, b in self.edges]}
 
 
-def graph_of(fold: RunFold) -> Graph:
+def graph_of(fold: RunFold) -> GraphView:
     """The graph of an episode's root run."""
     root = fold.root
     if root is None:
-        return Graph("", ())
+        return GraphView("", ())
     nodes = (Node(step.id, step.uses, tuple(step.depends_on), step.status) for step in root.own)
-    return Graph(f"{root.skill} {root.version}".strip(), tuple(nodes))
+    return GraphView(f"{root.skill} {root.version}".strip(), tuple(nodes))
 
 
-def text(graph: Graph, glyphs: Glyphs, *, width: int | None) -> list[Line]:
+def text(graph: GraphView, glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """A line per step, with those it waits for."""
     names = [visible(node.id) for node in graph.nodes]
     uses = [visible(node.uses) for node in graph.nodes]
     name, use = max(map(cells, names), default=0), max(map(cells, uses), default=0)
     sign = max((cells(glyphs.sign(node.status)) for node in graph.nodes if node.status), default=0)
-    head = f"{visible(graph.title)} {glyphs.dot} {counted(len(graph.nodes), 'step')}"
-    lines: list[Line] = [[(head if width is None else cut(head, width), "bold")]]
+    head = f"{visible(graph.title)} {glyphs.dot} {count_of(len(graph.nodes), 'step')}"
+    lines: list[StyledLine] = [[(head if width is None else truncate(head, width), "bold")]]
     for node, one, other in zip(graph.nodes, names, uses, strict=True):
-        lead = f"{padded(glyphs.sign(node.status), sign)} " if node.status else ""
+        lead = f"{pad(glyphs.sign(node.status), sign)} " if node.status else ""
         after = f"after {', '.join(map(visible, node.after))}" if node.after else ""
-        rest = f"{padded(one, name)}  {padded(other, use)}  {after}".rstrip()
-        shown = rest if width is None else cut(rest, max(1, width - 2 - cells(lead)))
+        rest = f"{pad(one, name)}  {pad(other, use)}  {after}".rstrip()
+        shown = rest if width is None else truncate(rest, max(1, width - 2 - cells(lead)))
         lines.append([("  ", ""), (lead, style_of(node.status) if node.status else ""), (shown, "")])
     return lines
 
@@ -73,7 +73,7 @@ _COLOURS: Final = {
 """Fill and border by status; the status also stands in the label."""
 
 
-def mermaid(graph: Graph) -> str:
+def mermaid(graph: GraphView) -> str:
     """A Mermaid flowchart. Names of nodes are ours, texts are quoted and escaped."""
     number: dict[str, str] = {}
     lines = ["flowchart TD"]
@@ -87,7 +87,7 @@ def mermaid(graph: Graph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def dot(graph: Graph) -> str:
+def dot(graph: GraphView) -> str:
     """A Graphviz digraph; every text is quoted."""
     lines = [f"digraph {_for_dot(graph.title)} {{", "    node [shape=box, style=filled, fillcolor=white];"]
     for node in graph.nodes:

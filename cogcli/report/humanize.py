@@ -86,6 +86,6 @@ def error_text(error: dict[str, Any]) -> str:
     return ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
 
 
-def counted(count: int, word: str, plural: str = "") -> str:
+def count_of(count: int, word: str, plural: str = "") -> str:
     """`1 step`, `2 steps`."""
     return f"{count} {word if count == 1 else plural or word + 's'}"

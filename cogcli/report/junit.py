@@ -12,7 +12,7 @@ from cogcli.core.terminal_text import visible, visible_block
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Failure(NamedTuple):
+class JunitFailure(NamedTuple):
     """Why a case failed: its type is the code."""
 
     code: str
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
     suite: str
     name: str
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[JunitFailure, ...] = ()
     notes: tuple[str, ...] = ()
     file: str = ""
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import Glyphs
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 
 COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
 
@@ -31,7 +31,7 @@ class Declared(NamedTuple):
 NOTHING: Final = Declared({}, frozenset())
 
 
-def declared_of(document: Any, skill_id: str) -> Declared:
+def declared_places(document: Any, skill_id: str) -> Declared:
     """What a skill declares, from the document of specs that an episode keeps; nothing where that is none."""
     try:
         spec = document["specs"][f"skill:{skill_id}"]["spec"]
@@ -42,7 +42,7 @@ def declared_of(document: Any, skill_id: str) -> Declared:
         return NOTHING
 
 
-class Write(NamedTuple):
+class TracedWrite(NamedTuple):
     """One write of a step; `items` counts those of a list."""
 
     seq: int
@@ -52,30 +52,30 @@ class Write(NamedTuple):
     items: int | None
 
 
-class Step(NamedTuple):
+class StepFlow(NamedTuple):
     """What a step read and wrote."""
 
     reads: list[str]
-    writes: list[Write]
+    writes: list[TracedWrite]
 
 
-class Target(NamedTuple):
+class TargetFlow(NamedTuple):
     """One place in the state. `required` is None for what is no declared output."""
 
     name: str
-    writes: list[Write]
+    writes: list[TracedWrite]
     readers: list[str]
     never: str
     """Why nothing is there; empty if something is."""
     required: bool | None
 
 
-class Flow:
+class Lineage:
     """The reads and writes of the root run's steps, in the order of the log."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.steps: dict[str, Step] = {}
-        self.writes: list[Write] = []
+        self.steps: dict[str, StepFlow] = {}
+        self.writes: list[TracedWrite] = []
         self.missing: list[str] = []
         self._root: str | None = None
         self._begun = False
@@ -101,14 +101,16 @@ class Flow:
         if not isinstance(id, str) or "#" in id or "@" in id or "step_status" not in payload:
             return
         reads, writes = payload.get("reads"), payload.get("writes")
-        step = self.steps.setdefault(id, Step([], []))
+        step = self.steps.setdefault(id, StepFlow([], []))
         if isinstance(reads, list) and reads:
             step.reads[:] = [name for name in reads if isinstance(name, str)]
         for write in writes if isinstance(writes, list) else ():
             if isinstance(write, dict) and isinstance(write.get("target"), str):
                 value = write.get("value")
                 items = len(value) if isinstance(value, list) else None
-                done = Write(number, id, write["target"], str(write.get("strategy") or "overwrite"), items)
+                done = TracedWrite(
+                    number, id, write["target"], str(write.get("strategy") or "overwrite"), items
+                )
                 step.writes.append(done)
                 self.writes.append(done)
 
@@ -123,19 +125,19 @@ def overlap(one: str, other: str) -> bool:
     return all(x == y for x, y in zip(a, b, strict=False))
 
 
-def targets(fold: RunFold, flow: Flow, declared: Declared = NOTHING) -> list[Target]:
+def targets(fold: RunFold, flow: Lineage, declared: Declared = NOTHING) -> list[TargetFlow]:
     """Every target, in plan order of the steps that wrote it or would have."""
-    found: dict[str, list[Write]] = {}
+    found: dict[str, list[TracedWrite]] = {}
     for write in flow.writes:
         found.setdefault(write.target, []).append(write)
     never = {name: id for id, names in declared.writes.items() for name in names if name not in found}
     never |= {f"outputs.{name}": "" for name in flow.missing if f"outputs.{name}" not in {**found, **never}}
     required = declared.required | set(flow.missing)
 
-    def target(name: str, writes: list[Write], why: str) -> Target:
+    def target(name: str, writes: list[TracedWrite], why: str) -> TargetFlow:
         is_output = name.startswith("outputs.")
         needed = (name[8:] in required or None) if is_output else None
-        return Target(name, writes, flow.readers(name), why, needed)
+        return TargetFlow(name, writes, flow.readers(name), why, needed)
 
     order = {step.id: n for n, step in enumerate(fold.root.own)} if fold.root else {}
     placed = [
@@ -161,7 +163,7 @@ def _why_never(fold: RunFold, step_id: str) -> str:
     return f"never written: {step_id} {_NEVER.get(step.status if step else '', 'did not run')}"
 
 
-def rows(found: list[Target]) -> list[dict[str, Any]]:
+def rows(found: list[TargetFlow]) -> list[dict[str, Any]]:
     """The targets as rows of a table."""
     return [
         {
@@ -175,36 +177,36 @@ def rows(found: list[Target]) -> list[dict[str, Any]]:
     ]
 
 
-def lineage(found: list[Target], glyphs: Glyphs, *, width: int | None) -> list[Line]:
+def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """One line per target: who wrote it, who read it."""
     texts = [
         (visible(target.name), visible(_written(target)), visible(_read(target, glyphs))) for target in found
     ]
     first = max((cells(text[0]) for text in texts), default=0)
     second = max((cells(text[1]) for text in texts), default=0)
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     for target, (name, written, read) in zip(found, texts, strict=True):
-        text = f"  {padded(written, second)}   {read}".rstrip()
+        text = f"  {pad(written, second)}   {read}".rstrip()
         style = "red" if target.never and target.required else "dim" if target.never else ""
         if width is not None:
-            name = cut(name, width)
-            text = cut(text, max(0, width - first))
-        lines.append([(padded(name, first), "bold"), (text, style)])
+            name = truncate(name, width)
+            text = truncate(text, max(0, width - first))
+        lines.append([(pad(name, first), "bold"), (text, style)])
     return lines
 
 
-def _written(target: Target) -> str:
+def _written(target: TargetFlow) -> str:
     return target.never or f"written by {', '.join(map(_by, target.writes))}"
 
 
-def _by(write: Write) -> str:
+def _by(write: TracedWrite) -> str:
     """`risks (append, 7 items)`."""
     facts = [] if write.strategy == "overwrite" else [write.strategy]
-    facts += [counted(write.items, "item")] if write.items is not None else []
+    facts += [count_of(write.items, "item")] if write.items is not None else []
     return f"{write.step} ({', '.join(facts)})" if facts else write.step
 
 
-def _read(target: Target, glyphs: Glyphs) -> str:
+def _read(target: TargetFlow, glyphs: Glyphs) -> str:
     parts = [f"read by {', '.join(target.readers)}"] if target.readers else []
     if target.required:
         parts.append(f"required {glyphs.sign('failed' if target.never else 'done')}")

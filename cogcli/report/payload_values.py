@@ -22,7 +22,7 @@ def microseconds_of(timestamp: Any) -> int | None:
     return max(0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND)
 
 
-def lasted(metrics: Any) -> int:
+def duration_of(metrics: Any) -> int:
     """Microseconds that something took, as its closing event measured it."""
     ms = metrics.get("duration_ms") if isinstance(metrics, dict) else None
     return ms * 1000 if is_count(ms) else 0

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 
 
 def problem_table(problems: Sequence[Problem], *, limit: int | None = None) -> str:
     """The sums, then a row per problem: at most `limit`, then how many more there are."""
     errors = sum(problem.severity == "E" for problem in problems)
-    head = f"{counted(errors, 'error')}, {counted(len(problems) - errors, 'warning')}."
+    head = f"{count_of(errors, 'error')}, {count_of(len(problems) - errors, 'warning')}."
     shown = problems if limit is None else problems[:limit]
     lines = [head]
     if shown:

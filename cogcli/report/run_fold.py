@@ -263,12 +263,12 @@ class RunFold:
             step.tokens = tokens if any(tokens) and not step.child else None
 
 
-def used(branches: Iterable[Branch]) -> Used:
+def total_usage(branches: Iterable[Branch]) -> Used:
     """What steps used, each call counted once: a step tells it with its gates, items, rounds and nested run, and
     these count by themselves only where it has not ended."""
     total = Used()
     for _, step, below in branches:
-        one = step.used or used(below)
+        one = step.used or total_usage(below)
         total = Used(*(a + b for a, b in zip(total, one, strict=True)))
     return total
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cogcli.core.terminal_text import cells
 
-Span = tuple[str, str]
+StyledSpan = tuple[str, str]
 """Text, and one of the words of `SGR` or the empty string."""
-Line = list[Span]
+StyledLine = list[StyledSpan]
 
 SGR = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "error": "1;31",
@@ -14,18 +14,18 @@ SGR = {
 }  # fmt: skip
 
 
-def plain(line: Line) -> str:
+def plain_text(line: StyledLine) -> str:
     """The line without styles or trailing spaces."""
     return "".join([text for text, _ in line]).rstrip()
 
 
-def coloured(line: Line) -> str:
+def coloured_text(line: StyledLine) -> str:
     """The line with terminal colours."""
     return "".join(
         [f"\x1b[{SGR[style]}m{text}\x1b[0m" if style and text.strip() else text for text, style in line]
     ).rstrip()
 
 
-def width(line: Line) -> int:
+def width(line: StyledLine) -> int:
     """Columns of the whole line."""
     return sum(cells(text) for text, _ in line)

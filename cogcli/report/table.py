@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from cogcli.core.terminal_text import beginning, visible
+from cogcli.core.terminal_text import truncate_bytes, visible
 from cogcli.events.envelope import Event
 from cogcli.report.run_fold import Branch, RunFold
 
@@ -125,7 +125,7 @@ def _member(member: str, leaves: Iterable[tuple[str, str]], most: int | None) ->
     lines: list[str] = []
     room, left = (most or 0) * _VALUES, 0
     for name, value in leaves:
-        head, more = beginning(visible(value), most)
+        head, more = truncate_bytes(visible(value), most)
         text = f"  {visible(name)}: {head}{more}"
         size = len(text.encode()) if most is not None else 0
         if left or size > room:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.terminal_text import cells, cut, padded, shortened, visible
+from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.report.glyphs import ASCII, Glyphs, style_of
 from cogcli.report.humanize import duration, milliseconds_between
 from cogcli.report.run_fold import Branch, RunFold, StepView
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 COLUMNS: Final = ("step_id", "status", "start_ms", "ms")
@@ -77,7 +77,7 @@ class _Axis(NamedTuple):
         return round(ms * self.tick / self.unit)
 
 
-def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = "") -> list[Line]:
+def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = "") -> list[StyledLine]:
     """The axis and one line per bar."""
     found = bars(fold, only=only)
     if not found:
@@ -93,12 +93,12 @@ def timeline(fold: RunFold, glyphs: Glyphs, *, width: int | None, only: str = ""
     words = max(cells(_ended_how(bar)) for bar in found)
     room = None if width is None else width - (2 + sign + 1 + name + 2) - (2 + times) - (words and 2 + words)
     axis = _axis(max(1, total - first), room, _TICK_COLUMNS if width is None or width < _WIDE else 10)
-    lines: list[Line] = [] if axis is None else [_head(2 + sign + 1 + name + 2, axis, first)]
+    lines: list[StyledLine] = [] if axis is None else [_head(2 + sign + 1 + name + 2, axis, first)]
     for bar, text in zip(found, names, strict=True):
-        lead = padded(glyphs.sign(bar.step.status), sign)
+        lead = pad(glyphs.sign(bar.step.status), sign)
         drawn = _drawn(bar, axis, first, glyphs) if axis else ""
-        line: Line = [
-            (f"  {lead} ", style_of(bar.step.status)), (padded(text, name), ""),
+        line: StyledLine = [
+            (f"  {lead} ", style_of(bar.step.status)), (pad(text, name), ""),
             (f"  {drawn}" if axis else "", style_of(bar.step.status)), (f"  {_took(bar):>{times}}", ""),
             (f"  {word}" if (word := _ended_how(bar)) else "", style_of(bar.step.status)),
         ]  # fmt: skip
@@ -115,9 +115,13 @@ def _ended_how(bar: Bar) -> str:
     return bar.step.status if bar.step.status in (CUT_OFF, IN_DOUBT, WAITS) else ""
 
 
-def _narrow(name: str, sign: str, bar: Bar, width: int) -> Line:
+def _narrow(name: str, sign: str, bar: Bar, width: int) -> StyledLine:
     room = max(1, width - cells(sign) - 5 - cells(_took(bar)))
-    return [(f"  {sign} ", style_of(bar.step.status)), (shortened(name, room), ""), (f"  {_took(bar)}", "")]
+    return [
+        (f"  {sign} ", style_of(bar.step.status)),
+        (shorten_middle(name, room), ""),
+        (f"  {_took(bar)}", ""),
+    ]
 
 
 def _axis(total: int, room: int | None, tick: int) -> _Axis | None:
@@ -143,14 +147,14 @@ def _unit(total: int) -> int:
         scale *= 10
 
 
-def _head(left: int, axis: _Axis, first: int) -> Line:
+def _head(left: int, axis: _Axis, first: int) -> StyledLine:
     text = ""
     position = 0
     while position * axis.tick < axis.columns:
         label = _label(first + position * axis.unit, axis.unit)
         at = position * axis.tick
         if not text or at > cells(text):
-            text = padded(text, at) + label
+            text = pad(text, at) + label
         position += 1
     return [(" " * left + text, "dim")]
 
@@ -167,4 +171,4 @@ def _drawn(bar: Bar, axis: _Axis, first: int, glyphs: Glyphs) -> str:
     block = "#" if glyphs is ASCII else "█"
     start = min(axis.at(bar.start_ms - first), axis.columns - 1)
     length = max(1, min(round(bar.ms * axis.tick / axis.unit), axis.columns - start))
-    return padded(" " * start + cut(block * length, axis.columns), axis.columns)
+    return pad(" " * start + truncate(block * length, axis.columns), axis.columns)

@@ -16,7 +16,7 @@ from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.events.envelope import Event
 from cogcli.report import attempts
 from cogcli.report.open_spans import OpenSpans, incomplete
-from cogcli.report.payload_values import is_count, items, json_text, lasted, microseconds_of, some, word
+from cogcli.report.payload_values import duration_of, is_count, items, json_text, microseconds_of, some, word
 from cogcli.report.trace_spans import CLIENT, Attributes, Moment, Trace, TraceSpan
 
 _BAD: Final = ("failed", "vetoed")
@@ -25,7 +25,7 @@ _DECISIONS: Final = ("decision", "verdict", "gate", "rule", "on_fail", "enforced
 _APPROVALS: Final = ("approval_id", "capability", "gate", "by", "expires_at")
 
 
-def traced(events: Iterable[Event], *, io: bool = False) -> Trace:
+def trace_spans(events: Iterable[Event], *, io: bool = False) -> Trace:
     """The spans of a whole log; with `io` also what was passed in and out."""
     fold = _Fold(io)
     for event in events:
@@ -38,7 +38,7 @@ class _Fold:
         self._io = io
         self._open = OpenSpans()
         self._trace = ""
-        self._repeats: dict[str, list[attempts.Repeat]] = {}
+        self._repeats: dict[str, list[attempts.RetryWait]] = {}
         self._resource: Attributes = {"service.name": "cogcli"}
 
     def add(self, event: Event) -> None:
@@ -154,7 +154,7 @@ class _Fold:
                 self._tell(event, {"cogcli.step.id": step_id, **self._told(payload, ("reason",))})
                 return
             span = self._begin(event, payload, place)
-            span.start = max(self._open.runs[place[0]].start, self._open.now - lasted(event.metrics))
+            span.start = max(self._open.runs[place[0]].start, self._open.now - duration_of(event.metrics))
         self._finish(span, payload, status)
 
     def _begin(self, event: Event, payload: dict[str, Any], place: tuple[str, str]) -> TraceSpan:
@@ -205,7 +205,7 @@ class _Fold:
             start=1,
         ):
             spoken = protocol if attempt.get("service_id") == service else ""
-            shown = attempts.shown(attempt, spoken, io=self._io)
+            shown = attempts.attempt_span(attempt, spoken, io=self._io)
             if shown is None:
                 continue
             id = span_of(self._open.openings[span.id], number)
@@ -229,7 +229,7 @@ class _Fold:
         span = self._tell(event, some(told))
         wait = payload.get("wait_ms")
         self._repeats.setdefault(span.id, []).append(
-            attempts.Repeat(self._open.now, wait * 1000 if is_count(wait) else 0)
+            attempts.RetryWait(self._open.now, wait * 1000 if is_count(wait) else 0)
         )
 
     def _tell(self, event: Event, told: Attributes) -> TraceSpan:
@@ -254,5 +254,5 @@ class _Fold:
         name = word(payload.get("layer")) or "layer"
         parent = self._open.near(word(event.run_id), word(event.step_id))
         span = self._open.open(event, parent.id, f"cogcli.layer {name}", {"cogcli.layer": name})
-        span.start = max(parent.start, self._open.now - lasted(event.metrics))
+        span.start = max(parent.start, self._open.now - duration_of(event.metrics))
         span.close(self._open.now)

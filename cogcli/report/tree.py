@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.terminal_text import cells, cut, padded, shortened, visible
+from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.report.glyphs import Glyphs, outcome_style, style_of
-from cogcli.report.humanize import counted, duration, error_text, fuzzy_time, short_episode, short_trace
-from cogcli.report.run_fold import Branch, RunFold, RunView, StepView, used
-from cogcli.report.styled_text import Line
+from cogcli.report.humanize import count_of, duration, error_text, fuzzy_time, short_episode, short_trace
+from cogcli.report.run_fold import Branch, RunFold, RunView, StepView, total_usage
+from cogcli.report.styled_text import StyledLine
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 _LEAST_FLOW = 12
@@ -35,10 +35,10 @@ class _Row:
         self.time = time
         self.mark = mark
         self.flow = flow
-        self.detail: Line = []
+        self.detail: StyledLine = []
 
 
-def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> Line:
+def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> StyledLine:
     """The first line: skill, outcome, time, ids."""
     run = fold.root or RunView("")
     dot = f" {glyphs.dot} "
@@ -50,13 +50,15 @@ def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int |
     word = status.partition(",")[0]
     sign = f"{glyphs.outcome(word)} {status}"
     texts = [visible(text) for text in (*parts, sign, *rest) if text]
-    line: Line = [(texts[0], "bold"), (dot, "dim"), (texts[1], outcome_style(word))]
+    line: StyledLine = [(texts[0], "bold"), (dot, "dim"), (texts[1], outcome_style(word))]
     for text in texts[2:]:
         line += [(dot, "dim"), (text, "")]
     return line if width is None else _fitted(line, width)
 
 
-def tree(fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only: str = "") -> list[Line]:
+def tree(
+    fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only: str = ""
+) -> list[StyledLine]:
     """The tree of all runs, or of one step and what is inside it."""
     root = fold.root
     if root is None:
@@ -67,7 +69,7 @@ def tree(fold: RunFold, glyphs: Glyphs, *, status: str, width: int | None, only:
     lines = [] if only else [_root_line(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
         text = f"   {error}"
-        lines.append([(text if width is None else cut(text, width), "red")])
+        lines.append([(text if width is None else truncate(text, width), "red")])
     for row in rows:
         lines += _row_lines(row, columns, width)
     return lines
@@ -83,13 +85,13 @@ def run_error(fold: RunFold) -> str:
     return "" if shown else visible(error_text(root.error))
 
 
-def footer(fold: RunFold, glyphs: Glyphs) -> Line:
+def footer(fold: RunFold, glyphs: Glyphs) -> StyledLine:
     """The sums: tokens, calls, the slowest step."""
     parts = []
-    calls, tokens_in, tokens_out = used(fold.branches())
+    calls, tokens_in, tokens_out = total_usage(fold.branches())
     if tokens_in or tokens_out:
         parts.append(f"tokens {tokens_in} in, {tokens_out} out")
-    parts.append(counted(len(fold.actions), "action") if fold.actions else counted(calls, "call"))
+    parts.append(count_of(len(fold.actions), "action") if fold.actions else count_of(calls, "call"))
     timed = [step for step in (fold.root.own if fold.root else ()) if step.ms]
     if timed:
         slowest = max(timed, key=lambda step: step.ms or 0)
@@ -155,7 +157,7 @@ def _row(run: RunView, step: StepView, glyphs: Glyphs, prefix: str, stem: str) -
 def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
     """What went through a step: `vars.html → vars.text`, or why nothing did."""
     if step.status == "skipped":
-        return skipped_because(run, step)
+        return skip_reason(run, step)
     if step.status == "pending":
         return ""
     if step.status in ("running", WAITS, CUT_OFF, IN_DOUBT):
@@ -169,7 +171,7 @@ def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
     return " ".join(part for part in parts if part)
 
 
-def skipped_because(run: RunView, step: StepView) -> str:
+def skip_reason(run: RunView, step: StepView) -> str:
     """`skipped, needs score`."""
     if step.reason == "dependency":
         culprits = [
@@ -221,42 +223,42 @@ def _columns(rows: list[_Row], width: int | None) -> _Columns:
 
 def _root_line(
     run: RunView, glyphs: Glyphs, status: str, columns: _Columns, width: int | None, ms: int | None
-) -> Line:
+) -> StyledLine:
     done = f"{run.count('done')} of {len(run.own)} done"
     word = status.partition(",")[0]
     sign = glyphs.outcome(word)
     skill = visible(run.skill or "run")
     room = max(1, columns.total - cells(sign) - 1)
     text = duration(ms)
-    name = padded(skill, max(cells(skill) + 2, room - len(text)))
-    line: Line = [(f"{sign} ", outcome_style(word)), (name, "bold"), (text, ""), (f"  {done}", "")]
+    name = pad(skill, max(cells(skill) + 2, room - len(text)))
+    line: StyledLine = [(f"{sign} ", outcome_style(word)), (name, "bold"), (text, ""), (f"  {done}", "")]
     return line if width is None else _fitted(line, width)
 
 
-def _row_lines(row: _Row, columns: _Columns, width: int | None) -> list[Line]:
+def _row_lines(row: _Row, columns: _Columns, width: int | None) -> list[StyledLine]:
     room = columns.name - cells(row.prefix) - columns.sign - 1
-    line: Line = [
+    line: StyledLine = [
         (row.prefix, "dim"),
-        (padded(row.sign, columns.sign) + " ", style_of(row.status)),
-        (padded(shortened(row.name, max(1, room)), room), ""),
+        (pad(row.sign, columns.sign) + " ", style_of(row.status)),
+        (pad(shorten_middle(row.name, max(1, room)), room), ""),
     ]
     if columns.uses:
-        line.append((f"  {padded(shortened(row.uses, columns.uses), columns.uses)}", "dim"))
+        line.append((f"  {pad(shorten_middle(row.uses, columns.uses), columns.uses)}", "dim"))
     if columns.time:
         line.append((f"  {row.time:>{columns.time}}", ""))
     if columns.flow and (row.flow or row.mark):
-        text = f"  {padded(row.mark, 2) if row.mark else '  '}{row.flow}"
-        line.append((text if width is None else cut(text, width - columns.total), ""))
-    details = [(text if width is None else cut(text, width), style) for text, style in row.detail]
+        text = f"  {pad(row.mark, 2) if row.mark else '  '}{row.flow}"
+        line.append((text if width is None else truncate(text, width - columns.total), ""))
+    details = [(text if width is None else truncate(text, width), style) for text, style in row.detail]
     return [line, *([detail] for detail in details)]
 
 
-def _fitted(line: Line, width: int) -> Line:
+def _fitted(line: StyledLine, width: int) -> StyledLine:
     """The line's spans as far as they fit."""
-    kept: Line = []
+    kept: StyledLine = []
     for text, style in line:
         room = width - sum(cells(part) for part, _ in kept)
         if room <= 0:
             break
-        kept.append((cut(text, room), style))
+        kept.append((truncate(text, room), style))
     return kept

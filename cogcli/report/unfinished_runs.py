@@ -61,7 +61,7 @@ class Asks:
         return list(self._open.values())
 
 
-class Standing(NamedTuple):
+class UnfinishedState(NamedTuple):
     """What stands in the way of the end of a run. Steps are those that call something."""
 
     asks: tuple[Ask, ...] = ()
@@ -69,13 +69,13 @@ class Standing(NamedTuple):
     cut_off: tuple[StepView, ...] = ()
 
 
-def settled(fold: RunFold, status: str) -> Standing:
+def unfinished_state(fold: RunFold, status: str) -> UnfinishedState:
     """How a run of this status stands. Its steps that seem to run get the word of what became of them.
 
     Of another tool's nothing is known but what it says itself.
     """
     if status == ALIVE or not fold.chained:
-        return Standing()
+        return UnfinishedState()
     ended = fold.root is not None and fold.root.status not in ("pending", "running")
     asks = () if ended else tuple(fold.asks.open)
     asking = {ask.step_id for ask in asks}
@@ -89,7 +89,7 @@ def settled(fold: RunFold, status: str) -> Standing:
                 doubtful.append(step)
             elif step.binding and step.status == CUT_OFF:
                 cut_off.append(step)
-    return Standing(asks, tuple(doubtful), () if ended else tuple(cut_off))
+    return UnfinishedState(asks, tuple(doubtful), () if ended else tuple(cut_off))
 
 
 def _steps(fold: RunFold) -> Iterator[StepView]:
@@ -103,7 +103,7 @@ def _became(step: StepView, *, waiting: bool) -> str:
     return WAITS if waiting else CUT_OFF
 
 
-def told(standing: Standing, now: str, when: Callable[[str], str]) -> list[tuple[str, str]]:
+def describe(standing: UnfinishedState, now: str, when: Callable[[str], str]) -> list[tuple[str, str]]:
     """What a person should know about it: a word, and a sentence with times as `when` shows them."""
     rows = [(WAITS, _asked(ask, now, when)) for ask in standing.asks]
     rows += [

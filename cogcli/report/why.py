@@ -13,27 +13,27 @@ from typing import Final
 
 from cogcli.core.terminal_text import visible
 from cogcli.report.glyphs import ASCII, Glyphs
-from cogcli.report.lineage import Declared, Flow, Target, Write, overlap
+from cogcli.report.lineage import Declared, Lineage, TargetFlow, TracedWrite, overlap
 from cogcli.report.run_fold import RunFold, RunView, StepView
-from cogcli.report.styled_text import Line
+from cogcli.report.styled_text import StyledLine
 
 GIVEN: Final = ("inputs", "frame")
 _MOST: Final = 200
 """Lines; what is left out is said."""
 
 
-def known(flow: Flow, found: list[Target]) -> list[str]:
+def known_places(flow: Lineage, found: list[TargetFlow]) -> list[str]:
     """Every place that can be asked about."""
     read = [name for step in flow.steps.values() for name in step.reads]
     return list(dict.fromkeys([*(target.name for target in found), *read]))
 
 
-def causes(reference: str, fold: RunFold, flow: Flow, declared: Declared) -> list[list[str]]:
+def causes(reference: str, fold: RunFold, flow: Lineage, declared: Declared) -> list[list[str]]:
     """Chains of causes, what is asked about first; each word a place, or a step with its status if it is not done."""
-    return _Search(fold.root or RunView(""), flow, declared).chains(reference)
+    return _CauseSearch(fold.root or RunView(""), flow, declared).chains(reference)
 
 
-def why(chains: list[list[str]], glyphs: Glyphs) -> list[Line]:
+def why(chains: list[list[str]], glyphs: Glyphs) -> list[StyledLine]:
     """One line per chain."""
     arrow = " <- " if glyphs is ASCII else " ← "
     return [
@@ -42,10 +42,10 @@ def why(chains: list[list[str]], glyphs: Glyphs) -> list[Line]:
     ]
 
 
-class _Search:
+class _CauseSearch:
     """Places and steps that wait to be led on, and those that were."""
 
-    def __init__(self, run: RunView, flow: Flow, declared: Declared) -> None:
+    def __init__(self, run: RunView, flow: Lineage, declared: Declared) -> None:
         self._run = run
         self._flow = flow
         self._declared = declared
@@ -129,9 +129,9 @@ def _worded(step: StepView) -> str:
     return step.id if step.status == "done" else f"{step.id} ({step.status})"
 
 
-def _last_writes(flow: Flow, place: str, before: int | None) -> list[Write]:
+def _last_writes(flow: Lineage, place: str, before: int | None) -> list[TracedWrite]:
     """The writes that made a place what it was: the last that replaced all of it, and those after it."""
-    found: list[Write] = []
+    found: list[TracedWrite] = []
     for write in reversed(flow.writes):
         if (before is None or write.seq < before) and overlap(place, write.target):
             found.insert(0, write)

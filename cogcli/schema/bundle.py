@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.json_pointer import Pointer, found_at, pointed, pointer_text
+from cogcli.core.json_pointer import Pointer, found_at, parse_reference, pointer_text
 
 _ONE: Final = frozenset(
     (
@@ -29,7 +29,7 @@ _PLAIN: Final = frozenset(
 """What is kept as it is; titles, descriptions, `x-` keys and dialects of others are left out."""
 
 
-class Closing:
+class SchemaBundler:
     """Takes schemas out of one document. `old` tells whether it is written in the dialect of OpenAPI 3.0."""
 
     def __init__(self, document: dict[str, Any], *, old: bool = False) -> None:
@@ -79,7 +79,7 @@ class _Closure:
         result: dict[str, Any] = {}
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            result["$ref"] = f"#/$defs/{self._named(pointed(reference))}"
+            result["$ref"] = f"#/$defs/{self._named(parse_reference(reference))}"
             if self._old:
                 return result
         for key, value in schema.items():
@@ -121,7 +121,7 @@ class _Closure:
 
     def _is_unasked(self, schema: Any) -> bool:
         if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
-            schema = found_at(self._document, pointed(schema["$ref"]))
+            schema = found_at(self._document, parse_reference(schema["$ref"]))
         return isinstance(schema, dict) and schema.get(self._unasked) is True
 
 

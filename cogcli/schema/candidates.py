@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from cogcli.core.json_pointer import found_at, pointed
+from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.core.jsonvalue import holds_at_most
 
 MAX_VALUES: Final = 200
@@ -28,15 +28,15 @@ TYPES: Final = ("null", "boolean", "string", "integer", "number", "array", "obje
 
 def candidates(schema: Any) -> Iterator[Any]:
     """At most 200 values that may fit a schema, the plainest first."""
-    return islice(_Search(schema).values(schema, _DEPTH), MAX_VALUES)
+    return islice(_CandidateSearch(schema).values(schema, _DEPTH), MAX_VALUES)
 
 
 def types_of(schema: Any) -> frozenset[str]:
     """The types that a schema admits at most; an integer is a number as well."""
-    return _Search(schema).types(schema, _DEPTH)
+    return _CandidateSearch(schema).types(schema, _DEPTH)
 
 
-class _Search:
+class _CandidateSearch:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._left = _MAX_STEPS
@@ -106,7 +106,7 @@ class _Search:
         parts = list(every) if isinstance(every, list) else []
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            parts.append(found_at(self._root, pointed(reference)))
+            parts.append(found_at(self._root, parse_reference(reference)))
         return parts
 
     def _of_type(self, type: str, schema: dict[str, Any], depth: int) -> Iterator[Any]:

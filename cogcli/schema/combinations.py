@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from cogcli.core.json_pointer import found_at, pointed
+from cogcli.core.json_pointer import found_at, parse_reference
 
 _MOST: Final = 10**6
 _DEEPEST: Final = 64
@@ -70,7 +70,7 @@ class _Ways:
                 ways *= self.of(schema[key], depth) * (2 if key in ("not", "if") else 1)
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            ways *= self.of(found_at(self._root, pointed(reference)), depth)
+            ways *= self.of(found_at(self._root, parse_reference(reference)), depth)
         return ways
 
     def _product(self, parts: Any, depth: int) -> int:

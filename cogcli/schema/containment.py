@@ -17,7 +17,7 @@ import orjson
 from cogcli.schema.candidates import MAX_NODES, candidates, types_of
 from cogcli.schema.combinations import parts_in, ways_in
 from cogcli.schema.engine_choice import RUST, engine
-from cogcli.schema.normalizer import Prepared, prepared
+from cogcli.schema.normalizer import Prepared, normalize
 from cogcli.schema.validator import errors, fits
 
 _MAX_BYTES: Final = 64 * 1024
@@ -128,7 +128,7 @@ def _at_once(schema: Any) -> int:
 
 @lru_cache(maxsize=64)
 def _prepared(schema: bytes) -> Prepared | None:
-    return prepared(orjson.loads(schema))
+    return normalize(orjson.loads(schema))
 
 
 def _proved(wide: Any, narrow: Any) -> bool:

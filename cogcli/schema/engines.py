@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.schema.messages import Breach
 
 
-class Judge(NamedTuple):
+class CompiledSchema(NamedTuple):
     """A schema in an engine: whether a value fits, and its breaches; the first alone where only that is wanted."""
 
     fits: Callable[[Any], bool]
@@ -24,7 +24,7 @@ class Unusable(Exception):
     """A schema that the engine does not take."""
 
 
-def python_judge(schema: Any) -> Judge:
+def python_judge(schema: Any) -> CompiledSchema:
     """A schema in jsonschema. Raises Unusable."""
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
@@ -38,12 +38,12 @@ def python_judge(schema: Any) -> Judge:
     return _python_judge(engine)
 
 
-def _python_judge(engine: Any) -> Judge:
+def _python_judge(engine: Any) -> CompiledSchema:
     def breaches(value: Any, first: bool) -> Iterator[Breach]:
         for error in islice(engine.iter_errors(value), 1 if first else None):
             yield from _python_breaches(error)
 
-    return Judge(engine.is_valid, breaches)
+    return CompiledSchema(engine.is_valid, breaches)
 
 
 def _python_class() -> Any:
@@ -136,7 +136,7 @@ def _python_breaches(error: Any) -> Iterator[Breach]:
 _SAME: Final = {"minContains": "contains", "maxContains": "contains", "falseSchema": "not"}
 
 
-def rust_judge(schema: Any) -> Judge:
+def rust_judge(schema: Any) -> CompiledSchema:
     """A schema in jsonschema-rs, on the engine for patterns that is linear. Raises Unusable."""
     import jsonschema_rs
 
@@ -154,7 +154,7 @@ def rust_judge(schema: Any) -> Judge:
         for breach in found or _true_breaches(engine.iter_errors(value)):
             yield breach._replace(place=_place_in(value, breach.place))
 
-    return Judge(engine.is_valid, breaches)
+    return CompiledSchema(engine.is_valid, breaches)
 
 
 def _place_in(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
@@ -211,7 +211,7 @@ def _rust_breach(error: Any) -> Breach:
 _DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 
 
-def meta_python_judge() -> Judge:
+def meta_python_judge() -> CompiledSchema:
     """What a schema of 2020-12 must look like, in jsonschema."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
@@ -219,6 +219,6 @@ def meta_python_judge() -> Judge:
     return _python_judge(engine)
 
 
-def meta_rust_judge() -> Judge:
+def meta_rust_judge() -> CompiledSchema:
     """The same in jsonschema-rs, which holds the dialect itself."""
     return rust_judge(_DIALECT)

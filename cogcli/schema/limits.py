@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.schema.patterns import refusal
 from cogcli.schema.references import reference_faults
-from cogcli.schema.regex_safety import refused
+from cogcli.schema.regex_safety import unsafe_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def _own_faults(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     if isinstance(properties, dict):
         patterns += [(("patternProperties", name), name) for name in properties]
     for where, pattern in patterns:
-        reason = refused(pattern) or refusal(pattern) if isinstance(pattern, str) else ""
+        reason = unsafe_reason(pattern) or refusal(pattern) if isinstance(pattern, str) else ""
         if reason:
             yield (*path, *where), f"pattern `{pattern}`: {reason}"
 

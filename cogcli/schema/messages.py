@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import shown
+from cogcli.core.jsonvalue import preview
 
 _LONGEST: Final = 300
 _MOST: Final = 10
@@ -28,12 +28,12 @@ def text_of(breach: Breach, value: Any) -> str:
 
 def _type(limit: Any, value: Any) -> str:
     wanted = [limit] if isinstance(limit, str) else sorted(limit)
-    return f"expected {' or '.join(wanted)}, found {shown(value)}"
+    return f"expected {' or '.join(wanted)}, found {preview(value)}"
 
 
 def _enum(limit: Any, value: Any) -> str:
     more = ", …" if len(limit) > _MOST else ""
-    return f"expected one of {', '.join(map(shown, limit[:_MOST]))}{more}, found {shown(value)}"
+    return f"expected one of {', '.join(map(preview, limit[:_MOST]))}{more}, found {preview(value)}"
 
 
 def _number(limit: Any) -> str:
@@ -43,7 +43,7 @@ def _number(limit: Any) -> str:
 
 
 def _bound(words: str) -> Callable[[Any, Any], str]:
-    return lambda limit, value: f"expected {words} {_number(limit)}, found {shown(value)}"
+    return lambda limit, value: f"expected {words} {_number(limit)}, found {preview(value)}"
 
 
 def _count(words: str, unit: str) -> Callable[[Any, Any], str]:
@@ -59,7 +59,7 @@ def _keys(limit: Any, value: Any) -> str:
 _TEXTS: Final[dict[str, Callable[[Any, Any], str]]] = {
     "type": _type,
     "enum": _enum,
-    "const": lambda limit, value: f"expected {shown(limit)}, found {shown(value)}",
+    "const": lambda limit, value: f"expected {preview(limit)}, found {preview(value)}",
     "minimum": _bound("at least"),
     "maximum": _bound("at most"),
     "exclusiveMinimum": _bound("more than"),
@@ -71,7 +71,7 @@ _TEXTS: Final[dict[str, Callable[[Any, Any], str]]] = {
     "maxItems": _count("at most", "items"),
     "minProperties": _count("at least", "keys"),
     "maxProperties": _count("at most", "keys"),
-    "pattern": lambda limit, value: f"expected text matching `{limit}`, found {shown(value)}",
+    "pattern": lambda limit, value: f"expected text matching `{limit}`, found {preview(value)}",
     "required": lambda limit, value: f"`{limit}` is missing",
     "additionalProperties": _keys,
     "propertyNames": lambda limit, value: f"key `{limit}` is not allowed",
@@ -79,9 +79,9 @@ _TEXTS: Final[dict[str, Callable[[Any, Any], str]]] = {
     "unevaluatedItems": lambda limit, value: "has items that nothing allows",
     "uniqueItems": lambda limit, value: "holds an item twice",
     "contains": lambda limit, value: "holds too few or too many of the items that are asked for",
-    "not": lambda limit, value: f"{shown(value)} is excluded",
-    "anyOf": lambda limit, value: f"{shown(value)} fits none of the alternatives",
+    "not": lambda limit, value: f"{preview(value)} is excluded",
+    "anyOf": lambda limit, value: f"{preview(value)} fits none of the alternatives",
     "oneOf": lambda limit, value: (
-        f"{shown(value)} fits {'more than one' if limit else 'none'} of the alternatives"
+        f"{preview(value)} fits {'more than one' if limit else 'none'} of the alternatives"
     ),
 }

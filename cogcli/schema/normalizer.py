@@ -47,9 +47,9 @@ class Prepared(NamedTuple):
     steps: int
 
 
-def prepared(schema: Any) -> Prepared | None:
+def normalize(schema: Any) -> Prepared | None:
     """The schema made ready, None if it cannot be applied."""
-    walk = _Walk()
+    walk = _Normalizer()
     try:
         python = walk.part(schema, (), rust=False)
         faults = reference_faults(walk.parts)
@@ -93,7 +93,7 @@ class _Malformed(Exception):
     """Something that is no schema."""
 
 
-class _Walk:
+class _Normalizer:
     def __init__(self) -> None:
         self.parts: dict[tuple[str, ...], Any] = {}
         self.written: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.schema.patterns import refusal
-from cogcli.schema.regex_parser import LAST, Chars, Choice, Part, Place, Sequence, parts_of
+from cogcli.schema.regex_parser import LAST, Anchor, Chars, Choice, RegexPart, Sequence, parts_of
 from cogcli.schema.validator import errors
 
 _PRINTABLE: Final = "".join(map(chr, range(33, 127))) + " "
@@ -27,10 +27,10 @@ def text_like(pattern: str, *, repeats: int = 0) -> str | None:
     return None if errors({"pattern": pattern}, made) else made
 
 
-def _made(part: Part, repeats: int) -> str:
+def _made(part: RegexPart, repeats: int) -> str:
     if isinstance(part, Chars):
         return _one_of(part)
-    if isinstance(part, Place):
+    if isinstance(part, Anchor):
         return ""
     if isinstance(part, Sequence):
         made = "".join(_made(each, repeats) for each in part.parts)

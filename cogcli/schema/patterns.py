@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.schema.engine_choice import RUST, engine
 from cogcli.schema.regex_parser import Unwritable, parts_of
-from cogcli.schema.regex_work import needed, shown_steps, size_of
+from cogcli.schema.regex_work import most_steps, needed_part, size_of
 from cogcli.schema.regex_writer import PYTHON_TEXT, RUST_TEXT, text_of
 
 MAX_LENGTH: Final = 10_000
@@ -53,9 +53,9 @@ def _read(text: str, used: str) -> Pattern | str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parts = needed(parts_of(text))
+            parts = needed_part(parts_of(text))
         size = size_of(parts)
-        shown = shown_steps(parts)
+        shown = most_steps(parts)
     except Unwritable as error:
         return str(error)
     except RecursionError:

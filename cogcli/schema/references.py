@@ -13,11 +13,11 @@ MAX_COST: Final = 10_000
 """Subschemas that one value may be held against without going into it: references can double them at each level."""
 _SAME_VALUE: Final = frozenset(("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"))
 
-Parts = dict[tuple[str, ...], Any]
+SubschemaMap = dict[tuple[str, ...], Any]
 """All subschemas by their path as text."""
 
 
-def reference_faults(parts: Parts) -> list[tuple[KeyPath, str]]:
+def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
     """References that lead nowhere, elsewhere, or in circles."""
     found: list[tuple[KeyPath, str]] = []
     for path, part in parts.items():
@@ -39,13 +39,13 @@ def _pointed(target: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
-def most_at_once(parts: Parts, own: Callable[[Any], int]) -> int:
+def most_at_once(parts: SubschemaMap, own: Callable[[Any], int]) -> int:
     """The most that one value meets without going into it, `own` telling of one subschema; without faults alone."""
     costs: dict[tuple[str, ...], int] = {}
     return max((_cost(path, parts, costs, own, 10**9) for path in parts), default=0)
 
 
-def _endless(parts: Parts) -> list[tuple[KeyPath, str]]:
+def _endless(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
     costs: dict[tuple[str, ...], int] = {}
     for path in parts:
         cost = _cost(path, parts, costs, lambda part: 1, MAX_COST)
@@ -58,7 +58,7 @@ def _endless(parts: Parts) -> list[tuple[KeyPath, str]]:
 
 def _cost(
     start: tuple[str, ...],
-    parts: Parts,
+    parts: SubschemaMap,
     costs: dict[tuple[str, ...], int],
     own: Callable[[Any], int],
     most: int,

@@ -35,7 +35,7 @@ class Chars:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Anchor:
     """A place between characters: the start or the end of the text, an edge of a word or none."""
 
     kind: str
@@ -45,34 +45,34 @@ class Place:
 class Sequence:
     """Parts one after the other."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RegexPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One part out of several."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RegexPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repetition:
     """A part several times; `most` None is without bound."""
 
-    part: Part
+    part: RegexPart
     least: int
     most: int | None
     lazy: bool
 
 
-Part = Chars | Place | Sequence | Choice | Repeat
+RegexPart = Chars | Anchor | Sequence | Choice | Repetition
 
 
 class Unwritable(Exception):
     """A text that is no regular expression, or one with a construct that has no like in every engine."""
 
 
-def parts_of(text: str) -> Part:
+def parts_of(text: str) -> RegexPart:
     """The parts of a regular expression. Raises Unwritable; RecursionError for one nested too deeply."""
     import re._parser as parser  # type: ignore[import-not-found]
 
@@ -83,7 +83,7 @@ def parts_of(text: str) -> Part:
     return _sequence(parsed, parsed.state.flags & ~re.UNICODE & ~re.VERBOSE)
 
 
-def _sequence(parsed: Any, flags: int) -> Part:
+def _sequence(parsed: Any, flags: int) -> RegexPart:
     found = tuple(_part(str(operation), argument, flags) for operation, argument in parsed)
     return found[0] if len(found) == 1 else Sequence(found)
 
@@ -102,7 +102,7 @@ _NO_LIKE: Final = {
 }
 
 
-def _part(name: str, argument: Any, flags: int) -> Part:
+def _part(name: str, argument: Any, flags: int) -> RegexPart:
     if name == "LITERAL":
         return _chars([(argument, argument)], flags)
     if name == "NOT_LITERAL":
@@ -121,18 +121,18 @@ def _part(name: str, argument: Any, flags: int) -> Part:
     if name in ("MAX_REPEAT", "MIN_REPEAT"):
         least, most, inner = argument
         bound = None if str(most) == "MAXREPEAT" else int(most)
-        return Repeat(_sequence(inner, flags), int(least), bound, name == "MIN_REPEAT")
+        return Repetition(_sequence(inner, flags), int(least), bound, name == "MIN_REPEAT")
     raise Unwritable(f"{_NO_LIKE.get(name, name.lower())} is not allowed")
 
 
-def _place(name: str, flags: int) -> Part:
+def _place(name: str, flags: int) -> RegexPart:
     kind = _PLACES.get(name)
     if kind is None or (flags & re.MULTILINE and kind in (START, END)):
         raise Unwritable("the start and end of lines are not allowed")
-    return Place(kind)
+    return Anchor(kind)
 
 
-def _members(argument: Any, flags: int) -> Part:
+def _members(argument: Any, flags: int) -> RegexPart:
     found: Ranges = []
     negated = False
     for operation, value in argument:
@@ -171,7 +171,7 @@ def _folded(ranges: Ranges, flags: int) -> Ranges:
 
 def _chars(ranges: Ranges, flags: int) -> Chars:
     whole: Ranges = []
-    for first, last in merged(_folded(ranges, flags)):
+    for first, last in merge_ranges(_folded(ranges, flags)):
         if first < _SURROGATES[0]:
             whole.append((first, min(last, _SURROGATES[0] - 1)))
         if last > _SURROGATES[1]:
@@ -181,7 +181,7 @@ def _chars(ranges: Ranges, flags: int) -> Chars:
     return Chars(tuple(whole))
 
 
-def merged(ranges: Ranges) -> Ranges:
+def merge_ranges(ranges: Ranges) -> Ranges:
     """The same characters in order, no range touching another."""
     found: Ranges = []
     for first, last in sorted(ranges):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def refused(pattern: str) -> str:
+def unsafe_reason(pattern: str) -> str:
     """Why a regular expression may take more than linear time or is none; empty if it is fine."""
     import re._parser as parser  # type: ignore[import-not-found]
 

@@ -13,37 +13,37 @@ from typing import Final, NamedTuple
 from cogcli.schema.regex_parser import (
     END,
     START,
+    Anchor,
     Chars,
     Choice,
-    Part,
-    Place,
     Ranges,
-    Repeat,
+    RegexPart,
+    Repetition,
     Sequence,
-    merged,
+    merge_ranges,
 )
 
 MAX_STEPS: Final = 1_000
 """Steps for one character; a pattern that may take more is not shown to be linear."""
 
 
-def size_of(part: Part) -> int:
+def size_of(part: RegexPart) -> int:
     """How many characters a part asks for one after the other or beside each other, repetitions written out."""
     if isinstance(part, Sequence | Choice):
         return 1 + sum(map(size_of, part.parts))
-    if isinstance(part, Repeat):
+    if isinstance(part, Repetition):
         return size_of(part.part) * max(1, part.least if part.most is None else part.most)
     return 1
 
 
-def needed(part: Part) -> Part:
+def needed_part(part: RegexPart) -> RegexPart:
     """The part that is found in the same texts: at its ends a repetition counts as often as it must."""
     if isinstance(part, Choice):
         return Choice(tuple(map(_needed, part.parts)))
     return _needed(part)
 
 
-def shown_steps(part: Part) -> int | None:
+def most_steps(part: RegexPart) -> int | None:
     """The most steps that an engine that goes back takes for one character, looking for a part everywhere in a text.
 
     None where that is not shown.
@@ -71,9 +71,9 @@ class _After(NamedTuple):
 _NOTHING: Final = _After((), True, 0)
 
 
-def _looking(part: Part) -> int:
+def _looking(part: RegexPart) -> int:
     steps = _steps(part, _NOTHING, repeated=False)
-    if part == Place(START) or (isinstance(part, Sequence) and part.parts[:1] == (Place(START),)):
+    if part == Anchor(START) or (isinstance(part, Sequence) and part.parts[:1] == (Anchor(START),)):
         return steps
     width = _width(part)
     if width is None:
@@ -81,16 +81,16 @@ def _looking(part: Part) -> int:
     return steps * (width + 1)
 
 
-def _needed(part: Part) -> Part:
+def _needed(part: RegexPart) -> RegexPart:
     parts = list(part.parts) if isinstance(part, Sequence) else [part]
     for end in (0, -1):
-        while parts and isinstance(last := parts[end], Repeat) and last.least != last.most:
-            rest = [Repeat(last.part, last.least, last.least, False)] if last.least else []
+        while parts and isinstance(last := parts[end], Repetition) and last.least != last.most:
+            rest = [Repetition(last.part, last.least, last.least, False)] if last.least else []
             parts = [*rest, *parts[1:]] if end == 0 else [*parts[:-1], *rest]
     return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
 
-def _steps(part: Part, after: _After, *, repeated: bool) -> int:
+def _steps(part: RegexPart, after: _After, *, repeated: bool) -> int:
     """In how many ways a part may be gone through before what follows; `repeated` tells of a repetition around it."""
     found = 1
     if isinstance(part, Sequence):
@@ -99,7 +99,7 @@ def _steps(part: Part, after: _After, *, repeated: bool) -> int:
             after = _before(each, after)
     elif isinstance(part, Choice):
         found = _choosing(part, after, repeated=repeated)
-    elif isinstance(part, Repeat):
+    elif isinstance(part, Repetition):
         found = _repeating(part, after, repeated=repeated)
     if found > MAX_STEPS:
         raise _NotShown
@@ -116,7 +116,7 @@ def _choosing(part: Choice, after: _After, *, repeated: bool) -> int:
     return sum(steps)
 
 
-def _repeating(part: Repeat, after: _After, *, repeated: bool) -> int:
+def _repeating(part: Repetition, after: _After, *, repeated: bool) -> int:
     many = part.most is None or part.most > 1
     if many and _may_be_empty(part.part):
         raise _NotShown
@@ -135,7 +135,7 @@ def _repeating(part: Repeat, after: _After, *, repeated: bool) -> int:
     return inner * (after.width + 1)
 
 
-def _after_inner(part: Repeat, after: _After) -> _After:
+def _after_inner(part: Repetition, after: _After) -> _After:
     """What follows one round of a repetition: another round, or what follows the repetition."""
     if part.most == 1:
         return after
@@ -145,11 +145,11 @@ def _after_inner(part: Repeat, after: _After) -> _After:
     return _After(_union(again.begins, after.begins), after.succeeds and part.least <= 1, more)
 
 
-def _before(part: Part, after: _After) -> _After:
+def _before(part: RegexPart, after: _After) -> _After:
     """What a part is and what follows it, together."""
     if isinstance(part, Chars):
         return _After(part.ranges, False, None if after.width is None else after.width + 1)
-    if isinstance(part, Place):
+    if isinstance(part, Anchor):
         return _After(() if part.kind == END else after.begins, False, after.width)
     if isinstance(part, Sequence):
         for each in reversed(part.parts):
@@ -164,7 +164,7 @@ def _before(part: Part, after: _After) -> _After:
     return _before_repeat(part, after)
 
 
-def _before_repeat(part: Repeat, after: _After) -> _After:
+def _before_repeat(part: Repetition, after: _After) -> _After:
     own = _width(part)
     width = None if own is None or after.width is None else own + after.width
     begins = () if part.most == 0 else _before(part.part, after).begins
@@ -173,13 +173,13 @@ def _before_repeat(part: Repeat, after: _After) -> _After:
     return _After(begins, False, width)
 
 
-def _width(part: Part) -> int | None:
+def _width(part: RegexPart) -> int | None:
     """The most characters that a part matches; None is without bound."""
     if isinstance(part, Chars):
         return 1
-    if isinstance(part, Place):
+    if isinstance(part, Anchor):
         return 0
-    if isinstance(part, Repeat):
+    if isinstance(part, Repetition):
         inner = _width(part.part)
         if inner == 0 or part.most == 0:
             return 0
@@ -191,12 +191,12 @@ def _width(part: Part) -> int | None:
     return sum(known) if isinstance(part, Sequence) else max(known, default=0)
 
 
-def _may_be_empty(part: Part) -> bool:
+def _may_be_empty(part: RegexPart) -> bool:
     if isinstance(part, Chars):
         return False
-    if isinstance(part, Place):
+    if isinstance(part, Anchor):
         return True
-    if isinstance(part, Repeat):
+    if isinstance(part, Repetition):
         return part.least == 0 or _may_be_empty(part.part)
     if isinstance(part, Sequence):
         return all(map(_may_be_empty, part.parts))
@@ -205,7 +205,7 @@ def _may_be_empty(part: Part) -> bool:
 
 def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     every: Ranges = [each for some in ranges for each in some]
-    return tuple(merged(every))
+    return tuple(merge_ranges(every))
 
 
 def _meet(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:

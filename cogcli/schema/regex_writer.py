@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from cogcli.schema.regex_parser import EDGE, END, NO_EDGE, START, Chars, Choice, Part, Place, Sequence
+from cogcli.schema.regex_parser import EDGE, END, NO_EDGE, START, Anchor, Chars, Choice, RegexPart, Sequence
 
 
 class Dialect(NamedTuple):
@@ -17,11 +17,11 @@ PYTHON_TEXT: Final = Dialect({START: "^", END: r"\Z", EDGE: r"(?a:\b)", NO_EDGE:
 RUST_TEXT: Final = Dialect({START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"(?-u:\B)"})
 
 
-def text_of(part: Part, dialect: Dialect) -> str:
+def text_of(part: RegexPart, dialect: Dialect) -> str:
     """A part as text."""
     if isinstance(part, Chars):
         return _class(part)
-    if isinstance(part, Place):
+    if isinstance(part, Anchor):
         return dialect.places[part.kind]
     if isinstance(part, Sequence):
         return "".join(text_of(each, dialect) for each in part.parts)

@@ -13,7 +13,7 @@ from cogcli.schema.messages import text_of
 from cogcli.schema.patterns import refusal
 
 if TYPE_CHECKING:
-    from cogcli.schema.engines import Judge
+    from cogcli.schema.engines import CompiledSchema
     from cogcli.schema.normalizer import Prepared
 
 MAX_ERRORS: Final = 20
@@ -74,7 +74,7 @@ def invalid(schema: Any) -> list[tuple[list[str | int], str]]:
 class _Ready(NamedTuple):
     """A schema that can be applied: what gives the breaches of a value, what tells whether there are any."""
 
-    judge: Judge
+    judge: CompiledSchema
     prepared: Prepared
     most: int
 
@@ -97,13 +97,13 @@ def _judge(schema: bytes, engine: str) -> _Ready | None:
 @lru_cache(maxsize=512)
 def _prepared(schema: bytes, engine: str) -> Prepared | None:
     """The schema as that engine gets it, None if it cannot be applied."""
-    from cogcli.schema.normalizer import prepared
+    from cogcli.schema.normalizer import normalize
 
-    return prepared(orjson.loads(schema))
+    return normalize(orjson.loads(schema))
 
 
 @lru_cache(maxsize=2)
-def _meta_judge(engine: str) -> Judge:
+def _meta_judge(engine: str) -> CompiledSchema:
     from cogcli.schema.engines import meta_python_judge, meta_rust_judge
 
     return meta_rust_judge() if engine == RUST else meta_python_judge()

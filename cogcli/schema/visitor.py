@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.json_pointer import found_at, pointed
+from cogcli.core.json_pointer import found_at, parse_reference
 
 _ONE: Final = frozenset(
     (
@@ -21,18 +21,18 @@ _DEPTH: Final = 20
 _MOST_LOOKS: Final = 500
 
 
-def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+def rewrite(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     """A schema in which every subschema was changed, the inner ones first; data in it is left alone."""
     if not isinstance(schema, dict):
         return schema
     result = dict(schema)
     for key, value in schema.items():
         if key in _ONE:
-            result[key] = rewritten(value, change)
+            result[key] = rewrite(value, change)
         elif key in _LIST and isinstance(value, list):
-            result[key] = [rewritten(each, change) for each in value]
+            result[key] = [rewrite(each, change) for each in value]
         elif key in _MAP and isinstance(value, dict):
-            result[key] = {name: rewritten(each, change) for name, each in value.items()}
+            result[key] = {name: rewrite(each, change) for name, each in value.items()}
     return change(result)
 
 
@@ -57,8 +57,8 @@ class Bundle:
             return part
 
         for name, definition in schema["$defs"].items():
-            self._definitions[f"{prefix}{name}"] = rewritten(definition, rename)
-        return rewritten({key: value for key, value in schema.items() if key != "$defs"}, rename)
+            self._definitions[f"{prefix}{name}"] = rewrite(definition, rename)
+        return rewrite({key: value for key, value in schema.items() if key != "$defs"}, rename)
 
     def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema that is made of the parts."""
@@ -124,10 +124,10 @@ def _together(schema: Any) -> Iterator[dict[str, Any]]:
         waiting += every if isinstance(every, list) else []
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
-            waiting.append(found_at(schema, pointed(reference)))
+            waiting.append(found_at(schema, parse_reference(reference)))
 
 
-class Found(NamedTuple):
+class FoundSchema(NamedTuple):
     """What stands at a path: its schema; whether it may be absent; whether the schema merely does not exclude it."""
 
     schema: Any
@@ -135,14 +135,14 @@ class Found(NamedTuple):
     undeclared: bool = False
 
 
-def at(schema: Any, path: Iterable[str], depth: int = _DEPTH) -> Found | None:
+def schema_at(schema: Any, path: Iterable[str], depth: int = _DEPTH) -> FoundSchema | None:
     """What stands at a path of keys and indices, None where nothing can."""
-    found, looks = Found(schema), _Looks()
+    found, looks = FoundSchema(schema), _Looks()
     for segment in path:
         inner = _step(found.schema, segment, depth, looks)
         if inner is None:
             return None
-        found = Found(inner.schema, found.maybe or inner.maybe, found.undeclared or inner.undeclared)
+        found = FoundSchema(inner.schema, found.maybe or inner.maybe, found.undeclared or inner.undeclared)
     return found
 
 
@@ -155,11 +155,11 @@ class _Looks:
         self.left = _MOST_LOOKS
 
 
-def _step(schema: Any, segment: str, depth: int, looks: _Looks) -> Found | None:
+def _step(schema: Any, segment: str, depth: int, looks: _Looks) -> FoundSchema | None:
     """One key or index further: what the parts that speak about it say together."""
     looks.left -= 1
     if not depth or looks.left < 0:
-        return Found(True)
+        return FoundSchema(True)
     parts = [*_together(schema)]
     steps = [_own_step(schema, part, segment) for part in parts]
     choices = [part[key] for part in parts for key in _CHOICES if isinstance(part.get(key), list)]
@@ -169,32 +169,32 @@ def _step(schema: Any, segment: str, depth: int, looks: _Looks) -> Found | None:
     said = [each for each in steps if each is not None and each is not _SILENT]
     declared = [each for each in said if not each.undeclared]
     if not declared:
-        return said[0] if said else Found(True)
+        return said[0] if said else FoundSchema(True)
     asked = any(segment in _names(part.get("required")) for part in parts)
     best = next((each for each in declared if each.schema is not True), declared[0])
     return best._replace(maybe=not asked and all(each.maybe for each in declared))
 
 
-_SILENT: Final = Found(True, maybe=True)
+_SILENT: Final = FoundSchema(True, maybe=True)
 """Says nothing about what is looked for; told apart by identity."""
 
 
-def _chosen(root: Any, choices: list[Any], segment: str, depth: int, looks: _Looks) -> Found | None:
+def _chosen(root: Any, choices: list[Any], segment: str, depth: int, looks: _Looks) -> FoundSchema | None:
     """One step into alternatives: those that lead somewhere, together."""
     if len(choices) > looks.left:
-        return Found(True, maybe=True)
+        return FoundSchema(True, maybe=True)
     steps = [_step(with_definitions(root, each), segment, depth - 1, looks) for each in choices]
-    if all(each == Found(True) for each in steps):
+    if all(each == FoundSchema(True) for each in steps):
         return _SILENT
     found = [each for each in steps if each is not None]
     if not found:
         return None
     schemas = _each_once(each.schema for each in found)
     if sum(map(_definitions, schemas)) > _MOST_LOOKS:
-        return Found(True, maybe=True)
+        return FoundSchema(True, maybe=True)
     schema = any_of(schemas)
     maybe = len(found) < len(steps) or any(each.maybe or each.undeclared for each in found)
-    return Found(schema, maybe, all(each.undeclared for each in found))
+    return FoundSchema(schema, maybe, all(each.undeclared for each in found))
 
 
 def _definitions(schema: Any) -> int:
@@ -209,7 +209,7 @@ def _each_once(schemas: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _own_step(root: Any, part: dict[str, Any], segment: str) -> Found | None:
+def _own_step(root: Any, part: dict[str, Any], segment: str) -> FoundSchema | None:
     types = _names(part.get("type")) or _names([part.get("type")])
     index = int(segment) if segment.isdecimal() and segment.isascii() and len(segment) < 7 else None
     as_list = index is not None and (not types or "array" in types)
@@ -221,26 +221,26 @@ def _own_step(root: Any, part: dict[str, Any], segment: str) -> Found | None:
     properties = own if isinstance(own, dict) else {}
     if segment in properties:
         maybe = segment not in _names(part.get("required")) or _else_than(types, "object")
-        return Found(with_definitions(root, properties[segment]), maybe)
+        return FoundSchema(with_definitions(root, properties[segment]), maybe)
     more = part.get("additionalProperties", part.get("unevaluatedProperties", True))
     if more is False:
         return None
     if isinstance(more, dict):
-        return Found(with_definitions(root, more), True)
+        return FoundSchema(with_definitions(root, more), True)
     # A schema that names members and not this one speaks about it, one that names none is silent.
-    return Found(True, True, undeclared=True) if properties else _SILENT
+    return FoundSchema(True, True, undeclared=True) if properties else _SILENT
 
 
-def _item(root: Any, part: dict[str, Any], index: int) -> Found | None:
+def _item(root: Any, part: dict[str, Any], index: int) -> FoundSchema | None:
     prefix = part.get("prefixItems")
     least = part.get("minItems")
     maybe = not (isinstance(least, int) and least > index)
     if isinstance(prefix, list) and index < len(prefix):
-        return Found(with_definitions(root, prefix[index]), maybe)
+        return FoundSchema(with_definitions(root, prefix[index]), maybe)
     items = part.get("items")
     if items is False:
         return None
-    return _SILENT if items is None else Found(with_definitions(root, items), maybe)
+    return _SILENT if items is None else FoundSchema(with_definitions(root, items), maybe)
 
 
 def _names(value: Any) -> frozenset[str]:

@@ -15,12 +15,12 @@ from cogcli.specs.common_shape import (
     TIMEOUT,
     check_headers,
 )
-from cogcli.specs.credentials import in_address, written_out
-from cogcli.specs.shape import Data, MapOf, Number, Record, Text, ignored, may, need
-from cogcli.specs.template import TemplateFault, mixed_literals, parse_template, texts
+from cogcli.specs.credentials import address_holds_credential, find_written_out
+from cogcli.specs.shape import Data, MapOf, NumberShape, Record, Text, is_ignored, may, required_key
+from cogcli.specs.template import TemplateFault, find_mixed_literals, parse_template, texts
 
 if TYPE_CHECKING:
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 RESPONSE_MODES: Final = ("json", "text", "raw")
@@ -35,11 +35,11 @@ _METADATA: Final = Record(
         "timeout_seconds": may(TIMEOUT),
         "headers": may(HEADERS),
         "response_mode": may(Text(choices=RESPONSE_MODES)),
-        "retry_count": may(Number(least=0, most=10, whole=True)),
-        "retry_backoff_base": may(Number(least=0, most=3600)),
-        "retry_backoff_factor": may(Number(least=1, most=10)),
-        "max_request_bytes": may(Number(least=1, most=MAX_BYTES, whole=True)),
-        "max_response_bytes": may(Number(least=1, most=MAX_BYTES, whole=True)),
+        "retry_count": may(NumberShape(least=0, most=10, whole=True)),
+        "retry_backoff_base": may(NumberShape(least=0, most=3600)),
+        "retry_backoff_factor": may(NumberShape(least=1, most=10)),
+        "max_request_bytes": may(NumberShape(least=1, most=MAX_BYTES, whole=True)),
+        "max_response_bytes": may(NumberShape(least=1, most=MAX_BYTES, whole=True)),
         "fallback_binding_id": may(Text(empty=False)),
         "conformance_profile": may(CONFORMANCE),
         "description": may(Text()),
@@ -48,19 +48,19 @@ _METADATA: Final = Record(
 )
 BINDING: Final = Record(
     {
-        "id": need(PLAIN_REF),
-        "capability": need(CAPABILITY_REF),
-        "service": need(PLAIN_REF),
-        "protocol": need(Text(choices=PROTOCOLS)),
-        "operation": need(Text(empty=False)),
-        "request": need(FREE, nullable=True),
-        "response": need(MapOf(Data()), nullable=True),
+        "id": required_key(PLAIN_REF),
+        "capability": required_key(CAPABILITY_REF),
+        "service": required_key(PLAIN_REF),
+        "protocol": required_key(Text(choices=PROTOCOLS)),
+        "operation": required_key(Text(empty=False)),
+        "request": required_key(FREE, nullable=True),
+        "response": required_key(MapOf(Data()), nullable=True),
         "metadata": may(_METADATA),
     }
 )
 
 
-def check_binding(raw: dict[str, Any], report: Report, subject: str) -> None:
+def check_binding(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """What the table cannot say about a binding standing alone."""
     _check_operation(raw, report, subject)
     _check_request(raw.get("request"), report, subject)
@@ -72,7 +72,7 @@ def check_binding(raw: dict[str, Any], report: Report, subject: str) -> None:
         _check_unused(raw.get("protocol"), metadata, report, subject)
 
 
-def _check_operation(raw: dict[str, Any], report: Report, subject: str) -> None:
+def _check_operation(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     operation = raw.get("operation")
     wanted = ""
     if not isinstance(operation, str) or not operation.strip():
@@ -88,8 +88,8 @@ def _check_operation(raw: dict[str, Any], report: Report, subject: str) -> None:
         report.error("binding.operation", ("operation",), message)
 
 
-def _check_request(request: Any, report: Report, subject: str) -> None:
-    for path in mixed_literals(request, ("request",)):
+def _check_request(request: Any, report: ProblemReport, subject: str) -> None:
+    for path in find_mixed_literals(request, ("request",)):
         message = f"{subject}: `$literal` stands beside other keys"
         report.error("request.template", path, message, hint="let it stand alone", key=True)
     for path, text in texts(request, ("request",)):
@@ -100,14 +100,14 @@ def _check_request(request: Any, report: Report, subject: str) -> None:
             report.error("request.template", path, f"{subject}: `{_dotted(path)}`: {fault}", hint=hint)
 
 
-def _check_credentials(raw: dict[str, Any], report: Report, subject: str) -> None:
+def _check_credentials(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """A credential goes into the service, or into a header by a variable: nothing else keeps it out of the files."""
     hint = "give the service auth_ref, or a header with ${NAME}"
-    for path in written_out(raw.get("request"), _is_fixed, ("request",)):
+    for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
         message = f"{subject}: `{_dotted(path)}` holds a secret as written text"
         report.error("secret.literal", path, message, hint=hint)
     operation = raw.get("operation")
-    if isinstance(operation, str) and in_address(operation):
+    if isinstance(operation, str) and address_holds_credential(operation):
         message = f"{subject}: `operation` holds a secret in its query"
         report.error("secret.literal", ("operation",), message, hint=hint)
 
@@ -120,16 +120,16 @@ def _is_fixed(text: str) -> bool:
         return False
 
 
-def _check_response(response: Any, report: Report, subject: str) -> None:
+def _check_response(response: Any, report: ProblemReport, subject: str) -> None:
     for name, value in response.items() if isinstance(response, dict) else ():
-        if not ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
+        if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
             message = f"{subject}: `response.{name}` is a literal, not read from the reply"
             report.warn(
                 "response.literal", ("response", name), message, hint="write response.PATH to read it"
             )
 
 
-def _check_unused(protocol: Any, metadata: dict[str, Any], report: Report, subject: str) -> None:
+def _check_unused(protocol: Any, metadata: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """`binding.unused`: keys that the protocol has no use for (protocols.md 4)."""
     unused = {"method": protocol != "openapi", "response_mode": protocol in ("pythoncall", "openrpc")}
     for key, useless in unused.items():

@@ -67,7 +67,7 @@ class FilePlaces(dict[str, "Places"]):
         from cogcli.yaml import reader
 
         path, loaded = self._files.get(file, (file, ""))
-        data, parsed = reader.read(path, file=file)
+        data, parsed = reader.read_file(path, file=file)
         if digest(data) != loaded:  # changed since: good enough to point at, not to remember
             self._files.pop(file, None)
         self[file] = parsed.places

@@ -7,11 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.specs.capability import ON_FAIL, ROLES, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, CONFORMANCE, TARGETS, VERSION, check_version
 from cogcli.specs.field_shape import FIELDS, check_fields
-from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, Record, Text, ignored, may, need
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    Either,
+    ListOf,
+    MapOf,
+    Record,
+    Text,
+    is_ignored,
+    may,
+    required_key,
+)
 from cogcli.specs.skill import MERGE_STRATEGIES
 
 if TYPE_CHECKING:
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
 
 CONSTRAINTS: Final = (
     "no_external_network",
@@ -29,7 +40,7 @@ _GATES: Final = ListOf(
             Text(empty=False),
             Record(
                 {
-                    "capability": need(Text(empty=False)),
+                    "capability": required_key(Text(empty=False)),
                     "on_fail": may(Text(choices=ON_FAIL)),
                     "input": may(MapOf(Text())),
                 }
@@ -73,7 +84,7 @@ _HINTS: Final = Record(
             MapOf(
                 Record(
                     {
-                        "type": need(Text()),
+                        "type": required_key(Text()),
                         "target": may(Text()),
                         "merge": may(Text(choices=MERGE_STRATEGIES)),
                     }
@@ -94,9 +105,9 @@ _METADATA: Final = Record(
 )
 CAPABILITY: Final = Record(
     {
-        "id": need(CAPABILITY_REF),
-        "version": need(VERSION),
-        "description": need(Text(empty=False)),
+        "id": required_key(CAPABILITY_REF),
+        "version": required_key(VERSION),
+        "description": required_key(Text(empty=False)),
         "name": may(Text()),
         "inputs": may(FIELDS),
         "outputs": may(FIELDS),
@@ -104,7 +115,7 @@ CAPABILITY: Final = Record(
         "metadata": may(_METADATA),
         "cognitive_hints": may(_HINTS),
         "safety": may(SAFETY),
-        "probe": may(Record({"capability": need(Text(empty=False))})),
+        "probe": may(Record({"capability": required_key(Text(empty=False))})),
         "requires": may(ListOf(Text(empty=False))),
         "deprecated": may(Boolean()),
         "replacement": may(Text(empty=False)),
@@ -115,7 +126,7 @@ CAPABILITY: Final = Record(
 )
 
 
-def check_capability(raw: dict[str, Any], report: Report, subject: str) -> None:
+def check_capability(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """What the table cannot say about a capability standing alone; bases are judged in the catalog."""
     check_version(raw, report, subject)
     for key in ("inputs", "outputs"):
@@ -123,6 +134,6 @@ def check_capability(raw: dict[str, Any], report: Report, subject: str) -> None:
             report.error("key.missing", (), f"{subject}: key `{key}` is missing")
         check_fields(raw.get(key), (key,), report, subject)
     safety = raw.get("safety")
-    if isinstance(safety, dict) and all(ignored(key) or value is None for key, value in safety.items()):
+    if isinstance(safety, dict) and all(is_ignored(key) or value is None for key, value in safety.items()):
         message = f"{subject}: `safety` is empty"
         report.error("safety.empty", ("safety",), message, hint="state what must hold, or remove the block")

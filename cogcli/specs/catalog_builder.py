@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.problems import in_order
+from cogcli.core.problems import sort_problems
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Shadow
 from cogcli.specs.default_selection import Defaults
-from cogcli.specs.extends import chain_of, folded_chain, judge
+from cogcli.specs.extends import chain_of, fold_chain, judge
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.host_overrides import HostFiles
 from cogcli.specs.layout import NO_CHANNEL
-from cogcli.specs.problem_report import Report
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import Skill, skill_from
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from cogcli.core.problems import Problem
     from cogcli.specs.host_overrides import Host
-    from cogcli.specs.layout import Found, Layout
-    from cogcli.specs.spec_reader import Loaded, Reader
+    from cogcli.specs.layout import FoundFile, Layout
+    from cogcli.specs.spec_reader import Reader, SpecFile
 
 
 class Assembly:
     """A catalog in the making. `given` are files outside all layers; they count as the last layer."""
 
-    def __init__(self, layouts: Sequence[Layout], reader: Reader, *, given: Sequence[Found] = ()) -> None:
+    def __init__(self, layouts: Sequence[Layout], reader: Reader, *, given: Sequence[FoundFile] = ()) -> None:
         self.skills: dict[str, Skill] = {}
         self.capabilities: dict[str, Capability] = {}
         self.bindings: dict[str, Binding] = {}
@@ -52,7 +52,7 @@ class Assembly:
         self._raw: dict[str, dict[str, Any]] = {}
         self._defaults: dict[str, tuple[str, str]] = {}
         self._host = HostFiles(self.canonical)
-        self._own: dict[str, Loaded | None] = {}
+        self._own: dict[str, SpecFile | None] = {}
         self._scanned: dict[str, str] | None = None
 
     def catalog(
@@ -85,7 +85,7 @@ class Assembly:
             pins=self._pins | self._choices(host),
             raw=self._raw,
             broken=self.broken,
-            problems=tuple(in_order(self.problems)),
+            problems=tuple(sort_problems(self.problems)),
             replaced=self._replaced,
             partial=partial,
             known=known,
@@ -162,7 +162,7 @@ class Assembly:
         if chain.fault:
             self.broken[f"capability:{id}"] = own.file
             return None
-        raw = self._raw[f"capability:{id}"] = folded_chain(chain.files)
+        raw = self._raw[f"capability:{id}"] = fold_chain(chain.files)
         capability = self.capabilities[id] = capability_from(raw, own.file)
         for alias in capability.aliases:
             if not self.exists("capability", alias):
@@ -181,15 +181,15 @@ class Assembly:
         self.aliases[name] = id
         return id
 
-    def add_bindings(self, found: Iterable[Found]) -> None:
+    def add_bindings(self, found: Iterable[FoundFile]) -> None:
         """These binding files; those of one id belong together."""
-        groups: dict[str, list[Loaded]] = {}
+        groups: dict[str, list[SpecFile]] = {}
         for loaded in map(self._reader.load, found):
             groups.setdefault(loaded.id, []).append(loaded)
         for id, group in groups.items():
             self._add_binding(id, group)
 
-    def _add_binding(self, id: str, group: list[Loaded]) -> None:
+    def _add_binding(self, id: str, group: list[SpecFile]) -> None:
         for each in group:
             self.problems += each.problems
         capabilities = {self.canonical(each.raw["capability"]) for each in group if each.raw}
@@ -242,7 +242,7 @@ class Assembly:
             for id in self._reader.entries(place)
         ]
 
-    def _single_files(self) -> list[Found]:
+    def _single_files(self) -> list[FoundFile]:
         found = [place for layout in self._layouts for place in layout.single_files()]
         return found + [place for place in self._given if place.kind in KIND_OF_FILE.values()]
 
@@ -254,7 +254,7 @@ class Assembly:
             for rule, said in host.said_of(id).items()
         }
 
-    def _find(self, kind: str, id: str) -> list[Found]:
+    def _find(self, kind: str, id: str) -> list[FoundFile]:
         """All files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
         for place in self._given:
@@ -264,7 +264,7 @@ class Assembly:
                 found.append(place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True))
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
-    def _settled(self, kind: str, id: str, found: Sequence[Found]) -> Loaded | None:
+    def _settled(self, kind: str, id: str, found: Sequence[FoundFile]) -> SpecFile | None:
         """The file that counts for an id, or None; shadows, duplicates and problems are noted."""
         if not found:
             return None
@@ -283,7 +283,7 @@ class Assembly:
             return None
         return loaded
 
-    def _refuse_duplicates(self, kind: str, id: str, group: Sequence[Loaded]) -> None:
+    def _refuse_duplicates(self, kind: str, id: str, group: Sequence[SpecFile]) -> None:
         self.broken[f"{kind}:{id}"] = group[0].file
         for loaded in group:
             others = ", ".join(other.file for other in group if other is not loaded)
@@ -292,7 +292,7 @@ class Assembly:
             report.error("id.duplicate", ("id",), message, hint="rename or remove one; neither is loaded")
             self.problems += report.problems
 
-    def _capability_file(self, id: str) -> Loaded | None:
+    def _capability_file(self, id: str) -> SpecFile | None:
         """The file that counts for a capability id, and notes of what it replaces."""
         if id not in self._own:
             found = self._find("capability", id)
@@ -304,10 +304,10 @@ class Assembly:
                     self._replaced[id] = before
         return self._own[id]
 
-    def _with_bases(self, replaced: Loaded) -> Capability:
+    def _with_bases(self, replaced: SpecFile) -> Capability:
         """A replaced capability, with as many of its bases as there are."""
         chain = chain_of(replaced, self._capability_file, self.canonical)
-        raw = {"inputs": None, "outputs": None, **folded_chain(chain.files)}
+        raw = {"inputs": None, "outputs": None, **fold_chain(chain.files)}
         return capability_from(raw, replaced.file)
 
     def _known_capabilities(self) -> list[str]:
@@ -324,5 +324,5 @@ class Assembly:
             self._scanned = {alias: ids[0] for alias, ids in claims.items() if len(set(ids)) == 1}
         return self._scanned
 
-    def _report(self, file: str) -> Report:
-        return Report(file, self._reader.places)
+    def _report(self, file: str) -> ProblemReport:
+        return ProblemReport(file, self._reader.places)

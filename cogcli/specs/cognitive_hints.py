@@ -27,7 +27,7 @@ KEYED_TYPES: Final = ("Score", "Tradeoff", "Plan", "Artifact", "Context")
 TYPES: Final = (*LIST_TYPES, *SINGLE_TYPES, *KEYED_TYPES)
 
 
-class Wire(NamedTuple):
+class HintWrite(NamedTuple):
     """One output on its way: its target and merge strategy; `listed` tells whether it is made a list."""
 
     output: str
@@ -36,7 +36,7 @@ class Wire(NamedTuple):
     listed: bool
 
 
-def wires(capability: Capability, *, listed: bool = False) -> Iterator[Wire]:
+def wires(capability: Capability, *, listed: bool = False) -> Iterator[HintWrite]:
     """How a capability's outputs are wired, each of them a list where `listed`.
 
     An unknown type without a target of its own is not wired.
@@ -45,7 +45,7 @@ def wires(capability: Capability, *, listed: bool = False) -> Iterator[Wire]:
         target = production.target or _target(name, production.type)
         if target is not None and name in capability.outputs:
             strategy = production.merge or _strategy(capability, name, production, listed)
-            yield Wire(name, target, strategy, production.type in LIST_TYPES)
+            yield HintWrite(name, target, strategy, production.type in LIST_TYPES)
 
 
 def _target(name: str, type: str) -> str | None:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
-from cogcli.specs.credentials import holds_credential, in_header
+from cogcli.specs.credentials import header_holds_credential, holds_credential
 from cogcli.specs.header_names import sendable, settable
 from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
-from cogcli.specs.shape import Data, MapOf, Number, Text
+from cogcli.specs.shape import Data, MapOf, NumberShape, Text
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
 
 FREE: Final = MapOf(Data(), foreign=True)
-TIMEOUT: Final = Number(above=0, most=3600)
+TIMEOUT: Final = NumberShape(above=0, most=3600)
 VERSION: Final = Text(empty=False, longest=64, expected="text of 1 to 64 characters")
 CONFORMANCE: Final = Text(choices=tuple(CONFORMANCE_RANKS))
 CAPABILITY_REF: Final = Text(
@@ -33,7 +33,7 @@ TARGETS: Final = ("internal_only", "approved_connectors", "same_tenant")
 HEADERS: Final = MapOf(Text(), foreign=True)
 
 
-def check_version(raw: dict[str, Any], report: Report, subject: str) -> None:
+def check_version(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """`version.format`: a version that is not SemVer."""
     version = raw.get("version")
     if isinstance(version, str) and 0 < len(version) <= 64 and not SEMVER.fullmatch(version):
@@ -41,7 +41,7 @@ def check_version(raw: dict[str, Any], report: Report, subject: str) -> None:
         report.warn("version.format", ("version",), message, hint='write MAJOR.MINOR.PATCH, as in "1.0.0"')
 
 
-def check_headers(headers: Any, path: KeyPath, report: Report, subject: str) -> None:
+def check_headers(headers: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
     """Header names and values of a service or binding (protocols.md 4)."""
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if not settable(name):
@@ -56,11 +56,11 @@ def check_headers(headers: Any, path: KeyPath, report: Report, subject: str) -> 
                 "value.range", (*path, name), f"{subject}: header `{name}`: expected visible ASCII characters"
             )
         check_placeholders(value, (*path, name), report, f"{subject}: header `{name}`")
-        if in_header(name, value):
+        if header_holds_credential(name, value):
             _tell_written_out(name, path, report, subject)
 
 
-def _tell_written_out(name: str, path: KeyPath, report: Report, subject: str) -> None:
+def _tell_written_out(name: str, path: KeyPath, report: ProblemReport, subject: str) -> None:
     message = f"{subject}: header `{name}` holds a secret as written text"
     hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
     report.error("secret.literal", (*path, name), message, hint=hint)
@@ -70,7 +70,7 @@ _BY_AUTH_REF: Final = "remove it and give the service auth_ref: NAME, the variab
 _BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
 
 
-def check_placeholders(value: str, path: KeyPath, report: Report, said: str) -> None:
+def check_placeholders(value: str, path: KeyPath, report: ProblemReport, said: str) -> None:
     """Every `${` of a header or environment value opens a `${NAME}`."""
     if value.count("${") != len(PLACEHOLDER.findall(value)):
         report.error("value.range", path, f"{said}: expected `${{NAME}}` with A-Z, 0-9 and `_`")

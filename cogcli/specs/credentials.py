@@ -49,7 +49,7 @@ def has_no_placeholder(text: str) -> bool:
     return "${" not in text
 
 
-def in_header(name: str, value: str) -> bool:
+def header_holds_credential(name: str, value: str) -> bool:
     """Whether a header holds a credential: by its name, by the scheme before a text, or beside a variable."""
     alone = has_no_placeholder(value)
     if names_secret(name):
@@ -57,19 +57,19 @@ def in_header(name: str, value: str) -> bool:
     return alone and bool(re.fullmatch(_SCHEME, value))
 
 
-def written_out(
+def find_written_out(
     value: Any, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
 ) -> Iterator[KeyPath]:
     """The places of the credentials below a value; `named`: the value itself stands under such a key."""
     if isinstance(value, dict):
         for key, item in value.items():
             secret = named or (isinstance(key, str) and names_secret(key))
-            yield from written_out(
+            yield from find_written_out(
                 item, literal if key != "$literal" else _always, (*path, key), named=secret
             )
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from written_out(item, literal, (*path, index), named=named)
+            yield from find_written_out(item, literal, (*path, index), named=named)
     elif named and is_written_out(value, literal):
         yield path
 
@@ -84,7 +84,7 @@ def keeps_secret(name: str) -> bool:
     return names_secret(name) and not (last and last[0].lower() in _PLACES)
 
 
-def in_arguments(arguments: list[Any]) -> Iterator[int]:
+def find_in_arguments(arguments: list[Any]) -> Iterator[int]:
     """The places of a command's arguments that hold a credential: `--api-key=x`, `--token`, `x`, `X-Api-Key: x`."""
     for index, text in enumerate(arguments):
         if not isinstance(text, str):
@@ -104,12 +104,12 @@ def in_text(text: str) -> bool:
     """Whether a text, wherever it stands, holds what looks like a credential: a scheme with a value, an address with a
     password, `--api-key=x`, `X-Api-Key: x`."""
     words = re.search(_SCHEME_WITHIN, text) or re.search(_USER, text)
-    return bool(words) or any(True for _ in in_arguments([text, *text.split()]))
+    return bool(words) or any(True for _ in find_in_arguments([text, *text.split()]))
 
 
 def holds_credential(value: Any, *, named: bool) -> bool:
     """Whether a list or an object, standing where a text does, holds a credential; `named`: its key says so."""
-    if any(True for _ in written_out(value, has_no_placeholder, named=named)):
+    if any(True for _ in find_written_out(value, has_no_placeholder, named=named)):
         return True
     if isinstance(value, dict):
         return any(holds_credential(item, named=named) for item in value.values())
@@ -118,7 +118,7 @@ def holds_credential(value: Any, *, named: bool) -> bool:
     return isinstance(value, str) and has_no_placeholder(value) and bool(re.search(_SCHEME_WITHIN, value))
 
 
-def in_address(url: str) -> bool:
+def address_holds_credential(url: str) -> bool:
     """Whether a URL, or the path of an operation, holds a credential."""
     if re.match(_USER, url):
         return True
@@ -147,17 +147,19 @@ def _literal_in_step(foreach: dict[str, Any]) -> IsLiteral:
 _OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
 
 
-def in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
+def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
     """The credentials among the defaults and examples of declared fields."""
     for name, field in fields.items() if isinstance(fields, dict) else ():
         if isinstance(field, dict):
             for key in _OF_A_FIELD:
-                yield from written_out(field.get(key), _always, (*path, name, key), named=names_secret(name))
+                yield from find_written_out(
+                    field.get(key), _always, (*path, name, key), named=names_secret(name)
+                )
 
 
-def in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
+def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
     """The credentials of a skill as its file declares it, which need not be checked yet."""
-    yield from in_fields(raw.get("inputs"), ("inputs",))
+    yield from find_in_fields(raw.get("inputs"), ("inputs",))
     steps = raw.get("steps")
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
         step = _object(step)
@@ -170,16 +172,16 @@ def in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
             ("config", "foreach", "items"): foreach.get("items"),
         }
         for place, value in values.items():
-            yield from written_out(value, literal, ("steps", index, *place))
+            yield from find_written_out(value, literal, ("steps", index, *place))
 
 
-def in_capability(raw: dict[str, Any]) -> Iterator[KeyPath]:
+def find_in_capability(raw: dict[str, Any]) -> Iterator[KeyPath]:
     """The credentials of a capability as its file declares it."""
     for key in ("inputs", "outputs"):
-        yield from in_fields(raw.get(key), (key,))
+        yield from find_in_fields(raw.get(key), (key,))
 
 
-def masked(raw: Any, places: Iterator[KeyPath]) -> Any:
+def mask_places(raw: Any, places: Iterator[KeyPath]) -> Any:
     """A spec with these places masked; the same object where there are none."""
     for path in places:
         raw = _replaced(raw, path)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.specs.shape import MapOf, Record, Text, need
+from cogcli.specs.shape import MapOf, Record, Text, required_key
 
-DEFAULTS: Final = Record({"defaults": need(MapOf(Text(empty=False)), nullable=True)})
+DEFAULTS: Final = Record({"defaults": required_key(MapOf(Text(empty=False)), nullable=True)})

@@ -34,7 +34,7 @@ class Reason(NamedTuple):
     cure: str = ""
 
 
-def required_conformance(capability: Capability | None, options: SelectionOptions) -> str:
+def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
     """The profile a binding must at least promise: the run's, else the capability's, else experimental."""
     return options.conformance or (capability.conformance if capability else None) or "experimental"
 
@@ -49,10 +49,10 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     if binding.protocol != service.kind:
         said = f"speaks {binding.protocol}, service `{service.id}` is {service.kind}"
         found.append(Reason("binding.protocol", said))
-    wanted = required_conformance(capability, options)
+    wanted = conformance_needed(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
-    found += [*untrusted(service, binding), *_untrusted_headers(binding, service)]
+    found += [*untrusted_reason(service, binding), *_untrusted_headers(binding, service)]
     if capability and capability.safety:
         found += _targets(service, capability.safety.allowed_targets)
         found += _scope(binding, service, capability.safety.scope_constraints)
@@ -92,10 +92,10 @@ def _environment(binding: Binding, service: Service, environ: Mapping[str, str])
     unset = [name for name in variables_of(binding, service) if not environ.get(name)]
     if unset:
         cure = "\n".join(f"export {name}=..." for name in unset)
-        yield Reason("env.missing", f"service `{service.id}`: {not_set(unset)}", cure)
+        yield Reason("env.missing", f"service `{service.id}`: {unset_variables_text(unset)}", cure)
 
 
-def not_set(names: list[str]) -> str:
+def unset_variables_text(names: list[str]) -> str:
     """That these environment variables are not set, as a sentence without its end."""
     *others, last = (f"`{name}`" for name in names)
     if not others:
@@ -103,7 +103,7 @@ def not_set(names: list[str]) -> str:
     return f"environment variables {', '.join(others)} and {last} are not set"
 
 
-def with_common_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
+def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
     """The two of a call, each trusted only where both are: a binding of an untrusted layer commands no service of a
     trusted one, and a service of an untrusted layer is not given what a trusted binding may read."""
     if service.trusted == binding.trusted:
@@ -111,7 +111,7 @@ def with_common_trust(service: Service, binding: Binding) -> tuple[Service, Bind
     return service._replace(trusted=False), binding._replace(trusted=False)
 
 
-def untrusted(service: Service, binding: Binding | None = None) -> Iterator[Reason]:
+def untrusted_reason(service: Service, binding: Binding | None = None) -> Iterator[Reason]:
     """What a service of an untrusted layer asks for and does not get: code of its own, programs, variables, secrets;
     with a binding, what it does not get where the layer of either is not trusted."""
     if service.trusted and (binding is None or binding.trusted):

@@ -5,23 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.problems import suggestion
-from cogcli.specs.inherit import MAX_BASES, folded, weakenings
+from cogcli.specs.inherit import MAX_BASES, fold_base, weakenings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogcli.specs.problem_report import Report
-    from cogcli.specs.spec_reader import Loaded
+    from cogcli.specs.problem_report import ProblemReport
+    from cogcli.specs.spec_reader import SpecFile
 
 
-class Chain(NamedTuple):
+class ExtendsChain(NamedTuple):
     """A capability's file and its bases', nearest first. Where it breaks off, `fault` is a code and a reason."""
 
-    files: tuple[Loaded, ...]
+    files: tuple[SpecFile, ...]
     fault: tuple[str, str] | None = None
 
 
-def chain_of(own: Loaded, find: Callable[[str], Loaded | None], canonical: Callable[[str], str]) -> Chain:
+def chain_of(
+    own: SpecFile, find: Callable[[str], SpecFile | None], canonical: Callable[[str], str]
+) -> ExtendsChain:
     """Follows `extends` from a capability's file; `find` gives the file that counts for an id."""
     files = [own]
     while (base := (files[-1].raw or {}).get("extends")) is not None:
@@ -29,26 +31,26 @@ def chain_of(own: Loaded, find: Callable[[str], Loaded | None], canonical: Calla
         ids = [loaded.id for loaded in files]
         if id in ids:
             cycle = " -> ".join([*ids[ids.index(id) :], id])
-            return Chain(tuple(files), ("extends.cycle", f"cycle {cycle}"))
+            return ExtendsChain(tuple(files), ("extends.cycle", f"cycle {cycle}"))
         if len(files) > MAX_BASES:
-            return Chain(tuple(files), ("extends.depth", f"more than {MAX_BASES} bases"))
+            return ExtendsChain(tuple(files), ("extends.depth", f"more than {MAX_BASES} bases"))
         loaded = find(id)
         if loaded is None:
-            return Chain(tuple(files), ("extends.unknown", "there is no such capability in order"))
+            return ExtendsChain(tuple(files), ("extends.unknown", "there is no such capability in order"))
         files.append(loaded)
-    return Chain(tuple(files))
+    return ExtendsChain(tuple(files))
 
 
-def folded_chain(files: Sequence[Loaded]) -> dict[str, Any]:
+def fold_chain(files: Sequence[SpecFile]) -> dict[str, Any]:
     """The mapping of the first file with all others folded in."""
     *nearer, farthest = files
     raw = farthest.raw or {}
     for loaded in reversed(nearer):
-        raw = folded(loaded.raw or {}, raw)
+        raw = fold_base(loaded.raw or {}, raw)
     return raw
 
 
-def judge(chain: Chain, report: Report, known: Callable[[], list[str]]) -> None:
+def judge(chain: ExtendsChain, report: ProblemReport, known: Callable[[], list[str]]) -> None:
     """The problems of a chain, at the file it begins with."""
     own, *bases = chain.files
     subject = f"capability `{own.id}`"
@@ -59,5 +61,5 @@ def judge(chain: Chain, report: Report, known: Callable[[], list[str]]) -> None:
         hint = suggestion(base, known()) if code == "extends.unknown" else ""
         report.error(code, ("extends",), f"{subject}: {said}: {reason}", hint=hint)
     elif bases:
-        for path, said in weakenings(own.raw or {}, folded_chain(bases)):
+        for path, said in weakenings(own.raw or {}, fold_chain(bases)):
             report.error("extends.weakens", path, f"{subject}: weaker than its base: {said}", key=True)

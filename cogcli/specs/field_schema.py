@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.schema.bundle import Closing
+from cogcli.schema.bundle import SchemaBundler
 from cogcli.schema.visitor import Bundle
 from cogcli.specs.fields import FieldSpec
 
@@ -23,7 +23,7 @@ def _part(field: FieldSpec, bundle: Bundle) -> dict[str, Any]:
         found["items"] = _part(field.items, bundle)
     if field.schema is not None:
         fragment = field.schema
-        closed = Closing(fragment if isinstance(fragment, dict) else {}).closed(fragment, ())
+        closed = SchemaBundler(fragment if isinstance(fragment, dict) else {}).closed(fragment, ())
         part = bundle.part(closed)
         if isinstance(part, dict) and not part.keys() & found.keys():
             return {**found, **part}

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.jsonvalue import kind_of, shown
-from cogcli.specs.fields import TYPES, field_from, fit, has_type
+from cogcli.core.jsonvalue import kind_of, preview
+from cogcli.specs.fields import TYPES, field_from, fit_values, has_type
 from cogcli.specs.id_grammar import FIELD_NAME
-from cogcli.specs.shape import Boolean, Data, Key, ListOf, MapOf, Record, Text, ignored, may, need
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    ListOf,
+    MapOf,
+    Record,
+    RecordKey,
+    Text,
+    is_ignored,
+    may,
+    required_key,
+)
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
 
-_KEYS: Final[dict[str, Key]] = {
-    "type": need(Text(choices=TYPES)),
+_KEYS: Final[dict[str, RecordKey]] = {
+    "type": required_key(Text(choices=TYPES)),
     "required": may(Boolean()),
     "default": may(Data()),
     "description": may(Text()),
@@ -31,17 +42,17 @@ FIELD_ID: Final = Text(
 FIELDS: Final = MapOf(FIELD, name=FIELD_ID)
 
 
-def check_fields(raw: Any, path: KeyPath, report: Report, subject: str) -> None:
+def check_fields(raw: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
     """The rules of every field in a mapping of fields."""
     if not isinstance(raw, dict):
         return
     for name, field in raw.items():
-        if isinstance(field, dict) and not ignored(name):
+        if isinstance(field, dict) and not is_ignored(name):
             said = f"{subject}: `{path[-1]}.{name}`"
             _check_field(field, (*path, name), report, said)
 
 
-def _check_field(field: dict[str, Any], path: KeyPath, report: Report, said: str) -> None:
+def _check_field(field: dict[str, Any], path: KeyPath, report: ProblemReport, said: str) -> None:
     type = field.get("type")
     if type not in TYPES:
         return
@@ -55,7 +66,7 @@ def _check_field(field: dict[str, Any], path: KeyPath, report: Report, said: str
         _check_default(field, (*path, "default"), report, said)
 
 
-def _check_items(field: dict[str, Any], path: KeyPath, report: Report, said: str) -> None:
+def _check_items(field: dict[str, Any], path: KeyPath, report: ProblemReport, said: str) -> None:
     items = field.get("items")
     if items is None:
         return
@@ -71,27 +82,27 @@ def _check_items(field: dict[str, Any], path: KeyPath, report: Report, said: str
     _check_field(items, (*path, "items"), report, f"{said[:-1]}.items`")
 
 
-def _check_enum(enum: list[Any], type: str, path: KeyPath, report: Report, said: str) -> None:
+def _check_enum(enum: list[Any], type: str, path: KeyPath, report: ProblemReport, said: str) -> None:
     for index, value in enumerate(enum):
         if not has_type(value, type):
-            message = f"{said}: enum value is {shown(value)}, expected {type}"
+            message = f"{said}: enum value is {preview(value)}, expected {type}"
             report.error("field.enum", (*path, index), message)
 
 
-def _check_schema(schema: Any, path: KeyPath, report: Report, said: str) -> None:
+def _check_schema(schema: Any, path: KeyPath, report: ProblemReport, said: str) -> None:
     from cogcli.schema.limits import faults
 
     if not isinstance(schema, dict | bool):
-        message = f"{said}: schema is {shown(schema)}, expected object or boolean"
+        message = f"{said}: schema is {preview(schema)}, expected object or boolean"
         report.error("field.schema", path, message)
         return
     for where, reason in faults(schema):
         report.error("field.schema", (*path, *where), f"{said}: {reason}")
 
 
-def _check_default(field: dict[str, Any], path: KeyPath, report: Report, said: str) -> None:
+def _check_default(field: dict[str, Any], path: KeyPath, report: ProblemReport, said: str) -> None:
     spec = field_from(field)
-    _, violations = fit({"default": spec}, {"default": field["default"]})
+    _, violations = fit_values({"default": spec}, {"default": field["default"]})
     for violation in violations[:1]:
         reason = violation.message.partition(": ")[2] or violation.message
         report.error("field.default", path, f"{said}: default: {reason}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import MAX_INTEGER, copied, kind_of, same, shown
+from cogcli.core.jsonvalue import MAX_INTEGER, deep_copy, equal, kind_of, preview
 
 TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "any")
 
@@ -51,7 +51,7 @@ def fields_from(raw: dict[str, Any] | None) -> Fields:
     return {name: field_from(spec) for name, spec in (raw or {}).items()}
 
 
-def fit(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
+def fit_values(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
     """Declared values with defaults applied and integers normalised, and every violation.
 
     Undeclared names are neither kept nor reported. Null for an optional field counts as absent; for `any` it is
@@ -63,7 +63,7 @@ def fit(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Vi
         value = values.get(name)
         if value is None and not (field.type == "any" and name in values):
             if field.default is not None:
-                kept[name] = copied(field.default)
+                kept[name] = deep_copy(field.default)
             elif field.required:
                 violations.append(Violation("missing", name, f"`{name}`: required, not given"))
         else:
@@ -74,15 +74,15 @@ def fit(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Vi
 def _fitted(field: FieldSpec, value: Any, place: str, violations: list[Violation]) -> Any:
     """The value normalised; violations are appended."""
     if not has_type(value, field.type):
-        message = f"`{place}`: expected {field.type}, found {shown(value)}"
+        message = f"`{place}`: expected {field.type}, found {preview(value)}"
         violations.append(Violation("type", place, message))
         return value
     if field.type == "integer" and type(value) is float:
         value = int(value)
-    if field.enum is not None and not any(same(value, option) for option in field.enum):
-        options = ", ".join(shown(option) for option in field.enum[:10])
+    if field.enum is not None and not any(equal(value, option) for option in field.enum):
+        options = ", ".join(preview(option) for option in field.enum[:10])
         violations.append(
-            Violation("enum", place, f"`{place}`: expected one of {options}, found {shown(value)}")
+            Violation("enum", place, f"`{place}`: expected one of {options}, found {preview(value)}")
         )
     if field.items is not None and type(value) is list:
         value = [_fitted(field.items, item, f"{place}/{n}", violations) for n, item in enumerate(value)]

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from cogcli.specs.id_grammar import is_plain_id
-from cogcli.specs.layout import NO_CHANNEL, Found, Layout, Stray
+from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, Stray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,22 +31,22 @@ class HostLayout(Layout):
 
     folders = {"capability": "capabilities", "binding": "bindings"}  # noqa: RUF012
 
-    def skill(self, id: str) -> list[Found]:
+    def skill(self, id: str) -> list[FoundFile]:
         return []
 
-    def service(self, id: str) -> list[Found]:
+    def service(self, id: str) -> list[FoundFile]:
         """The file that may describe the service, if there is one."""
         path = self._path(SERVICES_FILE)
         if not is_plain_id(id) or not os.path.lexists(path):
             return []
-        return [Found("service", id, path, self.layer, NO_CHANNEL, entry=True)]
+        return [FoundFile("service", id, path, self.layer, NO_CHANNEL, entry=True)]
 
-    def policies(self) -> list[Found]:
+    def policies(self) -> list[FoundFile]:
         return []
 
-    def single_files(self) -> list[Found]:
+    def single_files(self) -> list[FoundFile]:
         return [
-            Found(kind, "", self._path(name), self.layer)
+            FoundFile(kind, "", self._path(name), self.layer)
             for name, kind in KIND_OF_FILE.items()
             if os.path.lexists(self._path(name))
         ]

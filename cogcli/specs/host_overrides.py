@@ -9,7 +9,7 @@ from cogcli.core.jsonvalue import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogcli.specs.spec_reader import Loaded
+    from cogcli.specs.spec_reader import SpecFile
 
 PREFER: Final = "prefer"
 
@@ -73,7 +73,7 @@ class HostFiles:
         self._files: list[str] = []
         self._services: set[str] = set()
 
-    def add(self, loaded: Loaded) -> None:
+    def add(self, loaded: SpecFile) -> None:
         """One of the three files."""
         self._files.append(loaded.file)
         kind, raw = loaded.found.kind, loaded.raw or {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
-from cogcli.specs.problem_report import Report, has_errors
+from cogcli.specs.problem_report import ProblemReport, has_errors
 from cogcli.specs.service_shape import SERVICE, check_service
-from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, cleaned, ignored, may, need
+from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, clean, is_ignored, may, required_key
 from cogcli.specs.shape_check import check_shape
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 MODES: Final = ("replace", "prefer")
 
 ENTRY: Final = Record({name: key for name, key in SERVICE.keys.items() if name != "id"})
-SERVICES: Final = Record({"services": need(MapOf(ENTRY, name=PLAIN_REF), nullable=True)})
+SERVICES: Final = Record({"services": required_key(MapOf(ENTRY, name=PLAIN_REF), nullable=True)})
 ACTIVE: Final = MapOf(Text(empty=False, hint="name a binding by its id; `cogcli bindings ls` lists them"))
 OVERRIDES: Final = Record(
     {
-        "overrides": need(
+        "overrides": required_key(
             ListOf(
                 Record(
                     {
-                        "capabilities": need(ListOf(CAPABILITY_REF, least=1, code="overrides.shape")),
+                        "capabilities": required_key(ListOf(CAPABILITY_REF, least=1, code="overrides.shape")),
                         "binding": may(PLAIN_REF),
                         "service": may(PLAIN_REF),
                         "mode": may(Text(choices=MODES)),
@@ -36,7 +36,7 @@ OVERRIDES: Final = Record(
         )
     }
 )
-_NAMES: Final = Record({"services": need(MapOf(Data(), name=PLAIN_REF), nullable=True)})
+_NAMES: Final = Record({"services": required_key(MapOf(Data(), name=PLAIN_REF), nullable=True)})
 
 
 def read_services(
@@ -51,15 +51,15 @@ def read_services(
         return None, problems
     services: dict[str, Any] = {}
     for id, entry in (value["services"] or {}).items():
-        if ignored(id):
+        if is_ignored(id):
             continue
         at, subject = ("services", id), f"service `{id}`"
         own = check_shape(ENTRY, entry, places, file, subject, at=at)
         if isinstance(entry, dict):
-            report = Report(file, places, at=at)
+            report = ProblemReport(file, places, at=at)
             check_service(entry, report, subject)
             own += report.problems
-        services[id] = None if has_errors(own) else cleaned(ENTRY, entry)
+        services[id] = None if has_errors(own) else clean(ENTRY, entry)
         problems += own
     return {"services": services}, problems
 
@@ -67,7 +67,7 @@ def read_services(
 SERVICES_SUBJECT: Final = "services"
 
 
-def check_overrides(raw: dict[str, Any], report: Report, subject: str) -> None:
+def check_overrides(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """Each override names a binding or a service, and no capability stands twice in the file."""
     seen: dict[str, int] = {}
     entries = raw.get("overrides")

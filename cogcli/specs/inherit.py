@@ -17,7 +17,7 @@ _STRICTNESS: Final = {name: n for n, name in enumerate(("warn", "degrade", "requ
 assert _STRICTNESS.keys() == set(ON_FAIL)  # noqa: S101
 
 
-def folded(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     """A capability's checked mapping with its (already folded) base's added."""
     result = dict(own)
     for key in ("requires", "probe"):

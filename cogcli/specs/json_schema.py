@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from cogcli.specs.field_shape import FIELD
-from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, Number, Record, Shape, Text
+from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text
 from cogcli.specs.shapes import SHAPES
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -31,7 +31,7 @@ def _schema(shape: Shape) -> Any:
         return {"type": "boolean"}
     if isinstance(shape, Text):
         return _text(shape)
-    if isinstance(shape, Number):
+    if isinstance(shape, NumberShape):
         return _number(shape)
     if isinstance(shape, ListOf):
         bounds = {"minItems": shape.least, "maxItems": shape.most}
@@ -57,7 +57,7 @@ def _text(shape: Text) -> dict[str, Any]:
     return schema
 
 
-def _number(shape: Number) -> dict[str, Any]:
+def _number(shape: NumberShape) -> dict[str, Any]:
     bounds = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
     limits = {name: bound for name, bound in bounds.items() if bound is not None}
     return {"type": "integer" if shape.whole else "number", **limits}

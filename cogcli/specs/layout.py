@@ -33,7 +33,7 @@ _PLACES: Final = {
 }
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A spec file by its path. `id` is what the path says the id is: empty for bindings, whose names are free."""
 
     kind: str
@@ -67,21 +67,25 @@ class Layout:
         self._unreadable: list[str] = []
         """Paths whose names are no UTF-8, of the folders that were listed."""
 
-    def skill(self, id: str) -> list[Found]:
+    def skill(self, id: str) -> list[FoundFile]:
         """The files of one skill, one for each channel that has it."""
         if not is_skill_id(id):
             return []
         domain, slug = id.split(".")
         root = self._path("skills")
         places = [(name, f"{root}/{name}/{domain}/{slug}/{SKILL_FILE}") for name in self._channels(root)]
-        return [Found("skill", id, path, self.layer, channel) for channel, path in places if _exists(path)]
+        return [
+            FoundFile("skill", id, path, self.layer, channel) for channel, path in places if _exists(path)
+        ]
 
-    def capability(self, id: str) -> list[Found]:
+    def capability(self, id: str) -> list[FoundFile]:
         """The file of one capability."""
         path = f"{self._path('capabilities')}/{id}.yaml"
-        return [Found("capability", id, path, self.layer)] if is_capability_id(id) and _exists(path) else []
+        return (
+            [FoundFile("capability", id, path, self.layer)] if is_capability_id(id) and _exists(path) else []
+        )
 
-    def bindings(self, capability: str) -> list[Found]:
+    def bindings(self, capability: str) -> list[FoundFile]:
         """The files of all bindings of one capability."""
         if not is_capability_id(capability):
             return []
@@ -91,27 +95,29 @@ class Layout:
             found += self._bindings_in(f"{root}/{channel}/{capability}", channel, capability)
         return found
 
-    def service(self, id: str) -> list[Found]:
+    def service(self, id: str) -> list[FoundFile]:
         """The files of one service, one for each channel that has it."""
         if not is_plain_id(id):
             return []
         root = self._path("services")
         places = [(NO_CHANNEL, f"{root}/{id}.yaml")]
         places += [(name, f"{root}/{name}/{id}.yaml") for name in self._channels(root)]
-        return [Found("service", id, path, self.layer, channel) for channel, path in places if _exists(path)]
+        return [
+            FoundFile("service", id, path, self.layer, channel) for channel, path in places if _exists(path)
+        ]
 
-    def find(self, kind: str, id: str) -> list[Found]:
+    def find(self, kind: str, id: str) -> list[FoundFile]:
         """The files of one skill, capability or service."""
         if kind == "skill":
             return self.skill(id)
         return self.capability(id) if kind == "capability" else self.service(id)
 
-    def policies(self) -> list[Found]:
+    def policies(self) -> list[FoundFile]:
         """The default selection, if there is one."""
         path = f"{self._path('policies')}/{POLICY_FILE}"
-        return [Found("policy", "", path, self.layer)] if _exists(path) else []
+        return [FoundFile("policy", "", path, self.layer)] if _exists(path) else []
 
-    def all(self, kind: str) -> list[Found]:
+    def all(self, kind: str) -> list[FoundFile]:
         """Every spec file of a kind."""
         if kind == "policy":
             return self.policies()
@@ -120,7 +126,7 @@ class Layout:
         root = self._path(self.folders[kind])
         return [found for parts in self._files(root, 3) if (found := self._classified(kind, root, parts))]
 
-    def single_files(self) -> list[Found]:
+    def single_files(self) -> list[FoundFile]:
         """Files that hold many entries of the registry each; only host overrides have such."""
         return []
 
@@ -140,22 +146,22 @@ class Layout:
         why = "this name is not UTF-8"
         return found + [Stray("id.format", path, "rename it", why) for path in sorted(set(self._unreadable))]
 
-    def _classified(self, kind: str, root: str, parts: tuple[str, ...]) -> Found | None:
+    def _classified(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
         """What the file at `parts` below a kind's folder is, if its place is one of this kind."""
         path, stem = "/".join((root, *parts)), parts[-1].removesuffix(".yaml")
         if not parts[-1].endswith(".yaml"):
             return None
         depth, in_channel = len(parts), self.is_channel(parts[0])
         if kind == "skill" and depth == 4 and in_channel and parts[-1] == SKILL_FILE:
-            return Found(kind, f"{parts[1]}.{parts[2]}", path, self.layer, parts[0])
+            return FoundFile(kind, f"{parts[1]}.{parts[2]}", path, self.layer, parts[0])
         if kind == "capability" and depth == 1:
-            return Found(kind, stem, path, self.layer)
+            return FoundFile(kind, stem, path, self.layer)
         if kind == "service" and (depth == 1 or (depth == 2 and in_channel)):
-            return Found(kind, stem, path, self.layer, parts[0] if depth == 2 else NO_CHANNEL)
+            return FoundFile(kind, stem, path, self.layer, parts[0] if depth == 2 else NO_CHANNEL)
         if kind == "binding" and depth == 3 and in_channel:
-            return Found(kind, "", path, self.layer, parts[0], parts[1])
+            return FoundFile(kind, "", path, self.layer, parts[0], parts[1])
         if kind == "binding" and depth == 2 and "." in parts[0]:
-            return Found(kind, "", path, self.layer, NO_CHANNEL, parts[0])
+            return FoundFile(kind, "", path, self.layer, NO_CHANNEL, parts[0])
         return None
 
     def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
@@ -171,9 +177,9 @@ class Layout:
                 return Stray("layout.depth", path, f"move it to {_PLACES[kind]}")
         return None
 
-    def _bindings_in(self, folder: str, channel: str, capability: str) -> list[Found]:
+    def _bindings_in(self, folder: str, channel: str, capability: str) -> list[FoundFile]:
         return [
-            Found("binding", "", f"{folder}/{name}", self.layer, channel, capability)
+            FoundFile("binding", "", f"{folder}/{name}", self.layer, channel, capability)
             for name in self._list(folder)
             if name.endswith(".yaml")
         ]

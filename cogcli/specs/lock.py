@@ -26,7 +26,7 @@ PIN: Final = "lock:"
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_NODES: Final = 2_000_000
 
-Tools = Mapping[str, Mapping[str, Any]]
+LockedTools = Mapping[str, Mapping[str, Any]]
 """Tools by name, each as its server defined it."""
 
 
@@ -35,15 +35,15 @@ def digest_of_tool(tool: Mapping[str, Any]) -> str:
     return digest_of({name: tool.get(name) for name in MEMBERS})
 
 
-def locked_tools(root: str, service_id: str) -> Tools | None:
+def read_locked_tools(root: str, service_id: str) -> LockedTools | None:
     """The tools that a service of the layer at `root` is locked to, None where it is not locked.
 
     Raises DocumentFault `wire.document` for a lock that is damaged: what was agreed to is not known.
     """
-    return locked_services(root).get(service_id)
+    return read_locked_services(root).get(service_id)
 
 
-def locked_services(root: str) -> Mapping[str, Tools]:
+def read_locked_services(root: str) -> Mapping[str, LockedTools]:
     """The tools of every locked service of the layer at `root`, by service id. Raises DocumentFault like the above."""
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
@@ -55,7 +55,7 @@ def locked_services(root: str) -> Mapping[str, Tools]:
 def lock_digest(root: str, service_id: str) -> str | None:
     """What stands for the tools that a service is locked to, for those of none, too; None for a damaged lock."""
     try:
-        tools = locked_tools(root, service_id)
+        tools = read_locked_tools(root, service_id)
     except DocumentFault:
         return None
     return digest_of(None if tools is None else {name: tool["sha256"] for name, tool in tools.items()})
@@ -72,7 +72,7 @@ def lock_identity(root: str) -> Identity | None:
 
 
 @lru_cache(maxsize=8)
-def _services(identity: Identity) -> dict[str, Tools] | DocumentFault:
+def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
     from cogcli.core.strict_json import JsonRefused, loads
 
     try:
@@ -84,7 +84,7 @@ def _services(identity: Identity) -> dict[str, Tools] | DocumentFault:
     services = value.get("services") if isinstance(value, dict) else None
     if not isinstance(services, dict) or value.get("schema") != SCHEMA:
         return _damaged(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
-    found: dict[str, Tools] = {}
+    found: dict[str, LockedTools] = {}
     for id, entry in services.items():
         tools = entry.get("tools") if isinstance(entry, dict) else None
         if not isinstance(tools, list):

@@ -26,6 +26,6 @@ def names_in(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME.findall(path)))
 
 
-def filled(path: str, values: dict[str, str]) -> str:
+def fill_path(path: str, values: dict[str, str]) -> str:
     """A path with each `{name}` replaced; names without a value stay."""
     return _NAME.sub(lambda match: values.get(match[1], match[0]), path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.problems import KeyPath, Problem, Severity
-from cogcli.core.terminal_text import shortened
+from cogcli.core.terminal_text import shorten_middle
 from cogcli.specs.cached_positions import FilePlaces
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _LONGEST: Final = 1000
 """Columns of a message: many tell a text of the file, which has no limit of its own."""
 
 
-class Report:
+class ProblemReport:
     """The problems of one file. Positions are looked up only when there is something to report.
 
     Paths are below `at`: of a file that holds many specs one report tells of one of them.
@@ -109,4 +109,4 @@ def has_errors(problems: Iterable[Problem]) -> bool:
 
 
 def _bounded(message: str) -> str:
-    return message if len(message) <= _LONGEST // 2 else shortened(message, _LONGEST)
+    return message if len(message) <= _LONGEST // 2 else shorten_middle(message, _LONGEST)

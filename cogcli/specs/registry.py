@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
-from cogcli.core.problems import Problem, in_order, suggestion
+from cogcli.core.problems import Problem, sort_problems, suggestion
 from cogcli.specs.catalog_builder import Assembly
 from cogcli.specs.host_layout import is_host_root, layout_of
 from cogcli.specs.layers import Layer, distinct
-from cogcli.specs.layout import Found, Layout
+from cogcli.specs.layout import FoundFile, Layout
 from cogcli.specs.spec_reader import Reader
 from cogcli.specs.uses import capabilities_of, skills_of
 
@@ -106,7 +106,7 @@ class Registry:
         catalog = self._frozen(self._all(layouts, reader, outside), partial=False)
         only = frozenset(map(reader.shown, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
-        return catalog._replace(only=only, problems=tuple(in_order(kept)))
+        return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
 
     def ids(self, kind: str) -> list[str]:
         """All ids of a kind, sorted; told by paths alone but for the services of host overrides, of bindings the
@@ -126,7 +126,7 @@ class Registry:
         binding = assembly.bindings.get(binding_id)
         return binding.capability if binding else None
 
-    def _all(self, layouts: list[Layout], reader: Reader, given: list[Found]) -> Assembly:
+    def _all(self, layouts: list[Layout], reader: Reader, given: list[FoundFile]) -> Assembly:
         assembly = Assembly(layouts, reader, given=given)
         found = {
             kind: [place for layout in layouts for place in layout.all(kind)]
@@ -199,7 +199,7 @@ def _with_asked(assembly: Assembly, capabilities: list[str]) -> Iterator[Capabil
             yield capability
 
 
-def _ids(found: Iterable[Found], reader: Reader) -> list[str]:
+def _ids(found: Iterable[FoundFile], reader: Reader) -> list[str]:
     return sorted({place.id or reader.load(place).id for place in found})
 
 
@@ -224,13 +224,13 @@ def _is_root(path: str) -> bool:
 
 
 def _sorted_out(
-    asked: Iterable[str], places: Mapping[str, Found], reader: Reader
-) -> tuple[set[str], list[Found], list[Problem]]:
+    asked: Iterable[str], places: Mapping[str, FoundFile], reader: Reader
+) -> tuple[set[str], list[FoundFile], list[Problem]]:
     """The paths asked for, directories as the files in them; the files outside all layers; what cannot be read."""
     from cogcli.specs.unlayered_files import kind_of_file, spec_files
 
     wanted: set[str] = set()
-    outside: list[Found] = []
+    outside: list[FoundFile] = []
     problems: list[Problem] = []
     for path in asked:
         for file in spec_files(path, places):
@@ -239,5 +239,5 @@ def _sorted_out(
                 kind, found = kind_of_file(file, reader)
                 problems += found
                 if kind:
-                    outside.append(Found(kind, "", file, Layer("given", os.path.dirname(file), False)))
+                    outside.append(FoundFile(kind, "", file, Layer("given", os.path.dirname(file), False)))
     return wanted, outside, problems

@@ -5,29 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.json_pointer import found_at, pointed
+from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogcli.documents.openapi import Operation, Parameter
+    from cogcli.documents.openapi import OpenApiOperation, Parameter
 
 WHOLE: Final = "body"
 _PREFIXES: Final = ("path", "query", "header", "cookie", "body")
 
 
-class Place(NamedTuple):
+class RequestLocation(NamedTuple):
     """Where a value goes: a parameter or a property of the body by name; the whole body, its name empty."""
 
     kind: Literal["path", "query", "header", "body", "whole"]
     name: str
 
 
-def placed(keys: Iterable[str], operation: Operation) -> dict[str, Place]:
+def locate_keys(keys: Iterable[str], operation: OpenApiOperation) -> dict[str, RequestLocation]:
     """The place of each key. Raises DocumentFault `wire.parameter` where one has none, or two share one."""
-    found: dict[str, Place] = {}
-    taken: dict[Place, str] = {}
+    found: dict[str, RequestLocation] = {}
+    taken: dict[RequestLocation, str] = {}
     for key in keys:
         place = found[key] = place_of(key, operation)
         other = taken.setdefault(place, key)
@@ -43,10 +43,10 @@ def placed(keys: Iterable[str], operation: Operation) -> dict[str, Place]:
     return found
 
 
-def place_of(key: str, operation: Operation) -> Place:
+def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
     """The place of one key. Raises DocumentFault `wire.parameter`."""
     if key == WHOLE and operation.body is not None:
-        return Place("whole", "")
+        return RequestLocation("whole", "")
     prefix, dot, name = key.partition(".")
     if dot and prefix in _PREFIXES:
         return _explicit(prefix, name, operation)
@@ -59,15 +59,15 @@ def place_of(key: str, operation: Operation) -> Place:
     if here:
         return _of_parameter(here[0])
     if operation.body is not None:
-        return Place("body", key)
+        return RequestLocation("body", key)
     raise _unknown(key, operation)
 
 
-def _explicit(prefix: str, name: str, operation: Operation) -> Place:
+def _explicit(prefix: str, name: str, operation: OpenApiOperation) -> RequestLocation:
     if prefix == "body":
         if operation.body is None:
             raise DocumentFault("wire.parameter", f"`body.{name}`: `{operation.title}` takes no body")
-        return Place("body", name)
+        return RequestLocation("body", name)
     for parameter in operation.parameters:
         same = parameter.name == name or (prefix == "header" and parameter.name.lower() == name.lower())
         if parameter.place == prefix and same:
@@ -75,13 +75,13 @@ def _explicit(prefix: str, name: str, operation: Operation) -> Place:
     raise _unknown(f"{prefix}.{name}", operation)
 
 
-def _of_parameter(parameter: Parameter) -> Place:
+def _of_parameter(parameter: Parameter) -> RequestLocation:
     if parameter.place == "cookie":
         raise DocumentFault("wire.parameter", f"`{parameter.name}`: {parameter.refused}")
-    return Place(parameter.place, parameter.name)
+    return RequestLocation(parameter.place, parameter.name)
 
 
-def _unknown(key: str, operation: Operation) -> DocumentFault:
+def _unknown(key: str, operation: OpenApiOperation) -> DocumentFault:
     known = [f"{parameter.place}.{parameter.name}" for parameter in operation.parameters]
     if operation.body is not None:
         known += [f"body.{name}" for name in properties_of(operation.body.schema)]
@@ -109,5 +109,5 @@ def properties_of(schema: Any) -> dict[str, Any]:
         waiting += every if isinstance(every, list) else []
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
-            waiting.append(found_at(schema, pointed(reference)))
+            waiting.append(found_at(schema, parse_reference(reference)))
     return found

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
-from cogcli.specs.eligibility import Reason, SelectionOptions, reasons, required_conformance
+from cogcli.specs.eligibility import Reason, SelectionOptions, conformance_needed, reasons
 from cogcli.specs.selection_errors import (
     ambiguous,
     ineligible,
-    no_binding,
-    nothing_named,
-    of_another,
+    no_binding_error,
+    nothing_named_error,
+    other_capability_error,
     unknown_binding,
 )
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.host_overrides import Override
 
-__all__ = ["Considered", "Link", "Selection", "SelectionOptions", "named", "select"]
+__all__ = ["ChainLink", "Considered", "Selection", "SelectionOptions", "named_binding", "select"]
 
 CANDIDATE: Final = "candidate"
 RULES: Final = ("flag", "active", "override", "policy", "only")
@@ -42,7 +42,7 @@ class Considered(NamedTuple):
     reason: str
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """A member of the fallback chain; `reasons` tell why it is not eligible."""
 
     binding_id: str
@@ -64,10 +64,10 @@ class Selection(NamedTuple):
     primary_binding_id: str
     required_conformance_profile: str
     considered: tuple[Considered, ...]
-    chain: tuple[Link, ...]
+    chain: tuple[ChainLink, ...]
 
     @property
-    def tried(self) -> tuple[Link, ...]:
+    def tried(self) -> tuple[ChainLink, ...]:
         """The members that may be the first to be called."""
         return self.chain[:1] if self.selection_source in BY_NAME else self.chain
 
@@ -106,13 +106,13 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
     Raises BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of
     the one reason there is; its hint tells every reason.
     """
-    selection = named(catalog, capability_id, options)
+    selection = named_binding(catalog, capability_id, options)
     if not any(link.eligible for link in selection.tried):
         raise ineligible(catalog, selection)
     return selection
 
 
-def named(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
+def named_binding(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
     """What the rules name for a capability, given by id or alias, whether or not any of it may be used.
 
     Raises BindingResolutionError `binding.none` or `binding.ambiguous`.
@@ -129,7 +129,7 @@ class Explanation(NamedTuple):
     error: BindingResolutionError | None
 
 
-def explained(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Explanation:
+def explain_selection(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Explanation:
     """What `select` does, told in any case; a selection that names nothing usable stands beside its error."""
     considered: list[Considered] = []
     found: Selection | None = None
@@ -150,7 +150,7 @@ def _selected(
     source, primary = _named(catalog, id, options, considered)
     chain = _chain(catalog, id, primary, options, explicit=source in BY_NAME)
     return Selection(
-        id, source, primary, required_conformance(capability, options), tuple(considered), tuple(chain)
+        id, source, primary, conformance_needed(capability, options), tuple(considered), tuple(chain)
     )
 
 
@@ -191,21 +191,21 @@ def _require_readable(catalog: Catalog, id: str) -> None:
     """Raise where a file that could name a binding cannot be read: nobody knows what it would say."""
     for key, file in catalog.broken.items():
         if key.startswith(("active:", "overrides:")):
-            raise nothing_named(
+            raise nothing_named_error(
                 id, f"{file} has errors, so nothing is chosen", f"cogcli validate {file}", file=file
             )
 
 
 def _overridden(catalog: Catalog, id: str, override: Override, options: SelectionOptions) -> Considered:
     """What an override names. Raises BindingResolutionError `binding.none` for a service without a binding."""
-    name = override.binding or binding_on(catalog, id, override.service or "")
+    name = override.binding or find_binding_on(catalog, id, override.service or "")
     on = "" if override.binding else f" as the binding on service `{override.service}`"
     if name is None:
         said = f"{override.file} names service `{override.service}`, which has no binding for it"
         if override.prefers:
             return Considered("override", None, False, said)
         hint = f"add a binding on `{override.service}`, or write mode: prefer"
-        raise nothing_named(id, said, hint, file=override.file)
+        raise nothing_named_error(id, said, hint, file=override.file)
     if override.prefers:
         link = _link(catalog, id, name, options, named=True)
         if not link.eligible:
@@ -215,7 +215,7 @@ def _overridden(catalog: Catalog, id: str, override: Override, options: Selectio
     return Considered("override", name, True, f"named in {override.file}{on}")
 
 
-def binding_on(catalog: Catalog, id: str, service: str) -> str | None:
+def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:
     """A capability's binding on a service: no candidate, of the latest layer, of these the first by id."""
     fitting = [
         binding
@@ -234,7 +234,7 @@ def _only(catalog: Catalog, id: str, options: SelectionOptions, considered: list
     ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
     if not ids:
         considered.append(Considered("only", None, False, "there is none"))
-        raise no_binding(catalog, id, all_ids)
+        raise no_binding_error(catalog, id, all_ids)
     if len(ids) > 1:
         considered.append(Considered("only", None, False, f"there are {len(ids)}: {', '.join(ids)}"))
         raise ambiguous(catalog, id, ids, options)
@@ -244,9 +244,9 @@ def _only(catalog: Catalog, id: str, options: SelectionOptions, considered: list
 
 def _chain(
     catalog: Catalog, id: str, primary: str, options: SelectionOptions, *, explicit: bool
-) -> list[Link]:
+) -> list[ChainLink]:
     """The primary and its fallbacks, each judged; a cycle ends where it began."""
-    chain: list[Link] = []
+    chain: list[ChainLink] = []
     name: str | None = primary
     while name is not None and all(link.binding_id != name for link in chain):
         link = _link(catalog, id, name, options, named=explicit and not chain)
@@ -256,19 +256,19 @@ def _chain(
     return chain
 
 
-def _link(catalog: Catalog, id: str, name: str, options: SelectionOptions, *, named: bool) -> Link:
+def _link(catalog: Catalog, id: str, name: str, options: SelectionOptions, *, named: bool) -> ChainLink:
     binding = catalog.bindings.get(name)
     if binding is None:
-        return Link(name, None, None, (unknown_binding(catalog, id, name),))
+        return ChainLink(name, None, None, (unknown_binding(catalog, id, name),))
     found = []
     if binding.capability != id:
-        found.append(of_another(catalog, id, binding.capability))
+        found.append(other_capability_error(catalog, id, binding.capability))
     if binding.channel == CANDIDATE and not named:
         found.append(Reason("binding.ineligible", "it is a candidate, used only when named itself"))
     found += reasons(catalog, binding, options)
-    return Link(name, binding.service, binding.conformance, tuple(found))
+    return ChainLink(name, binding.service, binding.conformance, tuple(found))
 
 
-def _tried(source: str, chain: tuple[Link, ...]) -> tuple[Link, ...]:
+def _tried(source: str, chain: tuple[ChainLink, ...]) -> tuple[ChainLink, ...]:
     """The members that may be the first to be called."""
     return chain[:1] if source in BY_NAME else chain

@@ -20,7 +20,7 @@ _SHOWN: Final = 5
 _INELIGIBLE: Final = "binding.ineligible"
 
 
-def no_binding(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingResolutionError:
+def no_binding_error(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingResolutionError:
     """`binding.none`: nothing binds a capability, but for candidates and what could not be read."""
     broken = [
         file for key, file in catalog.broken.items() if key.startswith("binding:") and f"/{id}/" in file
@@ -35,7 +35,7 @@ def no_binding(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingR
     return _error("binding.none", id, "no binding", hint)
 
 
-def nothing_named(id: str, said: str, hint: str, *, file: str) -> BindingResolutionError:
+def nothing_named_error(id: str, said: str, hint: str, *, file: str) -> BindingResolutionError:
     """`binding.none`: the file that names the binding of a capability says nothing that could be followed.
 
     The file has a problem of its own, to which the error refers by `file`.
@@ -65,14 +65,14 @@ def unknown_binding(catalog: Catalog, id: str, name: str) -> Reason:
         return Reason(_INELIGIBLE, f"its file {file} has errors", f"cogcli validate {file}")
     other = catalog.bound(name) if catalog.bound else None
     if other is not None and other != id:
-        return of_another(catalog, id, other)
+        return other_capability_error(catalog, id, other)
     known = catalog.bindings_of.get(id, ())
     return Reason(
         _INELIGIBLE, "there is no such binding", suggestion(name, known) or _bindings_of(catalog, id)
     )
 
 
-def of_another(catalog: Catalog, id: str, other: str) -> Reason:
+def other_capability_error(catalog: Catalog, id: str, other: str) -> Reason:
     """A binding that fulfils another capability than the one it is named for."""
     return Reason(_INELIGIBLE, f"it binds `{other}`", _bindings_of(catalog, id))
 

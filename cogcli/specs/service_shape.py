@@ -17,19 +17,19 @@ from cogcli.specs.common_shape import (
     check_placeholders,
 )
 from cogcli.specs.credentials import (
+    address_holds_credential,
+    find_in_arguments,
     has_no_placeholder,
     holds_credential,
-    in_address,
-    in_arguments,
     in_text,
     is_written_out,
     keeps_secret,
 )
 from cogcli.specs.service import is_shipped
-from cogcli.specs.shape import ListOf, MapOf, Record, Text, may, need
+from cogcli.specs.shape import ListOf, MapOf, Record, Text, may, required_key
 
 if TYPE_CHECKING:
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
 
 _COMMON: Final = frozenset(("id", "kind", "metadata", "network"))
 KEYS_OF_KIND: Final = {
@@ -64,8 +64,8 @@ _AUTH_TEXT: Final = Text(
 
 SERVICE: Final = Record(
     {
-        "id": need(PLAIN_REF),
-        "kind": need(Text(choices=PROTOCOLS)),
+        "id": required_key(PLAIN_REF),
+        "kind": required_key(Text(choices=PROTOCOLS)),
         "network": may(Text(choices=("public", "private"))),
         "metadata": may(
             Record(
@@ -95,7 +95,7 @@ SERVICE: Final = Record(
 )
 
 
-def check_service(raw: dict[str, Any], report: Report, subject: str) -> None:
+def check_service(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """What the table cannot say about a service standing alone."""
     kind = raw.get("kind")
     if kind in PROTOCOLS:
@@ -116,14 +116,14 @@ def check_service(raw: dict[str, Any], report: Report, subject: str) -> None:
             report.error("secret.literal", ("env", name), message, hint=f"write {name}: ${{{name}}}")
 
 
-def _check_arguments(arguments: Any, report: Report, subject: str) -> None:
-    for index in in_arguments(arguments) if isinstance(arguments, list) else ():
+def _check_arguments(arguments: Any, report: ProblemReport, subject: str) -> None:
+    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
         message = f"{subject}: `args` holds a secret as written text"
         hint = "give it to the server by env: NAME: ${NAME}"
         report.error("secret.literal", ("args", index), message, hint=hint)
 
 
-def _check_keys(kind: str, given: set[str], report: Report, subject: str) -> None:
+def _check_keys(kind: str, given: set[str], report: ProblemReport, subject: str) -> None:
     for key in sorted(given & SERVICE.keys.keys() - _COMMON - KEYS_OF_KIND[kind]):
         message = f"{subject}: `{key}` is no key of kind {kind}"
         report.error("service.kind-key", (key,), message, hint="remove it", key=True)
@@ -142,7 +142,7 @@ def _check_keys(kind: str, given: set[str], report: Report, subject: str) -> Non
             report.error("service.kind-key", (key,), message, hint="remove it", key=True)
 
 
-def _check_module(module: Any, report: Report, subject: str) -> None:
+def _check_module(module: Any, report: ProblemReport, subject: str) -> None:
     """Of our own package only shipped service modules may be named, of the standard library none."""
     if not isinstance(module, str):
         return
@@ -152,7 +152,7 @@ def _check_module(module: Any, report: Report, subject: str) -> None:
         report.error("service.forbidden", ("module",), message, hint="name a module of your own")
 
 
-def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
+def _check_secrets(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     metadata = raw.get("metadata")
     headers = metadata.get("headers") if isinstance(metadata, dict) else None
     check_headers(headers, ("metadata", "headers"), report, subject)
@@ -162,7 +162,7 @@ def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
         message = f"{subject}: `command` holds a secret as written text"
         hint = "give it to the server by env: NAME: ${NAME}"
         report.error("secret.literal", ("command",), message, hint=hint)
-    if isinstance(raw.get("spec_ref"), str) and in_address(raw["spec_ref"]):
+    if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
         message = f"{subject}: `spec_ref` holds a secret"
         report.error(
             "secret.literal", ("spec_ref",), message, hint="keep the document as a file of the project"
@@ -175,7 +175,7 @@ def _check_secrets(raw: dict[str, Any], report: Report, subject: str) -> None:
         url = raw.get(key)
         if not isinstance(url, str) or not _URL.fullmatch(url):
             continue
-        if in_address(url):
+        if address_holds_credential(url):
             message = f"{subject}: `{key}` holds a secret in its query"
             report.error("service.url", (key,), message, hint="use auth_ref or a header with ${NAME}")
         exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))

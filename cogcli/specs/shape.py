@@ -31,7 +31,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberShape:
     """A finite number in a range; `above` excludes its bound."""
 
     least: float | None = None
@@ -72,7 +72,7 @@ class MapOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class RecordKey:
     """One key of a record."""
 
     shape: Shape
@@ -84,7 +84,7 @@ class Key:
 class Record:
     """A mapping of known keys. `thing` names it by its `id` in messages: ``step `sum` ``; `open` allows others."""
 
-    keys: Mapping[str, Key]
+    keys: Mapping[str, RecordKey]
     thing: str = ""
     open: bool = False
 
@@ -96,42 +96,42 @@ class Either:
     options: tuple[Shape, ...]
 
 
-Shape = Text | Number | Boolean | Data | ListOf | MapOf | Record | Either
+Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | Record | Either
 
 
-def need(shape: Shape, *, nullable: bool = False) -> Key:
+def required_key(shape: Shape, *, nullable: bool = False) -> RecordKey:
     """A required key."""
-    return Key(shape, required=True, nullable=nullable)
+    return RecordKey(shape, required=True, nullable=nullable)
 
 
-def may(shape: Shape) -> Key:
+def may(shape: Shape) -> RecordKey:
     """An optional key."""
-    return Key(shape)
+    return RecordKey(shape)
 
 
 KIND: Final = {
-    Text: "text", Number: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", Record: "object",
+    Text: "text", NumberShape: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", Record: "object",
 }  # fmt: skip
 """The word for the kind of value each shape takes; `Data` takes any."""
 
 
-def ignored(name: str) -> bool:
+def is_ignored(name: str) -> bool:
     """Whether a key is an author's own (`x-`) and of no concern to us."""
     return name.startswith("x-")
 
 
-def cleaned(shape: Shape, value: Any) -> Any:
+def clean(shape: Shape, value: Any) -> Any:
     """A checked value without ignored keys and without nulls of optional keys, integers as `int`."""
     if isinstance(shape, Either):
         chosen = next((o for o in shape.options if kind_of(value) == KIND.get(type(o))), Data())
-        return cleaned(chosen, value)
+        return clean(chosen, value)
     if isinstance(shape, ListOf) and isinstance(value, list):
-        return [cleaned(shape.item, item) for item in value]
+        return [clean(shape.item, item) for item in value]
     if isinstance(shape, Record) and isinstance(value, dict):
         return _cleaned_record(shape, value)
     if isinstance(shape, MapOf) and isinstance(value, dict):
-        return {n: cleaned(shape.value, v) for n, v in value.items() if shape.foreign or not ignored(n)}
-    if isinstance(shape, Number) and shape.whole and type(value) is float:
+        return {n: clean(shape.value, v) for n, v in value.items() if shape.foreign or not is_ignored(n)}
+    if isinstance(shape, NumberShape) and shape.whole and type(value) is float:
         return int(value)
     return value
 
@@ -144,5 +144,5 @@ def _cleaned_record(shape: Record, value: dict[str, Any]) -> dict[str, Any]:
             if shape.open:
                 kept[name] = item
         elif item is not None or key.required:
-            kept[name] = cleaned(key.shape, item)
+            kept[name] = clean(key.shape, item)
     return kept

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.jsonvalue import kind_of, shown
+from cogcli.core.jsonvalue import kind_of, preview
 from cogcli.core.problems import KeyPath, Problem, suggestion
 from cogcli.specs.credentials import in_text
-from cogcli.specs.problem_report import Report
-from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, Number, Record, Shape, Text, ignored
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text, is_ignored
 
 if TYPE_CHECKING:
     from cogcli.yaml.reader import Places
@@ -23,15 +23,15 @@ def check_shape(
     shape: Shape, value: Any, places: Places | None, file: str, subject: str, *, at: KeyPath = ()
 ) -> list[Problem]:
     """Every way in which a parsed value differs from its shape; `subject` opens each message."""
-    walk = _Walk(Report(file, places))
+    walk = _ShapeChecker(ProblemReport(file, places))
     walk.check(shape, value, at, subject, len(at))
     return walk.report.problems
 
 
-class _Walk:
+class _ShapeChecker:
     """`named` is how much of the path the subject already says."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProblemReport) -> None:
         self.report = report
 
     def check(self, shape: Shape, value: Any, path: KeyPath, subject: str, named: int) -> None:
@@ -44,12 +44,12 @@ class _Walk:
         elif isinstance(shape, Data):
             return
         elif kind_of(value) != KIND[type(shape)] or (
-            isinstance(shape, Number) and shape.whole and value != int(value)
+            isinstance(shape, NumberShape) and shape.whole and value != int(value)
         ):
             self._wrong_type(shape, value, path, subject, named)
         elif isinstance(shape, Text):
             self._text(shape, value, path, _said(subject, path, named))
-        elif isinstance(shape, Number):
+        elif isinstance(shape, NumberShape):
             self._number(shape, value, path, _said(subject, path, named))
         elif isinstance(shape, ListOf):
             self._list(shape, value, path, subject, named)
@@ -61,15 +61,15 @@ class _Walk:
     def _wrong_type(self, shape: Shape, value: Any, path: KeyPath, subject: str, named: int) -> None:
         hint = shape.hint if isinstance(shape, ListOf | Text) else ""
         if not hint and isinstance(shape, Text) and kind_of(value) in ("number", "boolean"):
-            hint = f'quote it: "{shown(value).split(" ", 1)[1]}"'
+            hint = f'quote it: "{preview(value).split(" ", 1)[1]}"'
         secretive = shape.code if isinstance(shape, Text) and shape.secretive else ""
-        found = kind_of(value) if secretive or (isinstance(value, str) and in_text(value)) else shown(value)
+        found = kind_of(value) if secretive or (isinstance(value, str) and in_text(value)) else preview(value)
         message = f"{_said(subject, path, named)}: found {found}, expected {_kinds(shape)}"
         self.report.error(secretive or "value.type", path, message, hint=hint)
 
     def _text(self, shape: Text, value: str, path: KeyPath, said: str) -> None:
         if shape.choices and value not in shape.choices:
-            message = f"{said}: found {shown(value)}, expected {expected(shape)}"
+            message = f"{said}: found {preview(value)}, expected {expected_text(shape)}"
             other_case = next(
                 (f"write {choice}" for choice in shape.choices if choice.lower() == value.lower()), ""
             )
@@ -80,15 +80,15 @@ class _Walk:
             or (not shape.empty and not value.strip())
             or (shape.longest and len(value) > shape.longest)
         ):
-            found = "" if shape.secretive else f"found {shown(value)}, "
-            message = f"{said}: {found}expected {expected(shape)}"
+            found = "" if shape.secretive else f"found {preview(value)}, "
+            message = f"{said}: {found}expected {expected_text(shape)}"
             self.report.error(shape.code, path, message, hint=shape.hint)
 
-    def _number(self, shape: Number, value: float, path: KeyPath, said: str) -> None:
+    def _number(self, shape: NumberShape, value: float, path: KeyPath, said: str) -> None:
         low = shape.least is not None and value < shape.least
         if low or (shape.most is not None and value > shape.most) or _at_or_below(shape.above, value):
             self.report.error(
-                "value.range", path, f"{said}: found {shown(value)}, expected {expected(shape)}"
+                "value.range", path, f"{said}: found {preview(value)}, expected {expected_text(shape)}"
             )
 
     def _list(self, shape: ListOf, value: list[Any], path: KeyPath, subject: str, named: int) -> None:
@@ -100,10 +100,10 @@ class _Walk:
             self.check(shape.item, item, (*path, index), subject, named)
 
     def _map(self, shape: MapOf, value: dict[str, Any], path: KeyPath, subject: str, named: int) -> None:
-        if shape.filled and not any(shape.foreign or not ignored(name) for name in value):
+        if shape.filled and not any(shape.foreign or not is_ignored(name) for name in value):
             self.report.error("value.range", path, f"{_said(subject, path, named)}: empty, expected an entry")
         for name, item in value.items():
-            if not shape.foreign and ignored(name):
+            if not shape.foreign and is_ignored(name):
                 continue
             if shape.name.pattern and not shape.name.pattern.fullmatch(name):
                 message = (
@@ -121,7 +121,7 @@ class _Walk:
         for name, item in value.items():
             key = shape.keys.get(name)
             if key is None:
-                if not shape.open and not ignored(name):
+                if not shape.open and not is_ignored(name):
                     message = f"{subject}: unknown key `{prefix}{name}`"
                     hint = suggestion(name, shape.keys)
                     self.report.error("key.unknown", (*path, name), message, hint=hint, key=True)
@@ -150,23 +150,23 @@ def _bounds(least: int, most: int) -> str:
 def _kinds(shape: Shape) -> str:
     if isinstance(shape, Either):
         return " or ".join(_kinds(option) for option in shape.options)
-    if isinstance(shape, Number) and shape.whole:
+    if isinstance(shape, NumberShape) and shape.whole:
         return "whole number"
     return KIND.get(type(shape), "any value")
 
 
-def expected(shape: Shape) -> str:
+def expected_text(shape: Shape) -> str:
     """What a text or number has to be, in a few words."""
     if isinstance(shape, Text):
         if shape.choices:
             return f"one of {', '.join(f'`{choice}`' for choice in shape.choices)}"
         return shape.expected or ("text" if shape.empty else "text that is not empty")
-    if isinstance(shape, Number):
+    if isinstance(shape, NumberShape):
         return _number_words(shape)
     return _kinds(shape)
 
 
-def _number_words(shape: Number) -> str:
+def _number_words(shape: NumberShape) -> str:
     words = "a whole number" if shape.whole else "a number"
     if shape.least is not None and shape.most is not None:
         return f"{words} from {shape.least:g} to {shape.most:g}"

@@ -8,9 +8,9 @@ from cogcli.specs.binding_shape import BINDING, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.default_selection_shape import DEFAULTS
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, SERVICES, check_overrides, read_services
-from cogcli.specs.problem_report import Report, has_errors
+from cogcli.specs.problem_report import ProblemReport, has_errors
 from cogcli.specs.service_shape import SERVICE, check_service, document_key
-from cogcli.specs.shape import Shape, cleaned
+from cogcli.specs.shape import Shape, clean
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 
@@ -33,7 +33,7 @@ SHAPES: Final[dict[str, Shape]] = {
     "services": SERVICES,
     "active": ACTIVE,
 }
-_RULES: Final[dict[str, Callable[[dict[str, Any], Report, str], None]]] = {
+_RULES: Final[dict[str, Callable[[dict[str, Any], ProblemReport, str], None]]] = {
     "skill": check_skill,
     "capability": check_capability,
     "binding": check_binding,
@@ -48,30 +48,30 @@ _APART: Final = (
 )
 
 
-class Checked(NamedTuple):
+class CheckedFile(NamedTuple):
     """A file's mapping ready for its model, None where it has errors, and every problem of its content."""
 
     raw: dict[str, Any] | None
     problems: list[Problem]
 
 
-def check_file(kind: str, value: dict[str, Any], places: Places | None, file: str) -> Checked:
+def check_file(kind: str, value: dict[str, Any], places: Places | None, file: str) -> CheckedFile:
     """One parsed file judged by itself: its shape and the rules of its kind."""
     if kind == "services":
-        return Checked(*read_services(value, places, file))
+        return CheckedFile(*read_services(value, places, file))
     named = kind in KINDS and isinstance(value.get("id"), str)
     subject = f"{kind} `{value['id']}`" if named else _SUBJECTS.get(kind, kind)
     if kind == "service" and (document := document_key(value)):
-        report = Report(file, places)
+        report = ProblemReport(file, places)
         message = f"service: found a document of `{document}`, expected a service"
         report.error("key.unknown", (document,), message, hint=_APART, key=True)
-        return Checked(None, report.problems)
+        return CheckedFile(None, report.problems)
     problems = check_shape(SHAPES[kind], value, places, file, subject)
     rules = _RULES.get(kind)
     if rules:
-        report = Report(file, places)
+        report = ProblemReport(file, places)
         rules(value, report, subject)
         problems += report.problems
     if has_errors(problems):
-        return Checked(None, problems)
-    return Checked(cleaned(SHAPES[kind], value), problems)
+        return CheckedFile(None, problems)
+    return CheckedFile(clean(SHAPES[kind], value), problems)

@@ -6,15 +6,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.refs import READABLE
 from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
-from cogcli.specs.credentials import in_skill
+from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
 from cogcli.specs.id_grammar import LONGEST_ID, SKILL_ID, STEP_ID
-from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, Number, Record, Text, may, need
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    Either,
+    ListOf,
+    MapOf,
+    NumberShape,
+    Record,
+    Text,
+    may,
+    required_key,
+)
 from cogcli.specs.skill import MERGE_STRATEGIES, STEP_KINDS
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
 
 MAX_STEPS: Final = 10_000
 MERGES: Final = ("collect", "concat_lists", "first_success")
@@ -32,36 +43,36 @@ _CONFIG: Final = Record(
         "retry": may(
             Record(
                 {
-                    "max_attempts": may(Number(least=1, most=100, whole=True)),
-                    "backoff_seconds": may(Number(least=0, most=3600)),
-                    "backoff_multiplier": may(Number(least=1, most=10)),
+                    "max_attempts": may(NumberShape(least=1, most=100, whole=True)),
+                    "backoff_seconds": may(NumberShape(least=0, most=3600)),
+                    "backoff_multiplier": may(NumberShape(least=1, most=10)),
                 }
             )
         ),
         "foreach": may(
             Record(
                 {
-                    "items": need(Either((Text(), ListOf(Data())))),
+                    "items": required_key(Either((Text(), ListOf(Data())))),
                     "as": may(FIELD_ID),
                     "index_as": may(FIELD_ID),
-                    "max_parallel": may(Number(least=1, most=256, whole=True)),
-                    "max_items": may(Number(least=1, most=1_000_000, whole=True)),
+                    "max_parallel": may(NumberShape(least=1, most=256, whole=True)),
+                    "max_items": may(NumberShape(least=1, most=1_000_000, whole=True)),
                 }
             )
         ),
         "while": may(
             Record(
                 {
-                    "condition": need(_CONDITION),
-                    "max_iterations": may(Number(least=1, most=10_000, whole=True)),
+                    "condition": required_key(_CONDITION),
+                    "max_iterations": may(NumberShape(least=1, most=10_000, whole=True)),
                 }
             )
         ),
         "router": may(
             Record(
                 {
-                    "on": need(Text(empty=False)),
-                    "cases": need(MapOf(Text(empty=False), foreign=True, filled=True)),
+                    "on": required_key(Text(empty=False)),
+                    "cases": required_key(MapOf(Text(empty=False), foreign=True, filled=True)),
                     "default": may(Text(empty=False)),
                 }
             )
@@ -69,17 +80,20 @@ _CONFIG: Final = Record(
         "scatter": may(
             Record(
                 {
-                    "capabilities": need(
+                    "capabilities": required_key(
                         ListOf(
                             Either(
-                                (Text(empty=False), Record({"name": need(FIELD_ID), "uses": need(Text())}))
+                                (
+                                    Text(empty=False),
+                                    Record({"name": required_key(FIELD_ID), "uses": required_key(Text())}),
+                                )
                             ),
                             least=2,
                             most=100,
                         )
                     ),
                     "merge": may(Text(choices=MERGES)),
-                    "max_parallel": may(Number(least=1, most=256, whole=True)),
+                    "max_parallel": may(NumberShape(least=1, most=256, whole=True)),
                 }
             )
         ),
@@ -87,7 +101,9 @@ _CONFIG: Final = Record(
 )
 _STEP: Final = Record(
     {
-        "id": need(Text(pattern=STEP_ID, code="id.format", expected="1 to 64 letters, digits, `_` or `-`")),
+        "id": required_key(
+            Text(pattern=STEP_ID, code="id.format", expected="1 to 64 letters, digits, `_` or `-`")
+        ),
         "uses": may(Text(empty=False)),
         "input": may(MapOf(Data())),
         "output": may(MapOf(Text())),
@@ -100,17 +116,17 @@ _STEP: Final = Record(
 )
 SKILL: Final = Record(
     {
-        "id": need(
+        "id": required_key(
             Text(
                 pattern=SKILL_ID, code="id.format", longest=LONGEST_ID, expected="`domain.slug` in lower case"
             )
         ),
-        "version": need(VERSION),
-        "name": need(Text(empty=False)),
-        "description": need(Text(empty=False)),
-        "inputs": need(FIELDS, nullable=True),
-        "outputs": need(FIELDS, nullable=True),
-        "steps": need(ListOf(_STEP, least=1, most=MAX_STEPS, code="skill.steps")),
+        "version": required_key(VERSION),
+        "name": required_key(Text(empty=False)),
+        "description": required_key(Text(empty=False)),
+        "inputs": required_key(FIELDS, nullable=True),
+        "outputs": required_key(FIELDS, nullable=True),
+        "steps": required_key(ListOf(_STEP, least=1, most=MAX_STEPS, code="skill.steps")),
         "metadata": may(FREE),
         "status": may(Text()),
         "triggers": may(Data()),
@@ -124,12 +140,12 @@ SKILL: Final = Record(
 _WRITTEN_OUT: Final = "let the service hold it (auth_ref, a header with ${NAME}), or ask the caller for it"
 
 
-def check_skill(raw: dict[str, Any], report: Report, subject: str) -> None:
+def check_skill(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """What the table cannot say about a skill."""
     check_version(raw, report, subject)
     check_fields(raw.get("inputs"), ("inputs",), report, subject)
     check_fields(raw.get("outputs"), ("outputs",), report, subject)
-    for path in in_skill(raw):
+    for path in find_in_skill(raw):
         message = f"{subject}: `{'.'.join(map(str, path))}` holds a secret as written text"
         report.warn("secret.literal", path, message, hint=_WRITTEN_OUT)
     steps = raw.get("steps")
@@ -142,7 +158,7 @@ def check_skill(raw: dict[str, Any], report: Report, subject: str) -> None:
             _check_step(step, ("steps", index), report)
 
 
-def _check_unique(id: Any, index: int, seen: dict[str, int], report: Report) -> None:
+def _check_unique(id: Any, index: int, seen: dict[str, int], report: ProblemReport) -> None:
     if isinstance(id, str) and seen.setdefault(id, index) != index:
         first = seen[id] + 1
         report.error(
@@ -157,7 +173,7 @@ def _nth(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _check_step(step: dict[str, Any], path: KeyPath, report: Report) -> None:
+def _check_step(step: dict[str, Any], path: KeyPath, report: ProblemReport) -> None:
     subject = f"step `{step.get('id')}`" if isinstance(step.get("id"), str) else f"step {path[-1] + 1}"
     given = step.get("config")
     config: dict[str, Any] = given if isinstance(given, dict) else {}
@@ -188,14 +204,14 @@ _CONFLICTS: Final = (
 )
 
 
-def _check_conflicts(blocks: set[str], path: KeyPath, report: Report, subject: str) -> None:
+def _check_conflicts(blocks: set[str], path: KeyPath, report: ProblemReport, subject: str) -> None:
     for first, second in _CONFLICTS:
         if first in blocks and second in blocks:
             message = f"{subject}: `{first}` and `{second}` exclude each other"
             report.error("config.conflict", (*path, second), message, hint="make two steps of it", key=True)
 
 
-def _check_loop_names(foreach: Any, path: KeyPath, report: Report, subject: str) -> None:
+def _check_loop_names(foreach: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
     if not isinstance(foreach, dict):
         return
     names = {"as": foreach.get("as") or "item", "index_as": foreach.get("index_as")}
@@ -208,7 +224,7 @@ def _check_loop_names(foreach: Any, path: KeyPath, report: Report, subject: str)
         report.error("config.conflict", (*path, "index_as"), message)
 
 
-def _check_scatter_names(scatter: Any, path: KeyPath, report: Report, subject: str) -> None:
+def _check_scatter_names(scatter: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
     entries = scatter.get("capabilities") if isinstance(scatter, dict) else None
     seen = set()
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):

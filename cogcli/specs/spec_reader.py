@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.layout import Found
+    from cogcli.specs.layout import FoundFile
     from cogcli.yaml.reader import Parsed
 
 MAX_BYTES: Final = 256 * 1024
 
 
-class Loaded(NamedTuple):
+class SpecFile(NamedTuple):
     """A spec file that was read. `raw` is None where it has errors; `id` is then the best guess."""
 
-    found: Found
+    found: FoundFile
     file: str
     id: str
     digest: str
@@ -42,13 +42,13 @@ class Reader:
         self._cache = cache
         self._base = base if base.endswith("/") else f"{base}/"
         self._contents = contents or {}
-        self._loaded: dict[tuple[str, str], Loaded] = {}
+        self._loaded: dict[tuple[str, str], SpecFile] = {}
 
     def shown(self, path: str) -> str:
         """The name of a file in messages."""
         return path[len(self._base) :] if path.startswith(self._base) else path
 
-    def load(self, found: Found) -> Loaded:
+    def load(self, found: FoundFile) -> SpecFile:
         """The file at a place, checked by itself and against its path; of an entry what its file says of it."""
         if found.entry:
             return self._entry(found)
@@ -58,7 +58,7 @@ class Reader:
             loaded = self._loaded[key] = self._load(found)
         return loaded
 
-    def entries(self, found: Found) -> dict[str, Any]:
+    def entries(self, found: FoundFile) -> dict[str, Any]:
         """The services of the file that holds several, None for each with errors; empty if it has no such."""
         raw = self.load(found._replace(kind="services", id="", entry=False)).raw
         services: dict[str, Any] = raw["services"] if raw else {}
@@ -71,15 +71,15 @@ class Reader:
         file = self.shown(path)
         if path in self._contents:
             return reader.parse(self._contents[path], file=file)
-        return reader.read(path, file=file)[1]
+        return reader.read_file(path, file=file)[1]
 
-    def _entry(self, found: Found) -> Loaded:
+    def _entry(self, found: FoundFile) -> SpecFile:
         """One service of a file with several: pinned by what is said of it, not by all of the file."""
         said = self.entries(found).get(found.id)
         raw = None if said is None else {"id": found.id, **said}
-        return Loaded(found, self.shown(found.path), found.id, digest_of(said), raw, [])
+        return SpecFile(found, self.shown(found.path), found.id, digest_of(said), raw, [])
 
-    def _load(self, found: Found) -> Loaded:
+    def _load(self, found: FoundFile) -> SpecFile:
         file = self.shown(found.path)
         data = self._bytes(found.path)
         if data is None:
@@ -92,17 +92,17 @@ class Reader:
         problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
         return self._placed(found, file, name, compiled.raw, problems)
 
-    def _read_again(self, found: Found, file: str) -> Loaded:
+    def _read_again(self, found: FoundFile, file: str) -> SpecFile:
         """A file that was refused, with why. Should it be readable by now, then under the digest of these bytes."""
         from cogcli.yaml import reader
 
-        data, parsed = reader.read(found.path, file=file)
+        data, parsed = reader.read_file(found.path, file=file)
         if data:
             name = digest(data)
             self.places.note(file, found.path, name)
             return self._parsed(found, file, data, name)
         self.places[file] = parsed.places
-        return Loaded(found, file, found.id or _stem(found.path), "", None, parsed.problems)
+        return SpecFile(found, file, found.id or _stem(found.path), "", None, parsed.problems)
 
     def _bytes(self, path: str) -> bytes | None:
         """The bytes of a file, None if it is refused: the parser's reader then says why."""
@@ -113,16 +113,16 @@ class Reader:
         except FileRefused:
             return None
 
-    def _parsed(self, found: Found, file: str, data: bytes, name: str) -> Loaded:
+    def _parsed(self, found: FoundFile, file: str, data: bytes, name: str) -> SpecFile:
         from cogcli.yaml import json_reader, reader
 
         parsed = (json_reader.parse if found.kind == "active" else reader.parse)(data, file=file)
         self.places[file] = parsed.places
         if parsed.value is None:
-            return Loaded(found, file, found.id or _stem(found.path), name, None, parsed.problems)
+            return SpecFile(found, file, found.id or _stem(found.path), name, None, parsed.problems)
         return self._checked(found, file, name, parsed)
 
-    def _checked(self, found: Found, file: str, name: str, parsed: Parsed) -> Loaded:
+    def _checked(self, found: FoundFile, file: str, name: str, parsed: Parsed) -> SpecFile:
         from cogcli.specs.shapes import check_file
 
         value: dict[str, Any] = parsed.value or {}
@@ -131,7 +131,7 @@ class Reader:
         if raw is None:
             id = value.get("id")
             guess = found.id or (id if isinstance(id, str) else _stem(found.path))
-            return Loaded(found, file, guess, name, None, problems)
+            return SpecFile(found, file, guess, name, None, problems)
         credential = any(problem.code == "secret.literal" for problem in problems)
         if self._cache and not credential and not _misplaced(found, raw):
             # What is refused, or holds a credential, stands in its own file alone.
@@ -140,21 +140,21 @@ class Reader:
         return self._placed(found, file, name, raw, problems)
 
     def _placed(
-        self, found: Found, file: str, name: str, raw: dict[str, Any], problems: list[Problem]
-    ) -> Loaded:
+        self, found: FoundFile, file: str, name: str, raw: dict[str, Any], problems: list[Problem]
+    ) -> SpecFile:
         """The file as loaded, or refused where its content disagrees with its path."""
         misplaced = _misplaced(found, raw)
         if misplaced:
-            from cogcli.specs.problem_report import Report
+            from cogcli.specs.problem_report import ProblemReport
 
-            report = Report(file, self.places)
+            report = ProblemReport(file, self.places)
             for key, message, hint in misplaced:
                 report.error("layout.id", (key,), message, hint=hint)
-            return Loaded(found, file, found.id or raw["id"], name, None, problems + report.problems)
-        return Loaded(found, file, raw.get("id", ""), name, raw, problems)
+            return SpecFile(found, file, found.id or raw["id"], name, None, problems + report.problems)
+        return SpecFile(found, file, raw.get("id", ""), name, raw, problems)
 
 
-def _misplaced(found: Found, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _misplaced(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Keys that say something else than the path, each with message and hint."""
     wrong = []
     if found.id and raw.get("id") != found.id:

@@ -12,7 +12,7 @@ from cogcli.core.redact import names_secret
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.credentials import in_capability, in_skill, masked
+from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
 from cogcli.specs.default_selection import Defaults
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.service import service_from
@@ -30,7 +30,7 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
     for key, raw in catalog.raw.items():
         kind, _, id = key.partition(":")
         spec: Any = getattr(catalog, _TABLE[kind])[id]
-        shown = masked(raw, _WRITTEN_OUT[kind](raw)) if kind in _WRITTEN_OUT else raw
+        shown = mask_places(raw, _WRITTEN_OUT[kind](raw)) if kind in _WRITTEN_OUT else raw
         specs[key] = {"spec": shown, **{name: getattr(spec, name) for name in _PLACE[kind]}}
     return {
         "schema": SCHEMA,
@@ -57,7 +57,7 @@ def catalog_of(document: dict[str, Any]) -> Catalog:
     return catalog
 
 
-def asking_no_secret(catalog: Catalog) -> Catalog:
+def without_secret_requirements(catalog: Catalog) -> Catalog:
     """The catalog for a log: what is declared of a value that only the log's mask stands for is not asked of it."""
     for skill in catalog.skills.values():
         catalog.skills[skill.id] = skill._replace(inputs=_eased(skill.inputs), outputs=_eased(skill.outputs))
@@ -89,7 +89,7 @@ _PLACE: Final = {
     "binding": ("file", "channel", "layer"),
     "service": ("file", "layer", "root"),
 }
-_WRITTEN_OUT: Final = {"skill": in_skill, "capability": in_capability}
+_WRITTEN_OUT: Final = {"skill": find_in_skill, "capability": find_in_capability}
 """In the other kinds they are errors."""
 _FROM: Final[dict[str, Any]] = {
     "skill": skill_from,

@@ -18,7 +18,7 @@ _NEAR: Final = re.compile(r"inputs?\.\S*")
 LITERAL: Final = "$literal"
 
 
-class Slot(NamedTuple):
+class TemplateSlot(NamedTuple):
     """A place to fill: the path below `input`, whether it is the whole value, and the text if missing."""
 
     path: tuple[str, ...]
@@ -31,17 +31,17 @@ class TemplateFault(ValueError):
 
 
 @lru_cache(maxsize=4096)
-def parse_template(text: str) -> tuple[str | Slot, ...]:
+def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
     """The literal texts and slots of a template text. Raises TemplateFault."""
     whole = _WHOLE.fullmatch(text)
     if whole:
-        return (Slot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
+        return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
     if _NEAR.fullmatch(text):
         raise TemplateFault(f"`{text}` is no path below `input`")
     return tuple(_pieces(text)) if "${" in text else (text,)
 
 
-def _pieces(text: str) -> Iterator[str | Slot]:
+def _pieces(text: str) -> Iterator[str | TemplateSlot]:
     position = 0
     while position < len(text):
         start = text.find("${", position)
@@ -59,7 +59,7 @@ def _pieces(text: str) -> Iterator[str | Slot]:
         position = end + 1
 
 
-def _slot(inner: str | None, rest: str) -> Slot:
+def _slot(inner: str | None, rest: str) -> TemplateSlot:
     if inner is None:
         raise TemplateFault(f"`{rest[:40]}` is not closed")
     if "${" in inner:
@@ -67,7 +67,7 @@ def _slot(inner: str | None, rest: str) -> Slot:
     match = _INNER.fullmatch(inner)
     if match is None:
         raise TemplateFault(f"`${{{inner}}}` is no path below `input`")
-    return Slot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
+    return TemplateSlot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
 
 
 def texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
@@ -88,13 +88,13 @@ def is_literal(value: Any) -> bool:
     return isinstance(value, dict) and len(value) == 1 and LITERAL in value
 
 
-def mixed_literals(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+def find_mixed_literals(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     """The places of `$literal` keys that stand beside others."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from mixed_literals(item, (*path, index))
+            yield from find_mixed_literals(item, (*path, index))
     elif isinstance(value, dict) and not is_literal(value):
         if LITERAL in value:
             yield (*path, LITERAL)
         for name, item in value.items():
-            yield from mixed_literals(item, (*path, name))
+            yield from find_mixed_literals(item, (*path, name))

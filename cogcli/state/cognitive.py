@@ -52,7 +52,7 @@ class OutputState:
         self.status_reason = status_reason
 
 
-def as_dict(block: FrameState | WorkingState | OutputState) -> dict[str, Any]:
+def to_payload(block: FrameState | WorkingState | OutputState) -> dict[str, Any]:
     """A block as a JSON object in declared order; values are shared, tuples become lists."""
     if isinstance(block, FrameState):
         return {**block._asdict(), "assumptions": list(block.assumptions)}

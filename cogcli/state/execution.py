@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import copied
-from cogcli.state.cognitive import FrameState, OutputState, WorkingState, as_dict
+from cogcli.core.jsonvalue import deep_copy
+from cogcli.state.cognitive import FrameState, OutputState, WorkingState, to_payload
 from cogcli.state.trace import TraceState
 
 STATE_VERSION: Final = "1.0.0"
@@ -68,15 +68,15 @@ class ExecutionState:
         return min(self.running, key=self.running.__getitem__) if self.running else None
 
 
-def forked(state: ExecutionState) -> ExecutionState:
+def fork(state: ExecutionState) -> ExecutionState:
     """A copy whose writable namespaces share nothing with `state`; for what only one step may see."""
     fork = ExecutionState.__new__(ExecutionState)
     vars(fork).update(vars(state))
-    fork.vars = copied(state.vars)
-    fork.outputs = copied(state.outputs)
-    fork.extensions = copied(state.extensions)
-    fork.working = WorkingState(**copied(as_dict(state.working)))
-    fork.output = OutputState(**copied(as_dict(state.output)))
+    fork.vars = deep_copy(state.vars)
+    fork.outputs = deep_copy(state.outputs)
+    fork.extensions = deep_copy(state.extensions)
+    fork.working = WorkingState(**deep_copy(to_payload(state.working)))
+    fork.output = OutputState(**deep_copy(to_payload(state.output)))
     return fork
 
 
@@ -84,9 +84,9 @@ def snapshot(state: ExecutionState) -> dict[str, Any]:
     """The state as the JSON object that stands in `state.json` under `x-cognitive`; values are shared."""
     return {
         "inputs": state.inputs,
-        "frame": as_dict(state.frame),
-        "working": as_dict(state.working),
-        "output": as_dict(state.output),
+        "frame": to_payload(state.frame),
+        "working": to_payload(state.working),
+        "output": to_payload(state.output),
         "vars": state.vars,
         "outputs": state.outputs,
         "extensions": state.extensions,

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.documents.loader import identity_of, loaded
+from cogcli.documents.loader import identity_of, load
 from cogcli.verification.verdict import Check
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
     from cogcli.specs.service import Service
-    from cogcli.verification.exchange import Exchange
+    from cogcli.verification.exchange import ObservedExchange
     from cogcli.verification.loopback_server import Answering
 
-Judge = Callable[["Exchange"], list[Check]]
+Judge = Callable[["ObservedExchange"], list[Check]]
 """The checks of one exchange."""
 
 
@@ -29,25 +29,25 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
 
 def _http_judge(binding: Binding, service: Service) -> Judge | None:
     from cogcli.documents.openapi import openapi_of
-    from cogcli.verification.exchange import judged
+    from cogcli.verification.exchange import judge_exchange
 
     document = openapi_of(service)
     if document is None:
         return None
     operation = document.operation(binding.operation, binding.metadata.get("method"))
     base = urlsplit(service.settings.get("base_url") or document.server or "").path
-    return lambda exchange: judged(exchange, document, operation, base)
+    return lambda exchange: judge_exchange(exchange, document, operation, base)
 
 
 def _rpc_judge(binding: Binding, service: Service) -> Judge | None:
     from cogcli.documents.openrpc import openrpc_of
-    from cogcli.verification.rpc_exchange import judged
+    from cogcli.verification.rpc_exchange import judge_exchange
 
     document = openrpc_of(service)
     if document is None:
         return None
     method = document.method(binding.operation)
-    return lambda exchange: judged(exchange, method)
+    return lambda exchange: judge_exchange(exchange, method)
 
 
 def document_server(service: Service) -> Answering | None:
@@ -58,7 +58,7 @@ def document_server(service: Service) -> Answering | None:
     identity = identity_of(service)
     if identity is None:
         return None
-    value = loaded(identity)
+    value = load(identity)
     if isinstance(value, DocumentFault):
         raise value
     if service.kind == "openrpc":

@@ -14,10 +14,10 @@ from urllib.parse import unquote
 import orjson
 
 from cogcli.core.json_pointer import found_at
-from cogcli.documents.loader import resolved
-from cogcli.documents.openapi import OpenApiDocument, Operation
+from cogcli.documents.loader import resolve
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.verification.loopback_server import Reply, Seen, json_reply
-from cogcli.verification.request_check import Fault, faults_of
+from cogcli.verification.request_check import RequestFault, faults_of
 from cogcli.verification.sample import NoSample, sample
 
 _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")
@@ -38,14 +38,14 @@ class DocumentMock:
     def __init__(self, value: dict[str, Any], base: str = "") -> None:
         """Raises DocumentFault where the document cannot be used."""
         self._base = base.rstrip("/")
-        self._value = with_examples(value)
+        self._value = add_examples(value)
         self._document = OpenApiDocument(self._value)
         self._routes = routes_of(self._document)
 
     def __call__(self, seen: Seen) -> Reply:
         """The answer to a request."""
         inside = seen.path.startswith(f"{self._base}/")
-        found = matched(self._routes, seen.path.removeprefix(self._base)) if inside else None
+        found = match_route(self._routes, seen.path.removeprefix(self._base)) if inside else None
         if found is None:
             return _problem(404, f"no such path: {seen.path}")
         route, values = found
@@ -58,7 +58,7 @@ class DocumentMock:
             return _problem(422, f"{faults[0].pointer}: {faults[0].message}", faults)
         return self._answer(operation, seen)
 
-    def _answer(self, operation: Operation, seen: Seen) -> Reply:
+    def _answer(self, operation: OpenApiOperation, seen: Seen) -> Reply:
         wanted = _PREFER.search(seen.headers.get("prefer", ""))
         status = _status(operation, wanted[1] if wanted else None)
         if status is None:
@@ -80,7 +80,7 @@ class DocumentMock:
         if "example" in told:
             value = told["example"]
         elif told.get("examples"):
-            first, _ = resolved(self._value, next(iter(told["examples"].values())), ())
+            first, _ = resolve(self._value, next(iter(told["examples"].values())), ())
             value = first.get("value")
         elif schema is None:
             value = sample(told["schema"]) if isinstance(told.get("schema"), dict) else ""
@@ -90,12 +90,12 @@ class DocumentMock:
             return value.encode()
         return orjson.dumps(value)
 
-    def _response(self, operation: Operation, status: str) -> dict[str, Any]:
+    def _response(self, operation: OpenApiOperation, status: str) -> dict[str, Any]:
         """What the document says of a reply, as written."""
-        item, _ = resolved(self._value, found_at(self._value, ("paths", operation.path)), ())
+        item, _ = resolve(self._value, found_at(self._value, ("paths", operation.path)), ())
         responses = item[operation.method.lower()]["responses"]
         key = next(key for key in responses if key == status or key.upper() == status)
-        found, _ = resolved(self._value, responses[key], ())
+        found, _ = resolve(self._value, responses[key], ())
         return found
 
 
@@ -126,7 +126,7 @@ def _parameter(after: str, *, last: bool) -> str:
     return value + re.escape(slash + beyond)
 
 
-def matched(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
+def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
     """The route of a path as sent, and the values of its parameters."""
     for route in routes:
         found = route.pattern.fullmatch(path)
@@ -135,7 +135,7 @@ def matched(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]
     return None
 
 
-def _status(operation: Operation, wanted: str | None) -> str | None:
+def _status(operation: OpenApiOperation, wanted: str | None) -> str | None:
     """The declared reply to give: the one asked for, else the first 2xx."""
     declared = operation.responses
     if wanted is not None:
@@ -154,21 +154,21 @@ def _content(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return media_type, content[named[0]] or {}
 
 
-def _problem(status: int, message: str, faults: list[Fault] | None = None, headers: Any = None) -> Reply:
+def _problem(
+    status: int, message: str, faults: list[RequestFault] | None = None, headers: Any = None
+) -> Reply:
     told = [fault._asdict() for fault in faults or ()]
     return json_reply({"message": message, "errors": told}, status, headers)
 
 
-def with_examples(value: Any, *, named: bool = False) -> Any:
+def add_examples(value: Any, *, named: bool = False) -> Any:
     """The document with `example` of schemas as `examples`, which newer readers keep."""
     if isinstance(value, list):
-        return [with_examples(item) for item in value]
+        return [add_examples(item) for item in value]
     if not isinstance(value, dict):
         return value
     copy = {
-        key: member
-        if key in _DATA and not named
-        else with_examples(member, named=not named and key in _NAMES)
+        key: member if key in _DATA and not named else add_examples(member, named=not named and key in _NAMES)
         for key, member in value.items()
     }
     if not named and "example" in copy and "examples" not in copy and not {"schema", "in"} & copy.keys():

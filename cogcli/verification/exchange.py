@@ -8,17 +8,17 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from cogcli.documents.openapi import OpenApiDocument, Operation
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.schema.validator import errors
-from cogcli.verification.document_mock import matched, routes_of
+from cogcli.verification.document_mock import match_route, routes_of
 from cogcli.verification.loopback_server import Reply, Seen
 from cogcli.verification.request_check import body_faults, parameter_faults
-from cogcli.verification.verdict import Check, framed
+from cogcli.verification.verdict import Check, find_in_json
 
 _SHOWN: Final = 3
 
 
-class Exchange(NamedTuple):
+class ObservedExchange(NamedTuple):
     """What went over the wire, unmasked; `status` is 0 where nothing was answered.
 
     `whole` tells whether header values are known: a record holds their names only.
@@ -31,13 +31,13 @@ class Exchange(NamedTuple):
     whole: bool = True
 
 
-def of_mock(seen: Seen, reply: Reply) -> Exchange:
+def exchange_from_mock(seen: Seen, reply: Reply) -> ObservedExchange:
     """An exchange that our own server took part in."""
     media_type = next((v for n, v in reply.headers.items() if n.lower() == "content-type"), "")
-    return Exchange(seen, reply.status, media_type, b"".join(reply.chunks))
+    return ObservedExchange(seen, reply.status, media_type, b"".join(reply.chunks))
 
 
-def of_record(record: Mapping[str, Any]) -> Exchange | None:
+def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
     """An exchange out of the record of an attempt; None where no request was made."""
     url, status = record.get("url"), record.get("status_code")
     if not url:
@@ -48,7 +48,7 @@ def of_record(record: Mapping[str, Any]) -> Exchange | None:
     names["content-type"] = str(request.get("media_type") or "")
     seen = Seen(str(record.get("method")), parts.path, parts.query, names, _bytes(request.get("body")))
     media_type = str(record.get("media_type") or reply.get("media_type") or "")
-    return Exchange(
+    return ObservedExchange(
         seen, status if isinstance(status, int) else 0, media_type, _bytes(reply.get("body")), whole=False
     )
 
@@ -59,11 +59,13 @@ def _bytes(body: Any) -> bytes:
     return body.encode() if isinstance(body, str) else orjson.dumps(body)
 
 
-def judged(exchange: Exchange, document: OpenApiDocument, operation: Operation, base: str) -> list[Check]:
+def judge_exchange(
+    exchange: ObservedExchange, document: OpenApiDocument, operation: OpenApiOperation, base: str
+) -> list[Check]:
     """The checks of an exchange, in the order of the screen."""
     found = [_request(exchange, document, operation, base.rstrip("/"))]
     found += _body(exchange, operation)
-    key = declared(operation, exchange.status)
+    key = declared_status(operation, exchange.status)
     said = "" if key else f"declared: {', '.join(operation.responses) or 'none'}"
     found.append(Check(f"status {exchange.status} is declared", key is not None, said))
     if key is not None and operation.responses[key] is not None:
@@ -71,18 +73,20 @@ def judged(exchange: Exchange, document: OpenApiDocument, operation: Operation, 
     return found
 
 
-def declared(operation: Operation, status: int) -> str | None:
+def declared_status(operation: OpenApiOperation, status: int) -> str | None:
     """The key under which an operation declares a status."""
     choices = (str(status), f"{status // 100}XX", "default")
     return next((key for key in choices if key in operation.responses), None)
 
 
-def _request(exchange: Exchange, document: OpenApiDocument, operation: Operation, base: str) -> Check:
+def _request(
+    exchange: ObservedExchange, document: OpenApiDocument, operation: OpenApiOperation, base: str
+) -> Check:
     seen, name = exchange.seen, "request matches the operation"
     asked = f"{seen.method} {seen.path}"
     route = next(r for r in routes_of(document) if r.path == operation.path)
     inside = seen.path.startswith(f"{base}/") or not base
-    found = matched((route,), seen.path.removeprefix(base)) if inside else None
+    found = match_route((route,), seen.path.removeprefix(base)) if inside else None
     if found is None or seen.method != operation.method:
         return Check(name, False, f"{asked}, expected {operation.method} {base}{operation.path}")
     known = operation if exchange.whole else _without_headers(operation)
@@ -91,11 +95,11 @@ def _request(exchange: Exchange, document: OpenApiDocument, operation: Operation
     return Check(name, not faults, f"{asked}: {said}" if faults else asked)
 
 
-def _without_headers(operation: Operation) -> Operation:
+def _without_headers(operation: OpenApiOperation) -> OpenApiOperation:
     return operation._replace(parameters=tuple(p for p in operation.parameters if p.place != "header"))
 
 
-def _body(exchange: Exchange, operation: Operation) -> Iterator[Check]:
+def _body(exchange: ObservedExchange, operation: OpenApiOperation) -> Iterator[Check]:
     if operation.body is None and not exchange.seen.body:
         return
     faults = body_faults(operation, exchange.seen)
@@ -103,7 +107,7 @@ def _body(exchange: Exchange, operation: Operation) -> Iterator[Check]:
     yield Check("request body matches its schema", not faults, said)
 
 
-def _reply(exchange: Exchange, schema: Any) -> Check:
+def _reply(exchange: ObservedExchange, schema: Any) -> Check:
     from cogcli.core.strict_json import JsonRefused, loads
 
     name = "reply matches its schema"
@@ -120,4 +124,4 @@ def _reply(exchange: Exchange, schema: Any) -> Check:
     place, message = wrong[0]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     said = f"{place.replace('/', '.')}: {message}{more}" if place else f"{message}{more}"
-    return Check(name, False, said, framed(value, place))
+    return Check(name, False, said, find_in_json(value, place))

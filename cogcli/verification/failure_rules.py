@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import FAILURE_OF, BindingResolutionError, Failure, RuntimeErrorBase
+from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow, RuntimeErrorBase
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.protocols.registry import INVOKERS
-from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, Ran, Wire
+from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, HarnessCall, Ran
 from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
 from cogcli.verification.mcp_rules import SERVER, require_sdk
-from cogcli.verification.rule_runner import Line, Lines, Wrong, require, require_error
+from cogcli.verification.rule_runner import InvokerRule, InvokerRules, RuleBroken, require, require_error
 
 CANARY: Final = "canary-4f9d1c7e2b"
 UNSPOKEN: Final = "morse"
@@ -32,7 +32,7 @@ _SHORT: Final = 0.15
 _JSON: Final = "application/json"
 
 
-class Row(NamedTuple):
+class FailureRule(NamedTuple):
     """How a code is brought about: members of the call, and how the server answers, which always tells the canary.
 
     `setting` is made for each run and entered around it; it may add members to the call.
@@ -45,22 +45,22 @@ class Row(NamedTuple):
     setting: Callable[[Bench], Any] | None = None
 
 
-def lines() -> Lines:
+def lines() -> InvokerRules:
     """A line for each row of the protocols that are spoken; rows of one code are told apart by what provokes them."""
     spoken = (row for row in _ROWS if row.wire.get("protocol", "openapi") in {*INVOKERS, UNSPOKEN})
     return {f"{row.code} {row.rule}".rstrip(): _line(row) for row in spoken}
 
 
-def _line(row: Row) -> Line:
+def _line(row: FailureRule) -> InvokerRule:
     failure = FAILURE_OF[row.code]
     promised = [
         name for name, on in (("retried", failure.retryable), ("falls back", failure.falls_back)) if on
     ]
     said = f"{failure.cls.__name__}, exit {failure.exit}{''.join(f', {word}' for word in promised)}"
-    return Line(said, lambda bench: _show(bench, row, failure))
+    return InvokerRule(said, lambda bench: _show(bench, row, failure))
 
 
-def _show(bench: Bench, row: Row, failure: Failure) -> None:
+def _show(bench: Bench, row: FailureRule, failure: FailureRow) -> None:
     plain = _run(bench, row)
     error = require_error(plain, row.code)
     _require_class(error, failure)
@@ -74,24 +74,24 @@ def _show(bench: Bench, row: Row, failure: Failure) -> None:
         _require_no_canary(ran)
 
 
-def _show_fallback(bench: Bench, row: Row, failure: Failure, *, reached: bool) -> None:
+def _show_fallback(bench: Bench, row: FailureRule, failure: FailureRow, *, reached: bool) -> None:
     with Loopback(lambda seen: json_reply({"ok": True})) as other:
         ran = _run(bench, row, second=other.url)
         used = any(attempt.member.binding_id == "second" for attempt in ran.attempts)
         wanted = failure.falls_back and reached
         require(used, wanted, "another binding was tried")
         if wanted and ran.error is not None:
-            raise Wrong(f"the other binding answered, and yet: {ran.error.code}: {ran.error.message}")
+            raise RuleBroken(f"the other binding answered, and yet: {ran.error.code}: {ran.error.message}")
         _require_no_canary(ran)
 
 
-def _require_class(error: RuntimeErrorBase, failure: Failure) -> None:
+def _require_class(error: RuntimeErrorBase, failure: FailureRow) -> None:
     """Choosing a binding tells the one reason there is under that reason's own code."""
     allowed = {failure.cls.__name__}
     if failure.exit == 3:
         allowed.add(BindingResolutionError.__name__)
     if type(error).__name__ not in allowed:
-        raise Wrong(f"found {type(error).__name__}, expected {failure.cls.__name__}")
+        raise RuleBroken(f"found {type(error).__name__}, expected {failure.cls.__name__}")
 
 
 def _called(ran: Ran) -> bool:
@@ -104,14 +104,14 @@ def _require_no_canary(ran: Ran) -> None:
     require(held, [], "files that hold the canary")
 
 
-def _run(bench: Bench, row: Row, **more: Any) -> Ran:
+def _run(bench: Bench, row: FailureRule, **more: Any) -> Ran:
     with ExitStack() as stack:
         given: dict[str, Any] = {**_COMMON, **row.wire, **more}
         if row.setting is not None:
             given |= stack.enter_context(row.setting(bench)) or {}
         if "url" not in given:
             given["url"] = stack.enter_context(Loopback(row.answering or _fine)).url
-        return bench.run(Wire(**given))
+        return bench.run(HarnessCall(**given))
 
 
 def _fine(seen: Seen) -> Reply:
@@ -295,19 +295,19 @@ def _to(target: str, **config: Any) -> dict[str, Any]:
     return {"step": {"output": {"r": target}, "config": config}, "outputs": {}}
 
 
-_ROWS: Final[tuple[Row, ...]] = (
+_ROWS: Final[tuple[FailureRule, ...]] = (
     # specs
-    Row("skill.depth", "", {"step": {"uses": f"skill:{SKILL}", "input": {}, "output": {}}}),
+    FailureRule("skill.depth", "", {"step": {"uses": f"skill:{SKILL}", "input": {}, "output": {}}}),
     # input mapping
-    Row("input.reference", "", {"step": {"input": {"a": "vars.nope"}}}),
-    Row("input.contract", "", {"capability": {"inputs": {"a": {"type": "boolean"}}}}),
+    FailureRule("input.reference", "", {"step": {"input": {"a": "vars.nope"}}}),
+    FailureRule("input.contract", "", {"capability": {"inputs": {"a": {"type": "boolean"}}}}),
     # control
-    Row("expr.missing", "", {"config": {"condition": "vars.nope == 1 and vars.nope"}}),
-    Row("expr.type", "", {"config": {"condition": "1 < 'a'"}}),
-    Row("router.no-case", "", {"config": {"router": {"on": "'b'", "cases": {"a": CAPABILITY}}}}),
-    Row("foreach.items", "", {"config": {"foreach": {"items": "'abc'"}}}),
-    Row("foreach.limit", "", {"config": {"foreach": {"items": [1, 2, 3], "max_items": 2}}}),
-    Row(
+    FailureRule("expr.missing", "", {"config": {"condition": "vars.nope == 1 and vars.nope"}}),
+    FailureRule("expr.type", "", {"config": {"condition": "1 < 'a'"}}),
+    FailureRule("router.no-case", "", {"config": {"router": {"on": "'b'", "cases": {"a": CAPABILITY}}}}),
+    FailureRule("foreach.items", "", {"config": {"foreach": {"items": "'abc'"}}}),
+    FailureRule("foreach.limit", "", {"config": {"foreach": {"items": [1, 2, 3], "max_items": 2}}}),
+    FailureRule(
         "scatter.failed",
         "",
         {"step": {"uses": "_scatter"}, "config": {"scatter": {
@@ -316,93 +316,101 @@ _ROWS: Final[tuple[Row, ...]] = (
         _status(400),
     ),
     # binding and service resolution
-    Row("binding.none", "", {"without": ("bindings",), "rule": False}),
-    Row("binding.ambiguous", "", {"rule": False, "second": "http://127.0.0.1:9"}),
-    Row("binding.ineligible", "", {"capability": {"metadata": {"required_conformance_profile": "strict"}}}),
-    Row("service.unknown", "", {"without": ("services",)}),
-    Row("service.module", "", {**_PYTHON, "service": {"module": "no_such_module_of_the_bench", "isolation": "thread"}}),
-    Row("service.module", "function", {**_PYTHON, "operation": "no_such_function"}),
-    Row("service.forbidden", "", {**_PYTHON, "service": {"module": "cogcli.core.files", "isolation": "thread"}}),
-    Row("service.untrusted", "", {"trusted": False}),
-    Row("env.missing", "", {"service": {"auth_ref": "BENCH_UNSET"}}),
-    Row("env.missing", "header", {"service_metadata": {"headers": {"X-Key": "${BENCH_UNSET}"}}}),
-    Row("env.missing", "file", {"service": {"auth_ref": "file:/no/such/file"}}),
-    Row("env.extra", "", {"service": {"auth_ref": "keyring:cogcli/verify"}}, None, _without_keyring),
+    FailureRule("binding.none", "", {"without": ("bindings",), "rule": False}),
+    FailureRule("binding.ambiguous", "", {"rule": False, "second": "http://127.0.0.1:9"}),
+    FailureRule("binding.ineligible", "",
+                {"capability": {"metadata": {"required_conformance_profile": "strict"}}}),
+    FailureRule("service.unknown", "", {"without": ("services",)}),
+    FailureRule("service.module", "",
+                {**_PYTHON, "service": {"module": "no_such_module_of_the_bench", "isolation": "thread"}}),
+    FailureRule("service.module", "function", {**_PYTHON, "operation": "no_such_function"}),
+    FailureRule("service.forbidden", "",
+                {**_PYTHON, "service": {"module": "cogcli.core.files", "isolation": "thread"}}),
+    FailureRule("service.untrusted", "", {"trusted": False}),
+    FailureRule("env.missing", "", {"service": {"auth_ref": "BENCH_UNSET"}}),
+    FailureRule("env.missing", "header", {"service_metadata": {"headers": {"X-Key": "${BENCH_UNSET}"}}}),
+    FailureRule("env.missing", "file", {"service": {"auth_ref": "file:/no/such/file"}}),
+    FailureRule("env.extra", "", {"service": {"auth_ref": "keyring:cogcli/verify"}}, None, _without_keyring),
     # request mapping
-    Row("request.missing", "", {"request": {"a": "x ${input.b} y"}}),
-    Row("request.value", "path", {"operation": "notes/{a}", "input": {"a": ".."}}),
-    Row("request.value", "header", {"service_metadata": {"headers": {"X-A": "${BENCH_A}"}},
+    FailureRule("request.missing", "", {"request": {"a": "x ${input.b} y"}}),
+    FailureRule("request.value", "path", {"operation": "notes/{a}", "input": {"a": ".."}}),
+    FailureRule("request.value", "header", {"service_metadata": {"headers": {"X-A": "${BENCH_A}"}},
                                     "environ": {_NAME: CANARY, "BENCH_A": "a\r\nX-B: c"}}),
-    Row("request.size", "", {"metadata": {"max_request_bytes": 10}, "input": {"a": "x" * 100}}),
+    FailureRule("request.size", "", {"metadata": {"max_request_bytes": 10}, "input": {"a": "x" * 100}}),
     # response mapping
-    Row("response.missing", "", {"response": {"r": "response.no"}, "capability": {"outputs": _outputs(r="any")}}),
-    Row("response.type", "", {"capability": {"outputs": _outputs(r="boolean")}}, _says(_JSON, b'{"ok": 1}')),
-    Row("response.not-json", "type", {}, _says("text/html", b"<p>")),
-    Row("response.not-json", "NaN", {}, _says(_JSON, b'{"ok": NaN}')),
-    Row("response.not-json", "key twice", {}, _says(_JSON, b'{"ok": 1, "ok": 2}')),
-    Row("response.not-json", "depth", {}, _says(_JSON, b"[" * 200 + b"]" * 200)),
-    Row("response.not-json", "encoding", {}, _says(_JSON, b'"\xff"')),
-    Row("response.not-json", "function", _PYTHON, None, _function("odd", "thread")),
-    Row("response.size", "frame", _MCP, None, _tool("huge")),
-    Row("response.size", "", {"metadata": {"max_response_bytes": 20}}),
+    FailureRule("response.missing", "",
+                {"response": {"r": "response.no"}, "capability": {"outputs": _outputs(r="any")}}),
+    FailureRule("response.type", "",
+                {"capability": {"outputs": _outputs(r="boolean")}}, _says(_JSON, b'{"ok": 1}')),
+    FailureRule("response.not-json", "type", {}, _says("text/html", b"<p>")),
+    FailureRule("response.not-json", "NaN", {}, _says(_JSON, b'{"ok": NaN}')),
+    FailureRule("response.not-json", "key twice", {}, _says(_JSON, b'{"ok": 1, "ok": 2}')),
+    FailureRule("response.not-json", "depth", {}, _says(_JSON, b"[" * 200 + b"]" * 200)),
+    FailureRule("response.not-json", "encoding", {}, _says(_JSON, b'"\xff"')),
+    FailureRule("response.not-json", "function", _PYTHON, None, _function("odd", "thread")),
+    FailureRule("response.size", "frame", _MCP, None, _tool("huge")),
+    FailureRule("response.size", "", {"metadata": {"max_response_bytes": 20}}),
     # protocol routing
-    Row("protocol.unsupported", "", {"protocol": UNSPOKEN}),
+    FailureRule("protocol.unsupported", "", {"protocol": UNSPOKEN}),
     # unreachable
-    Row("call.transport", "refused", {}, None, _refusing),
-    Row("call.transport", "reset", {}, None, lambda bench: _speaking(b"")),
-    Row("call.transport", "malformed", {}, None, lambda bench: _speaking(b"HELLO THERE\r\n\r\n")),
-    Row("call.transport", "cut", {}, None, lambda bench: _speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")),
-    Row("call.transport", "TLS", {}, None, _plain_for_tls),
-    Row("call.transport", "worker died", _PYTHON, None, _function("dies", "process")),
-    Row("call.transport", "program", _MCP, None, _tool("echo", command="no-such-program-of-the-bench")),
-    Row("call.transport", "server died", _MCP, None, _tool("dies")),
-    Row(
+    FailureRule("call.transport", "refused", {}, None, _refusing),
+    FailureRule("call.transport", "reset", {}, None, lambda bench: _speaking(b"")),
+    FailureRule("call.transport", "malformed", {}, None, lambda bench: _speaking(b"HELLO THERE\r\n\r\n")),
+    FailureRule("call.transport", "cut",
+                {}, None, lambda bench: _speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")),
+    FailureRule("call.transport", "TLS", {}, None, _plain_for_tls),
+    FailureRule("call.transport", "worker died", _PYTHON, None, _function("dies", "process")),
+    FailureRule("call.transport", "program",
+                _MCP, None, _tool("echo", command="no-such-program-of-the-bench")),
+    FailureRule("call.transport", "server died", _MCP, None, _tool("dies")),
+    FailureRule(
         "call.transport", "silent server", _MCP, None,
         _tool("echo", "silent", service_metadata={"timeout_seconds": _SHORT}),
     ),
-    Row(
+    FailureRule(
         "call.circuit-open", "",
         {"metadata": {"retry_count": 6, "retry_backoff_base": 0}}, _status(503, {"Retry-After": "0"}),
     ),
     # late
-    Row("call.timeout", "", {"metadata": {"timeout_seconds": _SHORT}}, _slow),
+    FailureRule("call.timeout", "", {"metadata": {"timeout_seconds": _SHORT}}, _slow),
     # A step's limit bounds its own retries, too: who retries after it is the step around.
-    Row("step.timeout", "", {"nested": {"timeout_seconds": _SHORT}}, _slow),
-    Row("run.timeout", "", {"options": {"timeout_seconds": _SHORT}}, _slow),
+    FailureRule("step.timeout", "", {"nested": {"timeout_seconds": _SHORT}}, _slow),
+    FailureRule("run.timeout", "", {"options": {"timeout_seconds": _SHORT}}, _slow),
     # refused or failed by the service
-    *(Row("call.overloaded", str(n), {}, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
-    Row("call.server-error", "500", {}, _status(500)),
-    Row("call.server-error", "exception", _PYTHON, None, _function("fails", "thread")),
-    Row("call.server-error", "SystemExit", _PYTHON, None, _function("leaves", "thread")),
-    Row("call.server-error", "RPC -32603", _RPC, _rpc(-32603)),
-    Row("call.server-error", "RPC -32000", _RPC, _rpc(-32000, 500)),
-    Row("call.server-error", "RPC malformed", _RPC, _says(_JSON, b"[]")),
-    Row("call.server-error", "tool", _MCP, None, _tool("refuses")),
-    *(Row("call.rejected", str(n), {}, _status(n)) for n in (400, 401, 404, 409, 422)),
-    Row("call.rejected", "RPC -32602", _RPC, _rpc(-32602, 503)),
-    Row("call.rejected", "tool", _MCP, None, _tool("fails")),
-    Row("call.rejected", "unknown tool", _MCP, None, _tool("no_such_tool")),
-    Row("call.rejected", "redirect", {}, _status(302, {"Location": "http://127.0.0.1:9/"})),
-    Row("effect.in-doubt", "", {"effect": "effect", "metadata": {"timeout_seconds": _SHORT}}, _slow),
+    *(FailureRule("call.overloaded", str(n), {}, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
+    FailureRule("call.server-error", "500", {}, _status(500)),
+    FailureRule("call.server-error", "exception", _PYTHON, None, _function("fails", "thread")),
+    FailureRule("call.server-error", "SystemExit", _PYTHON, None, _function("leaves", "thread")),
+    FailureRule("call.server-error", "RPC -32603", _RPC, _rpc(-32603)),
+    FailureRule("call.server-error", "RPC -32000", _RPC, _rpc(-32000, 500)),
+    FailureRule("call.server-error", "RPC malformed", _RPC, _says(_JSON, b"[]")),
+    FailureRule("call.server-error", "tool", _MCP, None, _tool("refuses")),
+    *(FailureRule("call.rejected", str(n), {}, _status(n)) for n in (400, 401, 404, 409, 422)),
+    FailureRule("call.rejected", "RPC -32602", _RPC, _rpc(-32602, 503)),
+    FailureRule("call.rejected", "tool", _MCP, None, _tool("fails")),
+    FailureRule("call.rejected", "unknown tool", _MCP, None, _tool("no_such_tool")),
+    FailureRule("call.rejected", "redirect", {}, _status(302, {"Location": "http://127.0.0.1:9/"})),
+    FailureRule("effect.in-doubt", "", {"effect": "effect", "metadata": {"timeout_seconds": _SHORT}}, _slow),
     # output mapping
-    Row("output.missing", "", {"response": {"r": "response"}, "step": {"output": {"r.no": "vars.r"}}, "outputs": {}}),
-    Row("output.path", "", {"response": {"r": "response.ok", "s": "response.ok"}, "outputs": {},
+    FailureRule("output.missing", "",
+                {"response": {"r": "response"}, "step": {"output": {"r.no": "vars.r"}}, "outputs": {}}),
+    FailureRule("output.path", "", {"response": {"r": "response.ok", "s": "response.ok"}, "outputs": {},
                             "step": {"output": {"r": "extensions.a", "s": "extensions.a.b"}}}),
-    Row("output.slot-type", "", _to("working.risks")),
-    Row("output.merge", "", _to("vars.r", merge_strategy="append")),
+    FailureRule("output.slot-type", "", _to("working.risks")),
+    FailureRule("output.merge", "", _to("vars.r", merge_strategy="append")),
     # final outputs
-    Row("outputs.missing", "", {"step": {"output": {}}, "outputs": _outputs(r="any")}),
-    Row("outputs.type", "", {"outputs": _outputs(r="array")}),
+    FailureRule("outputs.missing", "", {"step": {"output": {}}, "outputs": _outputs(r="any")}),
+    FailureRule("outputs.type", "", {"outputs": _outputs(r="array")}),
     # safety and approvals
-    Row("safety.trust", "", {"capability": {"safety": {"trust_level": "privileged"}}}),
-    Row("safety.gate", "", {}, None, _gate({"allowed": False})),
-    Row("safety.gate-error", "", {}, None, _gate({"allowed": "yes"})),
-    Row("safety.rejected", "", {"capability": {"safety": {"requires_confirmation": True}},
+    FailureRule("safety.trust", "", {"capability": {"safety": {"trust_level": "privileged"}}}),
+    FailureRule("safety.gate", "", {}, None, _gate({"allowed": False})),
+    FailureRule("safety.gate-error", "", {}, None, _gate({"allowed": "yes"})),
+    FailureRule("safety.rejected", "", {"capability": {"safety": {"requires_confirmation": True}},
                                 "approved": _approved(granted=False)}),
-    Row("safety.scope", "", {"network": "public"}),
-    Row("safety.confirmation", "", {"capability": {"safety": {"requires_confirmation": True}}}),
-    Row("policy.approval", "", {"capability": {"safety": {"requires_confirmation": True}},
+    FailureRule("safety.scope", "", {"network": "public"}),
+    FailureRule("safety.confirmation", "", {"capability": {"safety": {"requires_confirmation": True}}}),
+    FailureRule("policy.approval", "", {"capability": {"safety": {"requires_confirmation": True}},
                                 "approved": _approved(granted=True)}),
     # else
-    Row("internal", "", {"broken": True}),
+    FailureRule("internal", "", {"broken": True}),
 )  # fmt: skip

@@ -20,7 +20,7 @@ from cogcli.core.system import SystemClock, SystemIds
 from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.run import Finished, Request, execute
 from cogcli.governance.approvals import Answered, Approvals
-from cogcli.protocols.invoker import Surroundings
+from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
@@ -32,7 +32,7 @@ from cogcli.specs.skill import skill_from
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from cogcli.core.calls import Answer, Attempt, Chain
+    from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.events.envelope import Event
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
@@ -51,7 +51,7 @@ INNER: Final = "verify.inner"
 STEP: Final = "call"
 
 
-class Wire(NamedTuple):
+class HarnessCall(NamedTuple):
     """One call of one capability. `url` is the service's address; members of `binding`, `service`, `capability` and
     `step` are added to those that every call has."""
 
@@ -137,7 +137,7 @@ class Bench:
     ) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def run(self, wire: Wire) -> Ran:
+    def run(self, wire: HarnessCall) -> Ran:
         """Make the call to its end."""
         from cogcli.episode.seal import persist_pending, seal
         from cogcli.episode.store import Store
@@ -177,8 +177,8 @@ class Bench:
         files = _files(str(journal.directory))
         return Ran(finished, events, runner.attempts, runner.deadlines, files, took)
 
-    def _surroundings(self, wire: Wire, redactor: Redactor) -> Surroundings:
-        return Surroundings(
+    def _surroundings(self, wire: HarnessCall, redactor: Redactor) -> InvokerContext:
+        return InvokerContext(
             secrets=Secrets(wire.environ, redactor.add),
             clock=self._clock,
             state_dir=os.path.join(self.directory, "state"),
@@ -195,7 +195,7 @@ class _Timed:
         self.attempts: list[Attempt] = []
         self.deadlines: list[float] = []
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         return self._runner.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
@@ -209,7 +209,7 @@ class _Timed:
         self._runner.close(grace)
 
 
-def catalog_of(wire: Wire) -> Catalog:
+def catalog_of(wire: HarnessCall) -> Catalog:
     """The specs of one call, as if they had been loaded from a trusted layer."""
     bindings = [_first(wire)]
     services = [_service(wire)]
@@ -237,7 +237,7 @@ def catalog_of(wire: Wire) -> Catalog:
     )
 
 
-def _first(wire: Wire) -> Binding:
+def _first(wire: HarnessCall) -> Binding:
     metadata = {**wire.metadata, **({"fallback_binding_id": "second"} if wire.second else {})}
     raw = {
         "id": "first",
@@ -273,7 +273,7 @@ def _plain_service(id: str, url: str) -> Service:
 _BARE: Final = {"version": "1.0.0", "description": "Verified.", "properties": EFFECTS["none"]}
 
 
-def _capability(wire: Wire) -> Capability:
+def _capability(wire: HarnessCall) -> Capability:
     raw = {
         **_BARE,
         "id": CAPABILITY,
@@ -286,7 +286,7 @@ def _capability(wire: Wire) -> Capability:
     return capability_from(raw)
 
 
-def _service(wire: Wire) -> Service:
+def _service(wire: HarnessCall) -> Service:
     key = {"openapi": "base_url", "openrpc": "url", "mcp": "url"}.get(wire.protocol)
     raw = {
         "id": "first",
@@ -299,7 +299,7 @@ def _service(wire: Wire) -> Service:
     return service_from(raw, layer="verify", root=wire.root, trusted=wire.trusted)
 
 
-def _skills(wire: Wire, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def _skills(wire: HarnessCall, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The skill that runs, and the one inside it."""
     if wire.nested is None:
         return [_one_step(wire, names)]
@@ -308,7 +308,7 @@ def _skills(wire: Wire, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [_one_step(wire._replace(step={**outer, **wire.step}), names), inner]
 
 
-def _one_step(wire: Wire, names: tuple[str, ...]) -> dict[str, Any]:
+def _one_step(wire: HarnessCall, names: tuple[str, ...]) -> dict[str, Any]:
     return {
         "id": SKILL,
         "version": "1.0.0",
@@ -329,7 +329,7 @@ def _one_step(wire: Wire, names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _chooser(catalog: Catalog, wire: Wire) -> Callable[[str], Any]:
+def _chooser(catalog: Catalog, wire: HarnessCall) -> Callable[[str], Any]:
     options = SelectionOptions({CAPABILITY: "first"} if wire.rule else {}, None, wire.environ)
     return lambda capability_id: select(catalog, capability_id, options)
 

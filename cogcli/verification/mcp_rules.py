@@ -8,8 +8,16 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from cogcli.verification.harness import Bench, Ran, Wire
-from cogcli.verification.rule_runner import Line, Lines, NotHere, Wrong, require, require_error, require_ok
+from cogcli.verification.harness import Bench, HarnessCall, Ran
+from cogcli.verification.rule_runner import (
+    InvokerRule,
+    InvokerRules,
+    RuleBroken,
+    RuleSkipped,
+    require,
+    require_error,
+    require_ok,
+)
 
 SERVER: Final = str(Path(__file__).with_name("mcp_mock.py"))
 _PATIENT: Final = 20.0
@@ -28,7 +36,7 @@ def _asked(bench: Bench, tool: str, *options: str, **wire: Any) -> Ran:
         **wire.pop("environ", {}),
     }
     given: dict[str, Any] = {"root": bench.directory, "network": "public", **wire}
-    return bench.run(Wire(protocol="mcp", operation=tool, service=settings, environ=environ, **given))
+    return bench.run(HarnessCall(protocol="mcp", operation=tool, service=settings, environ=environ, **given))
 
 
 def require_sdk() -> None:
@@ -36,7 +44,7 @@ def require_sdk() -> None:
     try:
         import mcp  # noqa: F401
     except ImportError as error:
-        raise NotHere("the SDK is not installed: pip install 'cogcli[mcp]'") from error
+        raise RuleSkipped("the SDK is not installed: pip install 'cogcli[mcp]'") from error
 
 
 def _body(bench: Bench) -> None:
@@ -69,7 +77,7 @@ def _strict(bench: Bench) -> None:
     for tool in ("nan", "twice"):
         ran = _asked(bench, tool)
         if ran.error is None or ran.error.code not in ("response.not-json", "call.server-error"):
-            raise Wrong(f"{tool}: found {ran.error and ran.error.code}, expected response.not-json")
+            raise RuleBroken(f"{tool}: found {ran.error and ran.error.code}, expected response.not-json")
 
 
 def _frame(bench: Bench) -> None:
@@ -94,7 +102,7 @@ def _hanging(bench: Bench) -> None:
 
 def _require_prompt(ran: Ran) -> None:
     if ran.seconds > _PATIENT:
-        raise Wrong(f"ended after {ran.seconds:.1f} s")
+        raise RuleBroken(f"ended after {ran.seconds:.1f} s")
 
 
 def _dying(bench: Bench) -> None:
@@ -141,7 +149,7 @@ def _orphans(bench: Bench) -> None:
     until = time.monotonic() + _PATIENT
     while alive := [pid for pid in pids if _is_alive(pid)]:
         if time.monotonic() > until:
-            raise Wrong(f"still running: {len(alive)} of {len(pids)} processes")
+            raise RuleBroken(f"still running: {len(alive)} of {len(pids)} processes")
         time.sleep(0.02)
 
 
@@ -159,34 +167,34 @@ def _untrusted(bench: Bench) -> None:
 
 
 def _shipped(bench: Bench) -> None:
-    wire = Wire(
+    wire = HarnessCall(
         protocol="mcp", operation="normalize", service={"server": "official_text_tools"},
         request={"text": "input.a"}, response={"r": "response.text"}, input={"a": "a  b"},
     )  # fmt: skip
     require(require_ok(bench.run(wire)), {"r": "a b"}, "outputs")
 
 
-LINES: Final[Lines] = {
+LINES: Final[InvokerRules] = {
     # First, since it takes longest: several are shown at a time.
-    "orphans": Line("what a server leaves behind is ended with the run", _orphans),
-    "body": Line("structured content is the body; text mode gives {text}", _body),
-    "arguments": Line("arguments are checked by the tool's schema before they leave", _arguments),
-    "tool.unknown": Line("an unknown tool is refused before anything leaves", _tool_unknown),
-    "tool.error": Line("is_error is a rejection with the tool's words", _tool_fails),
-    "rpc.error": Line("-32603 is a server fault", _rpc_error),
-    "json.strict": Line("NaN and repeated keys fail their call", _strict),
-    "frame.big": Line("a frame over the cap fails its call", _frame),
-    "noise": Line("lines that are no message are noise", _noise),
-    "server.silent": Line("a server that never answers costs its time, no more", _silent),
-    "tool.hanging": Line("a tool that hangs ends at its deadline", _hanging),
-    "server.dies": Line("a closed connection is a transport failure", _dying),
-    "session.lost": Line(
+    "orphans": InvokerRule("what a server leaves behind is ended with the run", _orphans),
+    "body": InvokerRule("structured content is the body; text mode gives {text}", _body),
+    "arguments": InvokerRule("arguments are checked by the tool's schema before they leave", _arguments),
+    "tool.unknown": InvokerRule("an unknown tool is refused before anything leaves", _tool_unknown),
+    "tool.error": InvokerRule("is_error is a rejection with the tool's words", _tool_fails),
+    "rpc.error": InvokerRule("-32603 is a server fault", _rpc_error),
+    "json.strict": InvokerRule("NaN and repeated keys fail their call", _strict),
+    "frame.big": InvokerRule("a frame over the cap fails its call", _frame),
+    "noise": InvokerRule("lines that are no message are noise", _noise),
+    "server.silent": InvokerRule("a server that never answers costs its time, no more", _silent),
+    "tool.hanging": InvokerRule("a tool that hangs ends at its deadline", _hanging),
+    "server.dies": InvokerRule("a closed connection is a transport failure", _dying),
+    "session.lost": InvokerRule(
         "a session that the server does not know is opened anew, and the call made there", _session_lost
     ),
-    "program": Line("a program that is not there is told", _program),
-    "environment": Line("a variable reaches the server, and no file", _environment),
-    "idempotency-key": Line("effects carry a key in _meta", _key),
-    "pin": Line("a tool that changed since its first use is refused", _pin),
-    "untrusted": Line("an untrusted layer starts nothing", _untrusted),
-    "server.shipped": Line("shipped tools need neither process nor SDK", _shipped),
+    "program": InvokerRule("a program that is not there is told", _program),
+    "environment": InvokerRule("a variable reaches the server, and no file", _environment),
+    "idempotency-key": InvokerRule("effects carry a key in _meta", _key),
+    "pin": InvokerRule("a tool that changed since its first use is refused", _pin),
+    "untrusted": InvokerRule("an untrusted layer starts nothing", _untrusted),
+    "server.shipped": InvokerRule("shipped tools need neither process nor SDK", _shipped),
 }

@@ -119,7 +119,7 @@ def _object(body: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def canned(replies: tuple[CannedReply, ...]) -> Answering:
+def canned_replies(replies: tuple[CannedReply, ...]) -> Answering:
     """A server that gives these replies in turn, the last again and again."""
     numbers = count()
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import gzip
 from typing import Any, Final
 
-from cogcli.verification.harness import Bench, Ran, Wire
+from cogcli.verification.harness import Bench, HarnessCall, Ran
 from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
-from cogcli.verification.rule_runner import Line, Lines, Wrong, require, require_error, require_ok
+from cogcli.verification.rule_runner import (
+    InvokerRule,
+    InvokerRules,
+    RuleBroken,
+    require,
+    require_error,
+    require_ok,
+)
 
 _SHORT: Final = 0.6
 _PATIENT: Final = 10.0
@@ -18,7 +25,7 @@ _SECRET: Final = "s3cr3t-of-the-bench"  # noqa: S105
 def _asked(bench: Bench, answering: Answering, **wire: Any) -> tuple[Ran, list[Seen]]:
     """A call to a server that answers so, and the requests it got."""
     with Loopback(answering) as server:
-        ran = bench.run(Wire(url=f"{server.url}/base", **wire))
+        ran = bench.run(HarnessCall(url=f"{server.url}/base", **wire))
         return ran, server.seen
 
 
@@ -55,7 +62,7 @@ def _cut_off(bench: Bench, **wire: Any) -> None:
     ran, _ = _asked(bench, _slow, **wire)
     require_error(ran, "call.timeout", left=True)
     if ran.seconds > _PATIENT:
-        raise Wrong(f"ended after {ran.seconds:.1f} s, expected {_SHORT} s")
+        raise RuleBroken(f"ended after {ran.seconds:.1f} s, expected {_SHORT} s")
 
 
 def _timeout_binding(bench: Bench) -> None:
@@ -70,7 +77,7 @@ def _timeout_default(bench: Bench) -> None:
     ran, _ = _asked(bench, _ok)
     require_ok(ran)
     if not 25 < ran.deadlines[0] <= 30:
-        raise Wrong(f"the invoker was given {ran.deadlines[0]:.1f} s, expected 30")
+        raise RuleBroken(f"the invoker was given {ran.deadlines[0]:.1f} s, expected 30")
 
 
 def _timeout_drip(bench: Bench) -> None:
@@ -78,7 +85,7 @@ def _timeout_drip(bench: Bench) -> None:
     ran, _ = _asked(bench, lambda seen: drip, metadata={"timeout_seconds": 2 * _SHORT})
     require_error(ran, "call.timeout", left=True)
     if ran.seconds > _PATIENT:
-        raise Wrong(f"ended after {ran.seconds:.1f} s, expected {2 * _SHORT} s")
+        raise RuleBroken(f"ended after {ran.seconds:.1f} s, expected {2 * _SHORT} s")
 
 
 def _headers_service(bench: Bench) -> None:
@@ -225,14 +232,14 @@ def _path_encoding(bench: Bench) -> None:
     for bad in ("", ".", "..", None, ["x"]):
         ran, seen = _asked(bench, _ok, input={"id": bad}, **named)
         if ran.error is None or seen:
-            raise Wrong(f"path value {bad!r} was sent")
+            raise RuleBroken(f"path value {bad!r} was sent")
 
 
 def _address(bench: Bench) -> None:
     ran, seen = _asked(bench, _ok, network="public")
     require_error(ran, "safety.scope")
     require(seen, [], "requests")
-    ran = bench.run(Wire(url="http://169.254.169.254/latest"))
+    ran = bench.run(HarnessCall(url="http://169.254.169.254/latest"))
     require_error(ran, "safety.scope")
 
 
@@ -255,31 +262,31 @@ def _content_json(bench: Bench) -> None:
     require_error(ran, "response.missing")
 
 
-LINES: Final[Lines] = {
-    "method.default": Line("POST with a JSON body", _method_default),
-    "method.get": Line("metadata.method GET puts inputs into the query", _method_get),
-    "timeout.binding": Line("the binding's timeout before the service's", _timeout_binding),
-    "timeout.service": Line("the service's timeout where the binding has none", _timeout_service),
-    "timeout.default": Line("30 seconds where neither has one", _timeout_default),
-    "timeout.drip": Line("a dripping body ends on time", _timeout_drip),
-    "headers.service": Line("headers of the service are sent", _headers_service),
-    "headers.merge": Line("the binding's headers win, without regard to case", _headers_merge),
-    "headers.env": Line("${NAME} is filled in, and masked in every file", _headers_env),
-    "headers.auth": Line("auth_ref gives a bearer token, masked in every file", _auth_ref),
-    "headers.sent": Line("traceparent, and an Idempotency-Key for effects", _headers_sent),
-    "mode.json": Line("JSON by its media type", _mode_json),
-    "mode.text": Line("response_mode text gives {text}", _mode_text),
-    "mode.raw": Line("response_mode raw gives {body or body_base64, content_type}", _mode_raw),
-    "mode.not-json": Line("what is no strict JSON is refused", _mode_not_json),
-    "mode.empty": Line("no body, 204 and HEAD give {}", _mode_empty),
-    "status.500": Line("500 is a server fault, and retryable", _status_500),
-    "redirect": Line("a redirect is told, never followed", _redirect),
-    "size.reply": Line("replies and requests over the cap are refused", _size_reply),
-    "gzip.bomb": Line("compressed replies count as what they inflate to", _gzip_bomb),
-    "retry.after": Line("Retry-After before the binding's own wait", _retry_after),
-    "retry.effect": Line("an effect that may have left is not repeated", _retry_effect),
-    "path.encoding": Line("path values are encoded, and never lead elsewhere", _path_encoding),
-    "address": Line("private addresses only where the service says so", _address),
-    "proxy": Line("proxies of the environment are not used", _proxy),
-    "content-json": Line("JSON in a chat reply's text is read strictly", _content_json),
+LINES: Final[InvokerRules] = {
+    "method.default": InvokerRule("POST with a JSON body", _method_default),
+    "method.get": InvokerRule("metadata.method GET puts inputs into the query", _method_get),
+    "timeout.binding": InvokerRule("the binding's timeout before the service's", _timeout_binding),
+    "timeout.service": InvokerRule("the service's timeout where the binding has none", _timeout_service),
+    "timeout.default": InvokerRule("30 seconds where neither has one", _timeout_default),
+    "timeout.drip": InvokerRule("a dripping body ends on time", _timeout_drip),
+    "headers.service": InvokerRule("headers of the service are sent", _headers_service),
+    "headers.merge": InvokerRule("the binding's headers win, without regard to case", _headers_merge),
+    "headers.env": InvokerRule("${NAME} is filled in, and masked in every file", _headers_env),
+    "headers.auth": InvokerRule("auth_ref gives a bearer token, masked in every file", _auth_ref),
+    "headers.sent": InvokerRule("traceparent, and an Idempotency-Key for effects", _headers_sent),
+    "mode.json": InvokerRule("JSON by its media type", _mode_json),
+    "mode.text": InvokerRule("response_mode text gives {text}", _mode_text),
+    "mode.raw": InvokerRule("response_mode raw gives {body or body_base64, content_type}", _mode_raw),
+    "mode.not-json": InvokerRule("what is no strict JSON is refused", _mode_not_json),
+    "mode.empty": InvokerRule("no body, 204 and HEAD give {}", _mode_empty),
+    "status.500": InvokerRule("500 is a server fault, and retryable", _status_500),
+    "redirect": InvokerRule("a redirect is told, never followed", _redirect),
+    "size.reply": InvokerRule("replies and requests over the cap are refused", _size_reply),
+    "gzip.bomb": InvokerRule("compressed replies count as what they inflate to", _gzip_bomb),
+    "retry.after": InvokerRule("Retry-After before the binding's own wait", _retry_after),
+    "retry.effect": InvokerRule("an effect that may have left is not repeated", _retry_effect),
+    "path.encoding": InvokerRule("path values are encoded, and never lead elsewhere", _path_encoding),
+    "address": InvokerRule("private addresses only where the service says so", _address),
+    "proxy": InvokerRule("proxies of the environment are not used", _proxy),
+    "content-json": InvokerRule("JSON in a chat reply's text is read strictly", _content_json),
 }

@@ -6,9 +6,16 @@ import json
 import os
 from typing import Any, Final
 
-from cogcli.verification.harness import Bench, Ran, Wire
+from cogcli.verification.harness import Bench, HarnessCall, Ran
 from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
-from cogcli.verification.rule_runner import Line, Lines, Wrong, require, require_error, require_ok
+from cogcli.verification.rule_runner import (
+    InvokerRule,
+    InvokerRules,
+    RuleBroken,
+    require,
+    require_error,
+    require_ok,
+)
 
 _SHORT: Final = 0.6
 _PATIENT: Final = 10.0
@@ -30,7 +37,7 @@ _DOCUMENT: Final = {
 def _asked(bench: Bench, answering: Answering, **wire: Any) -> tuple[Ran, list[Seen]]:
     """A call to a server that answers so, and the requests it got."""
     with Loopback(answering) as server:
-        ran = bench.run(Wire(url=f"{server.url}/rpc", protocol="openrpc", **wire))
+        ran = bench.run(HarnessCall(url=f"{server.url}/rpc", protocol="openrpc", **wire))
         return ran, server.seen
 
 
@@ -114,7 +121,7 @@ def _method_names(bench: Bench) -> None:
     for method in ("rpc.discover", "a b", "x\r\ny", "", "x" * 129):
         ran, seen = _asked(bench, _gives(1), operation=method)
         if ran.error is None or seen:
-            raise Wrong(f"method {method!r} was sent")
+            raise RuleBroken(f"method {method!r} was sent")
 
 
 def _errors_fault(bench: Bench) -> None:
@@ -188,7 +195,7 @@ def _timeout(bench: Bench) -> None:
         ran, _ = _asked(bench, lambda seen, r=reply: r, metadata={"timeout_seconds": _SHORT})  # type: ignore[misc]
         require_error(ran, "call.timeout", left=True)
         if ran.seconds > _PATIENT:
-            raise Wrong(f"ended after {ran.seconds:.1f} s, expected {_SHORT} s")
+            raise RuleBroken(f"ended after {ran.seconds:.1f} s, expected {_SHORT} s")
 
 
 def _redirect(bench: Bench) -> None:
@@ -211,24 +218,24 @@ def _retry(bench: Bench) -> None:
         require(len(seen), wanted, f"requests of class {effect}")
 
 
-LINES: Final[Lines] = {
-    "post": Line("a POST to the url, version 2.0, ids from 1", _post),
-    "result.any": Line("the result is the body, whatever its type", _result_any),
-    "result.one": Line("exactly one of result and error", _result_one),
-    "id.match": Line("an answer's id fits by type and value", _id_value),
-    "params.position": Line("params by position where the document says so", _params_position),
-    "notification": Line("a method without result has no id; answers are ignored", _notification),
-    "method.name": Line("only method names are sent, never rpc.*", _method_names),
-    "errors.fault": Line("-32603 and -32000 to -32099 are server faults", _errors_fault),
-    "errors.rejected": Line("other codes are rejections", _errors_rejected),
-    "errors.unknown": Line("-32601 hints at services refresh", _errors_unknown),
-    "errors.status": Line("an RPC error counts whatever the HTTP status is", _errors_status),
-    "errors.malformed": Line("error members of a wrong type never crash", _errors_malformed),
-    "not-json": Line("what is no strict JSON is told with its status", _not_json),
-    "size.reply": Line("replies over the cap are refused", _size),
-    "headers": Line("headers as for openapi, the token masked in every file", _headers),
-    "timeout": Line("silent and dripping servers end on time", _timeout),
-    "redirect": Line("a redirect is told, never followed", _redirect),
-    "retry.effect": Line("an effect that may have left is not repeated", _retry),
-    "address": Line("private addresses only where the service says so", _address),
+LINES: Final[InvokerRules] = {
+    "post": InvokerRule("a POST to the url, version 2.0, ids from 1", _post),
+    "result.any": InvokerRule("the result is the body, whatever its type", _result_any),
+    "result.one": InvokerRule("exactly one of result and error", _result_one),
+    "id.match": InvokerRule("an answer's id fits by type and value", _id_value),
+    "params.position": InvokerRule("params by position where the document says so", _params_position),
+    "notification": InvokerRule("a method without result has no id; answers are ignored", _notification),
+    "method.name": InvokerRule("only method names are sent, never rpc.*", _method_names),
+    "errors.fault": InvokerRule("-32603 and -32000 to -32099 are server faults", _errors_fault),
+    "errors.rejected": InvokerRule("other codes are rejections", _errors_rejected),
+    "errors.unknown": InvokerRule("-32601 hints at services refresh", _errors_unknown),
+    "errors.status": InvokerRule("an RPC error counts whatever the HTTP status is", _errors_status),
+    "errors.malformed": InvokerRule("error members of a wrong type never crash", _errors_malformed),
+    "not-json": InvokerRule("what is no strict JSON is told with its status", _not_json),
+    "size.reply": InvokerRule("replies over the cap are refused", _size),
+    "headers": InvokerRule("headers as for openapi, the token masked in every file", _headers),
+    "timeout": InvokerRule("silent and dripping servers end on time", _timeout),
+    "redirect": InvokerRule("a redirect is told, never followed", _redirect),
+    "retry.effect": InvokerRule("an effect that may have left is not repeated", _retry),
+    "address": InvokerRule("private addresses only where the service says so", _address),
 }

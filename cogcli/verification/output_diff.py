@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.jsonvalue import kind_of, same
+from cogcli.core.jsonvalue import equal, kind_of
 
 ABSENT: Final = object()
 """Stands for a member that is not there."""
 _MOST: Final = 20
 
 
-class Difference(NamedTuple):
+class OutputDifference(NamedTuple):
     """One place where the two differ: its dotted path, and both values, `ABSENT` where there is none."""
 
     path: str
@@ -24,39 +24,43 @@ class Difference(NamedTuple):
     found: Any
 
 
-def differences(expected: Any, found: Any, match: str) -> list[Difference]:
+def differences(expected: Any, found: Any, match: str) -> list[OutputDifference]:
     """At most 20 differences; none if what was found is as expected."""
-    told: list[Difference] = []
+    told: list[OutputDifference] = []
     _compare(expected, found, match, "", told)
     return told[:_MOST]
 
 
-def _compare(expected: Any, found: Any, match: str, path: str, told: list[Difference]) -> None:
+def _compare(expected: Any, found: Any, match: str, path: str, told: list[OutputDifference]) -> None:
     if len(told) >= _MOST:
         return
     if isinstance(expected, dict) and isinstance(found, dict):
         _objects(expected, found, match, path, told)
     elif isinstance(expected, list) and isinstance(found, list):
         _lists(expected, found, match, path, told)
-    elif kind_of(expected) != kind_of(found) if match == "shape" else not same(expected, found):
-        told.append(Difference(path, expected, found))
+    elif kind_of(expected) != kind_of(found) if match == "shape" else not equal(expected, found):
+        told.append(OutputDifference(path, expected, found))
 
 
 def _objects(
-    expected: dict[str, Any], found: dict[str, Any], match: str, path: str, told: list[Difference]
+    expected: dict[str, Any], found: dict[str, Any], match: str, path: str, told: list[OutputDifference]
 ) -> None:
     for name, value in expected.items():
         if name in found:
             _compare(value, found[name], match, _joined(path, name), told)
         else:
-            told.append(Difference(_joined(path, name), value, ABSENT))
+            told.append(OutputDifference(_joined(path, name), value, ABSENT))
     if match == "exact":
         told += [
-            Difference(_joined(path, name), ABSENT, found[name]) for name in found if name not in expected
+            OutputDifference(_joined(path, name), ABSENT, found[name])
+            for name in found
+            if name not in expected
         ]
 
 
-def _lists(expected: list[Any], found: list[Any], match: str, path: str, told: list[Difference]) -> None:
+def _lists(
+    expected: list[Any], found: list[Any], match: str, path: str, told: list[OutputDifference]
+) -> None:
     if match == "shape":
         for number, element in enumerate(found if expected else ()):
             _compare(expected[0], element, match, _joined(path, number), told)
@@ -64,9 +68,9 @@ def _lists(expected: list[Any], found: list[Any], match: str, path: str, told: l
     for number in range(max(len(expected), len(found))):
         place = _joined(path, number)
         if number >= len(found):
-            told.append(Difference(place, expected[number], ABSENT))
+            told.append(OutputDifference(place, expected[number], ABSENT))
         elif number >= len(expected):
-            told.append(Difference(place, ABSENT, found[number]))
+            told.append(OutputDifference(place, ABSENT, found[number]))
         else:
             _compare(expected[number], found[number], match, place, told)
 

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
-from cogcli.documents.openapi import Operation, Parameter
+from cogcli.documents.openapi import OpenApiOperation, Parameter
 from cogcli.schema.validator import errors
 from cogcli.verification.loopback_server import Seen
 
@@ -14,55 +14,57 @@ _INTEGER: Final = re.compile(r"-?(?:0|[1-9]\d*)")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
-class Fault(NamedTuple):
+class RequestFault(NamedTuple):
     """One thing wrong with a request: `/query/lang`, `/body/data`, and what."""
 
     pointer: str
     message: str
 
 
-def faults_of(operation: Operation, seen: Seen, path_values: dict[str, str]) -> list[Fault]:
+def faults_of(operation: OpenApiOperation, seen: Seen, path_values: dict[str, str]) -> list[RequestFault]:
     """Everything wrong with a request: parameters first, then the body."""
     return [*parameter_faults(operation, seen, path_values), *body_faults(operation, seen)]
 
 
-def parameter_faults(operation: Operation, seen: Seen, path_values: dict[str, str]) -> list[Fault]:
+def parameter_faults(
+    operation: OpenApiOperation, seen: Seen, path_values: dict[str, str]
+) -> list[RequestFault]:
     """What is wrong with path, query and headers; query names that nobody declared, too."""
     query = _query(seen.query)
-    faults: list[Fault] = []
+    faults: list[RequestFault] = []
     for parameter in operation.parameters:
         pointer = f"/{parameter.place}/{parameter.name}"
         texts = _sent(parameter, seen, path_values, query)
         if texts is None:
             if parameter.required:
-                faults.append(Fault(pointer, "required, not sent"))
+                faults.append(RequestFault(pointer, "required, not sent"))
             continue
         value = _value(parameter.schema, texts, parameter.explode)
         faults += [_fault(pointer, place, said) for place, said in errors(parameter.schema, value)]
     declared = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
-    return faults + [Fault(f"/query/{name}", "not declared") for name in query if name not in declared]
+    return faults + [RequestFault(f"/query/{name}", "not declared") for name in query if name not in declared]
 
 
-def body_faults(operation: Operation, seen: Seen) -> list[Fault]:
+def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
     """What is wrong with the body: missing, no JSON, or not as its schema says."""
     from cogcli.core.strict_json import JsonRefused, loads
 
     if operation.body is None:
-        return [Fault("/body", "none is expected")] if seen.body else []
+        return [RequestFault("/body", "none is expected")] if seen.body else []
     if not seen.body:
-        return [Fault("/body", "required, not sent")] if operation.body.required else []
+        return [RequestFault("/body", "required, not sent")] if operation.body.required else []
     media_type = seen.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not (media_type == "application/json" or media_type.endswith("+json")):
-        return [Fault("/header/content-type", f"found `{media_type}`, expected application/json")]
+        return [RequestFault("/header/content-type", f"found `{media_type}`, expected application/json")]
     try:
         value = loads(seen.body)
     except JsonRefused as refused:
-        return [Fault("/body", str(refused))]
+        return [RequestFault("/body", str(refused))]
     return [_fault("/body", place, said) for place, said in errors(operation.body.schema, value)]
 
 
-def _fault(pointer: str, place: str, said: str) -> Fault:
-    return Fault(f"{pointer}/{place}" if place else pointer, said)
+def _fault(pointer: str, place: str, said: str) -> RequestFault:
+    return RequestFault(f"{pointer}/{place}" if place else pointer, said)
 
 
 def _query(text: str) -> dict[str, list[str]]:

@@ -7,12 +7,12 @@ from typing import Any
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.openrpc import RpcMethod
 from cogcli.schema.validator import errors
-from cogcli.verification.exchange import Exchange
-from cogcli.verification.rpc_mock import param_faults, told
-from cogcli.verification.verdict import Check, framed
+from cogcli.verification.exchange import ObservedExchange
+from cogcli.verification.rpc_mock import join_faults, param_faults
+from cogcli.verification.verdict import Check, find_in_json
 
 
-def judged(exchange: Exchange, method: RpcMethod) -> list[Check]:
+def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
     """The checks of an exchange, in the order of the screen."""
     call = _value(exchange.seen.body)
     checks = [_request(exchange, call, method), _params(call, method)]
@@ -24,7 +24,7 @@ def judged(exchange: Exchange, method: RpcMethod) -> list[Check]:
     return [*checks, *_result(exchange, method)]
 
 
-def _request(exchange: Exchange, call: Any, method: RpcMethod) -> Check:
+def _request(exchange: ObservedExchange, call: Any, method: RpcMethod) -> Check:
     name = "request matches the method"
     if exchange.seen.method != "POST" or not isinstance(call, dict) or call.get("method") != method.name:
         return Check(
@@ -37,10 +37,10 @@ def _request(exchange: Exchange, call: Any, method: RpcMethod) -> Check:
 
 def _params(call: Any, method: RpcMethod) -> Check:
     faults = param_faults(method, call.get("params", {}) if isinstance(call, dict) else None)
-    return Check("parameters match their schemas", not faults, told(faults))
+    return Check("parameters match their schemas", not faults, join_faults(faults))
 
 
-def _result(exchange: Exchange, method: RpcMethod) -> list[Check]:
+def _result(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
     answer = _value(exchange.reply)
     if not isinstance(answer, dict) or "result" not in answer:
         error = answer.get("error") if isinstance(answer, dict) else None
@@ -51,7 +51,7 @@ def _result(exchange: Exchange, method: RpcMethod) -> list[Check]:
         return [Check("the answer has a result", True), Check("result matches its schema", True)]
     place, message = wrong[0]
     said = f"{place.replace('/', '.')}: {message}" if place else message
-    frame = framed(answer["result"], place)
+    frame = find_in_json(answer["result"], place)
     return [Check("the answer has a result", True), Check("result matches its schema", False, said, frame)]
 
 

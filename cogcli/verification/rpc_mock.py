@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents.loader import resolved
+from cogcli.documents.loader import resolve
 from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
 from cogcli.schema.validator import errors
-from cogcli.verification.document_mock import with_examples
+from cogcli.verification.document_mock import add_examples
 from cogcli.verification.loopback_server import Reply, Seen, json_reply
-from cogcli.verification.request_check import Fault
+from cogcli.verification.request_check import RequestFault
 from cogcli.verification.sample import NoSample, sample
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
@@ -29,7 +29,7 @@ class RpcMock:
     def __init__(self, value: dict[str, Any]) -> None:
         """Raises DocumentFault where the document cannot be used."""
         self._value = value
-        self._document = OpenRpcDocument(with_examples(value))
+        self._document = OpenRpcDocument(add_examples(value))
 
     def __call__(self, seen: Seen) -> Reply:
         """The answer to a request."""
@@ -67,33 +67,33 @@ class RpcMock:
 
     def _result(self, method: RpcMethod) -> Any:
         for item in self._value["methods"]:
-            raw, _ = resolved(self._value, item, ())
+            raw, _ = resolve(self._value, item, ())
             for example in raw.get("examples") or () if raw.get("name") == method.name else ():
-                pairing, _ = resolved(self._value, example, ())
+                pairing, _ = resolve(self._value, example, ())
                 if "result" in pairing:
-                    told, _ = resolved(self._value, pairing["result"], ())
+                    told, _ = resolve(self._value, pairing["result"], ())
                     return told.get("value")
         return sample(method.result)
 
 
-def param_faults(method: RpcMethod, params: Any) -> list[Fault]:
+def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
     """What is wrong with the parameters of a call, by name or by position."""
     if isinstance(params, list):
         if len(params) > len(method.params):
-            return [Fault("/params", f"{len(params)} are too many, expected {len(method.params)}")]
+            return [RequestFault("/params", f"{len(params)} are too many, expected {len(method.params)}")]
         given = {param.name: value for param, value in zip(method.params, params, strict=False)}
     elif isinstance(params, dict):
         given = params
     else:
-        return [Fault("/params", "expected an object or a list")]
+        return [RequestFault("/params", "expected an object or a list")]
     known = {param.name: param for param in method.params}
-    faults = [Fault(f"/params/{name}", "not declared") for name in given if name not in known]
+    faults = [RequestFault(f"/params/{name}", "not declared") for name in given if name not in known]
     for name, param in known.items():
         if name not in given:
-            faults += [Fault(f"/params/{name}", "required, not sent")] if param.required else []
+            faults += [RequestFault(f"/params/{name}", "required, not sent")] if param.required else []
             continue
         wrong = errors(param.schema, given[name])
-        faults += [Fault(f"/params/{name}/{place}".rstrip("/"), said) for place, said in wrong]
+        faults += [RequestFault(f"/params/{name}/{place}".rstrip("/"), said) for place, said in wrong]
     return faults
 
 
@@ -105,6 +105,6 @@ def _error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]
 _SHOWN: Final = 3
 
 
-def told(faults: list[Fault]) -> str:
+def join_faults(faults: list[RequestFault]) -> str:
     """Faults in one line."""
     return "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])

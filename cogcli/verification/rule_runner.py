@@ -11,58 +11,58 @@ from cogcli.verification.harness import Bench, Ran
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
 
 
-class Wrong(Exception):
+class RuleBroken(Exception):
     """What a line found is not what it must find."""
 
 
-class NotHere(Exception):
+class RuleSkipped(Exception):
     """A line that cannot be provoked on this machine; its message says why."""
 
 
-class Line(NamedTuple):
+class InvokerRule(NamedTuple):
     """A rule in a few words, and what shows it on a bench. It raises Wrong, or NotHere."""
 
     rule: str
     shown_by: Callable[[Bench], None]
 
 
-Lines = Mapping[str, Line]
+InvokerRules = Mapping[str, InvokerRule]
 
 
 def require(found: Any, wanted: Any, what: str) -> None:
     """Raises Wrong unless the two are equal."""
     if found != wanted:
-        raise Wrong(f"{what}: found {_short(found)}, expected {_short(wanted)}")
+        raise RuleBroken(f"{what}: found {_short(found)}, expected {_short(wanted)}")
 
 
 def require_error(ran: Ran, code: str, *, left: bool | None = None) -> RuntimeErrorBase:
     """The run's error, which must have this code. Raises Wrong."""
     error = ran.error
     if error is None:
-        raise Wrong(f"no error, expected {code}; outputs {_short(ran.outputs)}")
+        raise RuleBroken(f"no error, expected {code}; outputs {_short(ran.outputs)}")
     if error.code != code:
-        raise Wrong(f"found {error.code} ({error.message}), expected {code}")
+        raise RuleBroken(f"found {error.code} ({error.message}), expected {code}")
     if left is not None and error.left is not left:
-        raise Wrong(f"{code}: found left {error.left}, expected {left}")
+        raise RuleBroken(f"{code}: found left {error.left}, expected {left}")
     return error
 
 
 def require_ok(ran: Ran) -> dict[str, Any]:
     """The outputs of a run that must have gone well. Raises Wrong."""
     if ran.error is not None:
-        raise Wrong(f"{ran.error.code}: {ran.error.message}")
+        raise RuleBroken(f"{ran.error.code}: {ran.error.message}")
     return ran.outputs
 
 
-def verdict_of(id: str, line: Line, bench: Bench) -> Verdict:
+def verdict_of(id: str, line: InvokerRule, bench: Bench) -> Verdict:
     """Provoke one line."""
     begun = time.monotonic()
     base = Verdict(id, PASSED, subject=line.rule)
     try:
         line.shown_by(bench)
-    except Wrong as wrong:
+    except RuleBroken as wrong:
         base = base._replace(status=FAILED, reason=str(wrong), code="verify.failed")
-    except NotHere as absent:
+    except RuleSkipped as absent:
         base = base._replace(status=SKIPPED, reason=str(absent))
     except CogcliError as error:
         base = base._replace(status=FAILED, reason=f"{error.code}: {error.message}", code=error.code)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import copied, holds_at_most
+from cogcli.core.jsonvalue import deep_copy, holds_at_most
 from cogcli.schema.pattern_sample import text_like
 from cogcli.schema.validator import fits
 
@@ -51,7 +51,7 @@ def sample(schema: Any) -> Any:
     """A value that fits a schema of 2020-12 whose references stay inside it. Raises NoSample."""
     for value in _candidates(schema, schema, _Going(0, [_MOST_LOOKS])):
         if fits(schema, value):
-            return copied(value)
+            return deep_copy(value)
     raise NoSample("no value was found that fits the schema")
 
 

@@ -71,7 +71,7 @@ def files_in(directory: str) -> list[str]:
     return [os.path.join(directory, name) for name in names if name.endswith(".json") and name[0] != "."]
 
 
-def read(path: str, shown: str, types: Iterable[str]) -> Scenario:
+def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
     """The scenario of a file. `types` are the mock servers there are. Raises UsageError for whatever is wrong."""
     from cogcli.core.strict_json import JsonRefused, loads
 
@@ -93,10 +93,10 @@ def read(path: str, shown: str, types: Iterable[str]) -> Scenario:
             line=error.line,
             column=error.column,
         ) from error
-    return _Reader(shown, data).scenario(raw, types)
+    return _ScenarioReader(shown, data).scenario(raw, types)
 
 
-class _Reader:
+class _ScenarioReader:
     """Takes the members of one file, saying where a wrong one stands."""
 
     def __init__(self, shown: str, data: bytes) -> None:

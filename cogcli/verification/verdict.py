@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.redact import Redactor
-from cogcli.verification.output_diff import ABSENT, Difference
+from cogcli.verification.output_diff import ABSENT, OutputDifference
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 _ONE_LINE: Final = 100
@@ -72,7 +72,7 @@ class Verdict(NamedTuple):
         }
 
 
-def framed(value: Any, place: str) -> Frame | None:
+def find_in_json(value: Any, place: str) -> Frame | None:
     """Where a slash path stands in a JSON value as it is shown: on one line if it is short; None if nowhere."""
     parts = place.split("/") if place else []
     value = Redactor().mask(value)
@@ -106,7 +106,7 @@ def _marked(value: Any, parts: list[str]) -> tuple[Any, Any]:
     return value, ABSENT
 
 
-def told(differences: list[Difference], match: str) -> str:
+def join_differences(differences: list[OutputDifference], match: str) -> str:
     """Differences in one line: `- "errors": []   + "errors": null`."""
     parts = []
     for path, expected, found in differences[:3]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.jsonvalue import shown
+from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.yaml.reader import MAX_BYTES, MAX_DEPTH, Parsed, Places
@@ -25,5 +25,5 @@ def parse(data: bytes, *, file: str) -> Parsed:
     places = Places(data.decode().removeprefix("\ufeff"))
     if isinstance(value, dict):
         return Parsed(value, places, [])
-    message = f"found {shown(value)}, expected object"
+    message = f"found {preview(value)}, expected object"
     return Parsed(None, places, [Problem("json.type", "E", file, 1, 1, "", message, _ROOT_HINT)])

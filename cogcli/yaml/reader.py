@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.problems import Problem, in_order
+from cogcli.core.problems import Problem, sort_problems
 from cogcli.yaml.strictness import SUSPECT, first_slip
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def has_c_parser() -> bool:
     return _c_parser() is not None
 
 
-def read(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed]:
+def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed]:
     """The bytes of a file and what they parse to; `file` is the name used in problems.
 
     A file that cannot be read gives no bytes and a problem `yaml.io` or `yaml.size`.
@@ -204,7 +204,7 @@ def parse(data: bytes, *, file: str, limits: Limits = SPEC) -> Parsed:
         return _nothing("yaml.characters", file, found, "end lines with a line feed", at)
     problems, text = _cleaned(text, file)
     value, found_inside = _built(text, file, limits)
-    problems = in_order(problems + found_inside)
+    problems = sort_problems(problems + found_inside)
     return Parsed(None if problems else value, Places(text), problems)
 
 

@@ -16,7 +16,7 @@ from support.raw_server import Conversation, serving
 from support.remote_project import remote
 from support.waiting import wait_until
 
-from cogcli.events.checksum import with_sum
+from cogcli.events.checksum import line_with_sum
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SAMPLES = Path(__file__).resolve().parents[2] / "docs/samples"
@@ -177,7 +177,7 @@ def test_another_answer_in_the_log_is_the_first_difference(demo: Any) -> None:
     event = json.loads(lines[index])
     del event["sum"]
     event["payload"]["writes"][0]["value"] = "forged"
-    lines[index] = with_sum(json.dumps(event, separators=(",", ":")).encode()).decode().rstrip()
+    lines[index] = line_with_sum(json.dumps(event, separators=(",", ":")).encode()).decode().rstrip()
     log.write_text("\n".join(lines) + "\n")
     difference = demo.run("replay", "@last", "--json").assert_exit(1).json["replay"]["difference"]
     assert difference["seq"] == index

@@ -28,7 +28,7 @@ def _sound(ran: Ran) -> Differences:
     if ran.episode is None:
         return
     yield from (f"verify: {f.code} {f.message}" for f in verify(ran.episode) if f.severity == "error")
-    if episodes.stored(ran.episode) != episodes.projected(ran.episode):
+    if episodes.read_stored_state(ran.episode) != episodes.project_state(ran.episode):
         yield "state.json is not what the events project"
 
 

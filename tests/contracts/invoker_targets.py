@@ -24,7 +24,7 @@ from support.waiting import wait_until
 
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse, Invoker
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
 from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
@@ -56,7 +56,7 @@ class Target(NamedTuple):
         request = InvocationRequest(
             self.service, binding, behaviour, given, effect, "key", "c.a", "run_1", "s", 1
         )
-        return self.invoker.invoke(request, CallContext(time.monotonic() + seconds, cancel or Cancellation()))
+        return self.invoker.invoke(request, CallLimits(time.monotonic() + seconds, cancel or Cancellation()))
 
     def failure(self, behaviour: str, text: str = "hello", **rest: Any) -> RuntimeErrorBase:
         """The error that an attempt ends with."""
@@ -193,7 +193,7 @@ class _Renamed:
     def __init__(self, invoker: Invoker) -> None:
         self._invoker = invoker
 
-    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
         tool = _TOOLS.get(request.operation, request.operation)
         payload = {"fails": {"text": "-32603"}, "secret": {"text": "TOKEN"}}.get(
             request.operation, request.payload

@@ -24,9 +24,9 @@ from crash_service import SECRET
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.log_reader import read_events
-from cogcli.episode.project import projected_bytes
+from cogcli.episode.project import project_bytes
 from cogcli.episode.verify import verify
-from cogcli.mapping.apply import apply, begun
+from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState
 
 Event = dict[str, Any]
@@ -152,7 +152,7 @@ def _state(scene: Scene) -> Iterator[str]:
     state = (scene.episode / "state.json").read_bytes()
     events = [event for _, event in read_events(scene.episode)]
     places = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
-    if not any(projected_bytes(events[: place + 1]) == state for place in places):
+    if not any(project_bytes(events[: place + 1]) == state for place in places):
         yield "state.json is no projection that an event tells of"
 
 
@@ -254,7 +254,7 @@ def _given_as_written(scene: Scene) -> Iterator[str]:
     mappings: dict[str, Any] = {}
     for _, event in read_events(scene.episode):
         if state is None:
-            state = begun(event)
+            state = initial_state(event)
             continue
         if event.run_id != state.run_id:
             continue

@@ -100,8 +100,8 @@ BUGS = (
     Bug(
         "the manifest before the documents",
         "episode/seal.py",
-        "    journal.replace(LEARN, learned(account))\n",
-        "    journal.replace(MANIFEST, b'{}')\n    journal.replace(LEARN, learned(account))\n",
+        "    journal.replace(LEARN, learn_lines(account))\n",
+        "    journal.replace(MANIFEST, b'{}')\n    journal.replace(LEARN, learn_lines(account))\n",
         kills=(66, 67),
     ),
     Bug(

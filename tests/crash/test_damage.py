@@ -21,7 +21,7 @@ from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode.log_reader import read_events
-from cogcli.episode.project import projected_bytes
+from cogcli.episode.project import project_bytes
 from cogcli.episode.store import Store
 from cogcli.episode.verify import is_clean, verify
 
@@ -76,7 +76,7 @@ def _persist(episode: Path, kept: bytes) -> None:
     events = [event for _, event in read_events(episode)]
     told = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
     if told:
-        (episode / "state.json").write_bytes(projected_bytes(events[: told[-1] + 1]))
+        (episode / "state.json").write_bytes(project_bytes(events[: told[-1] + 1]))
 
 
 def _recovered(episode: Path, kept: bytes, tail: bytes) -> None:

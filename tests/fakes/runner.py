@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from cogcli.core.calls import Answer, Attempt, Chain, Member, PassedOver
+from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver
 from cogcli.core.errors import BindingResolutionError
 
 Script = Callable[[dict[str, Any]], Any]
@@ -33,11 +33,11 @@ class ScriptedRunner:
         self._counts: dict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
 
-    def chain(self, capability_id: str) -> Chain:
+    def chain(self, capability_id: str) -> BindingChain:
         if capability_id not in self.scripts:
             raise BindingResolutionError("binding.none", f"capability `{capability_id}`: no binding")
         members = self.members.get(capability_id) or (member(f"b_{capability_id}"),)
-        return Chain(members, {}, self.passed_over.get(capability_id, ()))
+        return BindingChain(members, {}, self.passed_over.get(capability_id, ()))
 
     def attempt(self, attempt: Attempt) -> Answer:
         with self._lock:

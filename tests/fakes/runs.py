@@ -12,10 +12,10 @@ from fakes.sink import MemorySink
 
 from cogcli.core.system import FakeClock, FakeIds, SystemClock
 from cogcli.engine.context import Engine, RunOptions
-from cogcli.engine.outcome import Outcome
+from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import Finished, Request, execute
 from cogcli.events.envelope import Event
-from cogcli.mapping.apply import apply, begun
+from cogcli.mapping.apply import apply, initial_state
 from cogcli.specs.capability import Capability
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
@@ -32,7 +32,7 @@ class Ran(NamedTuple):
     seconds: float
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         return self.finished.outcome
 
     @property
@@ -151,7 +151,7 @@ def replayed(events: list[Event]) -> dict[str, ExecutionState]:
     for event in events:
         assert event.run_id is not None
         if event.event_type == "run.started":
-            states[event.run_id] = begun(event)
+            states[event.run_id] = initial_state(event)
         else:
             apply(states[event.run_id], event)
     return states

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cogcli.core.system import SystemClock
-from cogcli.protocols.invoker import Surroundings
+from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.secrets import Secrets
 
 
@@ -15,7 +15,7 @@ def surroundings(
     learn: Callable[[str], None] = lambda secret: None,
     state_dir: str = "",
     max_workers: int = 8,
-) -> Surroundings:
+) -> InvokerContext:
     """Real parts, an environment of the test's own."""
     given = environ or {}
-    return Surroundings(Secrets(given, learn), SystemClock(), state_dir, given, max_workers)
+    return InvokerContext(Secrets(given, learn), SystemClock(), state_dir, given, max_workers)

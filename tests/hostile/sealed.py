@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cogcli.events.checksum import with_sum
+from cogcli.events.checksum import line_with_sum
 
 GREET = ("run", "demo.greet", "-p", "text=hi", "--trace-id", "trace-001")
 
@@ -65,7 +65,7 @@ def line_of(event: dict[str, Any]) -> bytes:
     """The line of an event, its checksum made anew."""
     unsummed = {key: value for key, value in event.items() if key != "sum"}
     text = json.dumps(unsummed, ensure_ascii=False, separators=(",", ":")).encode()
-    return with_sum(text)[:-1] if "sum" in event else text
+    return line_with_sum(text)[:-1] if "sum" in event else text
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -76,10 +76,10 @@ def events(folder: Path) -> list[dict[str, Any]]:
 def forged(folder: Path) -> None:
     """Another run's folder in place of this one, every id, hash and document computed anew."""
     from cogcli.episode.document_bytes import to_bytes
-    from cogcli.episode.learn import learned
+    from cogcli.episode.learn import learn_lines
     from cogcli.episode.log_fold import Account
     from cogcli.episode.log_reader import EventLog
-    from cogcli.episode.project import project, projected_bytes
+    from cogcli.episode.project import project, project_bytes
     from cogcli.episode.summary import summary_of
 
     chained(folder, [json.loads(json.dumps(event).replace('"HI"', '"HO"')) for event in events(folder)])
@@ -93,8 +93,8 @@ def forged(folder: Path) -> None:
         if event["event_type"] == "run.state_projection":
             event["payload"].update({key: evidence[key] for key in ("outcomes", "links")})
     chained(folder, renewed)
-    (folder / "state.json").write_bytes(projected_bytes(event for _, event in EventLog(folder)))
-    (folder / "learn.jsonl").write_bytes(learned(account))
+    (folder / "state.json").write_bytes(project_bytes(event for _, event in EventLog(folder)))
+    (folder / "learn.jsonl").write_bytes(learn_lines(account))
     (folder / "summary.json").write_bytes(to_bytes(summary_of(account)))
     _seal_again(folder)
 

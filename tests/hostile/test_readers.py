@@ -12,7 +12,7 @@ import pytest
 from readers import BROKEN_JSON, BROKEN_YAML, JSON, YAML, Case
 
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.yaml.reader import parse, read
+from cogcli.yaml.reader import parse, read_file
 
 
 def name(case: Case) -> str:
@@ -95,5 +95,5 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     start = time.monotonic()
     for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
-        assert [problem.code for problem in read(path, file="f")[1].problems] == ["yaml.io"]
+        assert [problem.code for problem in read_file(path, file="f")[1].problems] == ["yaml.io"]
     assert time.monotonic() - start < 1

@@ -10,9 +10,9 @@ from typing import Any
 
 from fakes.surroundings import surroundings
 
-from cogcli.core.calls import Cancellation, Place
+from cogcli.core.calls import BatchSlot, Cancellation
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse, Invoker
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
 from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
@@ -42,7 +42,7 @@ class Caller:
         response: dict[str, Any] | None = None,
         trusted: bool = True,
         cancel: Cancellation | None = None,
-        place: Place | None = None,
+        place: BatchSlot | None = None,
         key: str = "run_1:s",
         **metadata: Any,
     ) -> InvocationResponse:
@@ -63,7 +63,7 @@ class Caller:
             1,
             "00-a-b-01",
         )
-        context = CallContext(time.monotonic() + seconds, cancel or Cancellation(), place)
+        context = CallLimits(time.monotonic() + seconds, cancel or Cancellation(), place)
         return self.invoker.invoke(request, context)
 
     def failure(self, operation: str, payload: dict[str, Any] | None = None, **rest: Any) -> RuntimeErrorBase:

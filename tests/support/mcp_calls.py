@@ -14,7 +14,7 @@ from fakes.surroundings import surroundings
 
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
@@ -60,7 +60,7 @@ class Caller:
             traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         )
         limits = call_seconds, start_seconds
-        context = CallContext(time.monotonic() + seconds, cancel or Cancellation(), None, *limits)
+        context = CallLimits(time.monotonic() + seconds, cancel or Cancellation(), None, *limits)
         return self.invoker.invoke(request, context)
 
     def refused(self, tool: str, *arguments: Any, service: Service, **more: Any) -> RuntimeErrorBase:

@@ -8,10 +8,10 @@ from cogcli.core.errors import OK
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Write `active_bindings.json`, if all checks pass and it says otherwise now."""
     from cogcli.app.activation import activate
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import OK, UsageError
-from cogcli.core.terminal_text import padded, visible
+from cogcli.core.terminal_text import pad, visible
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Show all settings or one; broken lines of configuration files are warnings here."""
     settings = context.settings
     rows = _rows(settings)
@@ -58,13 +58,13 @@ def _trust(settings: Settings) -> tuple[str, str]:
 def _known(key: str, rows: dict[str, Any]) -> str:
     if key in rows:
         return key
-    from cogcli.cli.parse import near
+    from cogcli.cli.parse import suggest
 
-    hint = near(key, list(rows)) or f"there is {', '.join(rows)}"
+    hint = suggest(key, list(rows)) or f"there is {', '.join(rows)}"
     raise UsageError("usage.value", f"there is no setting `{key}`", hint=hint)
 
 
-def _answer(context: Context, rows: dict[str, tuple[Any, str]]) -> None:
+def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]]) -> None:
     origin = context.arguments.on("--origin")
     if context.arguments.words and not origin:
         ((name, (value, _)),) = rows.items()
@@ -74,7 +74,7 @@ def _answer(context: Context, rows: dict[str, tuple[Any, str]]) -> None:
     texts = {name: f"{name} = {visible(_text(value))}" for name, (value, _) in rows.items()}
     size = max(map(len, texts.values()))
     lines = [
-        f"{padded(text, size)}   {visible(rows[name][1])}" if origin else text for name, text in texts.items()
+        f"{pad(text, size)}   {visible(rows[name][1])}" if origin else text for name, text in texts.items()
     ]
     if "trust" in rows and context.settings.trust.changes:
         lines += ["", "since it was trusted", *_changes(context)]
@@ -83,7 +83,7 @@ def _answer(context: Context, rows: dict[str, tuple[Any, str]]) -> None:
     context.screen.answer("".join(line.rstrip() + "\n" for line in lines))
 
 
-def _surfaces(context: Context) -> list[str]:
+def _surfaces(context: CommandContext) -> list[str]:
     """What each layer brings, weakest first."""
     import os
 
@@ -107,7 +107,7 @@ def _surfaces(context: Context) -> list[str]:
     return ["layers, later wins", *(f"  {line}" for line in lines)]
 
 
-def _changes(context: Context) -> list[str]:
+def _changes(context: CommandContext) -> list[str]:
     """What has changed since the project was trusted, and the command that accepts it."""
     changes = [f"  {what} {visible(name)}" for what, name in context.settings.trust.changes]
     return [*changes, "  accept it: cogcli config trust"] if changes else []

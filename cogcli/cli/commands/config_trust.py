@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Trust or revoke; the answer is the project's directory."""
     from cogcli.app import trust
 
@@ -29,7 +29,7 @@ def execute(context: Context) -> int:
     else:
         counts = trust.accept(project, context.environ)
         what = (
-            ", ".join(counted(count, noun) for noun, count in counts.items() if count)
+            ", ".join(count_of(count, noun) for noun, count in counts.items() if count)
             or "nothing that starts code"
         )
         told = f"trusted as it is now: {what}; a change of these is refused until it is accepted"
@@ -41,7 +41,7 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _project(context: Context) -> str:
+def _project(context: CommandContext) -> str:
     from cogcli.app.user_dirs import find_project
 
     words = context.arguments.words

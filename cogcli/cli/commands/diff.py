@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 from cogcli.app import episodes
 from cogcli.core.errors import NO, OK, UsageError
-from cogcli.report.compare import as_object, compare, lines, side_of
+from cogcli.report.compare import compare, comparison_object, lines, side_of
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.report.compare import Side
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Compare the two that are named, or the newest with the one before."""
     words = context.arguments.words or ["@last~1", "@last"]
     if len(words) != 2:
         raise _one(context, words[0])
     difference = compare(*(_side(context, word) for word in words))
-    context.own["diff"] = as_object(difference)
+    context.own["diff"] = comparison_object(difference)
     if not context.json:
         out = context.screen.out
         context.screen.answer_lines(lines(difference, out.glyphs, width=out.width))
     return NO if context.arguments.on("--exit-code") and not difference.same else OK
 
 
-def _one(context: Context, word: str) -> UsageError:
+def _one(context: CommandContext, word: str) -> UsageError:
     """The error for a single episode, with the comparison that was probably meant: with the newest other one."""
     from shlex import quote
 
@@ -45,10 +45,10 @@ def _one(context: Context, word: str) -> UsageError:
     )
 
 
-def _side(context: Context, word: str) -> Side:
-    from cogcli.app.logs import shown_events
+def _side(context: CommandContext, word: str) -> Side:
+    from cogcli.app.logs import events_to_show
     from cogcli.episode.foreign_log import for_reports
 
     directory = episodes.find(context.settings, word)
-    events = for_reports(shown_events(directory, context.warn)).events
+    events = for_reports(events_to_show(directory, context.warn)).events
     return side_of(directory.name, episodes.status_of(directory), events)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import NO, OK
-from cogcli.core.terminal_text import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.glyphs import style_of
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
     from cogcli.app.doctor import Diagnosis
-    from cogcli.app.doctor_check import Check
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.app.doctor_check import DoctorCheck
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
 
 _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "skipped"}
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Diagnose and answer."""
     from cogcli.app.doctor import diagnose
 
@@ -29,7 +29,7 @@ def execute(context: Context) -> int:
     errors = sum(check.status == "error" for check in diagnosis.checks)
     warnings = sum(check.status == "warning" for check in diagnosis.checks)
     if not context.json:
-        sums = f"{diagnosis.summary} {counted(errors, 'error')}, {counted(warnings, 'warning')}.".strip()
+        sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
         context.screen.answer_lines([*_lines(context, diagnosis), [(sums, "")]])
     if not errors and not (warnings and context.arguments.on("--strict")):
         return OK
@@ -37,7 +37,7 @@ def execute(context: Context) -> int:
     return NO
 
 
-def _error(checks: list[Check], status: str) -> dict[str, Any]:
+def _error(checks: list[DoctorCheck], status: str) -> dict[str, Any]:
     """The first check that failed, as the envelope's error."""
     first = next(check for check in checks if check.status == status)
     return {
@@ -49,10 +49,10 @@ def _error(checks: list[Check], status: str) -> dict[str, Any]:
     }
 
 
-def _lines(context: Context, diagnosis: Diagnosis) -> list[Line]:
+def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:
     out = context.screen.out
     head = diagnosis.head.replace(" · ", f" {out.glyphs.dot} ")
-    lines: list[Line] = [[(_cut(head, out.width), "bold")]]
+    lines: list[StyledLine] = [[(_cut(head, out.width), "bold")]]
     names = max((cells(check.name) for check in diagnosis.checks), default=0)
     sign = max(cells(out.glyphs.sign(word)) for word in _SIGNS.values())
     group = ""
@@ -64,12 +64,12 @@ def _lines(context: Context, diagnosis: Diagnosis) -> list[Line]:
     return lines
 
 
-def _check(context: Context, check: Check, names: int, sign: int) -> list[Line]:
+def _check(context: CommandContext, check: DoctorCheck, names: int, sign: int) -> list[StyledLine]:
     out = context.screen.out
     word = _SIGNS[check.status]
-    line: Line = [
-        (f"  {padded(out.glyphs.sign(word), sign)} ", style_of(word)),
-        (_cut(f"{padded(visible(check.name), names)}  {visible(check.message)}", out.width, 3 + sign), ""),
+    line: StyledLine = [
+        (f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)),
+        (_cut(f"{pad(visible(check.name), names)}  {visible(check.message)}", out.width, 3 + sign), ""),
     ]
     if check.status == "ok":
         return [line]
@@ -83,4 +83,4 @@ def _check(context: Context, check: Check, names: int, sign: int) -> list[Line]:
 
 
 def _cut(text: str, width: int | None, used: int = 0) -> str:
-    return text if width is None else cut(text, width - used)
+    return text if width is None else truncate(text, width - used)

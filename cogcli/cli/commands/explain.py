@@ -6,10 +6,10 @@ from cogcli.core.errors import OK, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """One page, or all codes with what they mean."""
     from cogcli.app.explain import page, pages
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from cogcli.app import gc
 from cogcli.core.errors import OK, UsageError
-from cogcli.report.humanize import counted, size
+from cogcli.report.humanize import count_of, size
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Pin, unpin, or remove what fits all criteria."""
     given = context.arguments
     if given.given("--pin") or given.given("--unpin"):
@@ -25,14 +25,14 @@ def execute(context: Context) -> int:
     )
     planned = gc.sweep(context.settings, wanted)
     if given.on("--dry-run"):
-        return _told(context, "would remove", planned, dry_run=True)
+        return _print_sweep(context, "would remove", planned, dry_run=True)
     if planned.rows and not given.on("--yes") and not _agreed(context, planned):
         context.screen.tell("nothing was removed\n")
-        return _told(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
-    return _told(context, "removed", gc.swept(context.settings, wanted, planned), dry_run=False)
+        return _print_sweep(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
+    return _print_sweep(context, "removed", gc.swept(context.settings, wanted, planned), dry_run=False)
 
 
-def _pins(context: Context) -> int:
+def _pins(context: CommandContext) -> int:
     given = context.arguments
     if any(given.given(name) for name in ("--keep", "--older-than", "--outcome", "--dry-run", "--yes")):
         raise UsageError("usage.flag", "pins are set by themselves", hint="leave the criteria out")
@@ -48,7 +48,7 @@ def _pins(context: Context) -> int:
     return OK
 
 
-def _agreed(context: Context, planned: gc.Sweep) -> bool:
+def _agreed(context: CommandContext, planned: gc.Sweep) -> bool:
     from cogcli.cli.prompt import agrees, can_ask
 
     if not can_ask(context):
@@ -61,7 +61,7 @@ def _agreed(context: Context, planned: gc.Sweep) -> bool:
     return agrees(context, f"remove {_what(planned)}?")
 
 
-def _again(context: Context) -> str:
+def _again(context: CommandContext) -> str:
     """The criteria as they were typed."""
     from shlex import quote
 
@@ -71,10 +71,10 @@ def _again(context: Context) -> str:
 
 
 def _what(planned: gc.Sweep) -> str:
-    return f"{counted(len(planned.rows), 'episode')} ({size(planned.bytes)})"
+    return f"{count_of(len(planned.rows), 'episode')} ({size(planned.bytes)})"
 
 
-def _told(context: Context, verb: str, done: gc.Sweep, *, dry_run: bool) -> int:
+def _print_sweep(context: CommandContext, verb: str, done: gc.Sweep, *, dry_run: bool) -> int:
     kept = {reason: done.stay[reason] for reason in gc.STAYS if done.stay[reason]}
     context.own["removed"] = {
         "dry_run": dry_run,

@@ -9,10 +9,10 @@ from cogcli.core.errors import OK
 from cogcli.report import graph as drawing
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Draw the skill or episode of the first word."""
     graph = _graph(context, context.arguments.words[0])
     context.own["graph"] = graph.as_object()
@@ -26,19 +26,19 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _graph(context: Context, word: str) -> drawing.Graph:
+def _graph(context: CommandContext, word: str) -> drawing.GraphView:
     if is_skill(context, word):
         from cogcli.app.skills import graph_of
 
         return graph_of(context.settings, word)
     from cogcli.app.episodes import find, status_of
-    from cogcli.app.logs import shown_events
+    from cogcli.app.logs import events_to_show
     from cogcli.episode.foreign_log import for_reports
     from cogcli.report.run_fold import fold
-    from cogcli.report.unfinished_runs import settled
+    from cogcli.report.unfinished_runs import unfinished_state
 
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name
-    folded = fold(for_reports(shown_events(directory, context.warn)).events)
-    settled(folded, status_of(directory))
+    folded = fold(for_reports(events_to_show(directory, context.warn)).events)
+    unfinished_state(folded, status_of(directory))
     return drawing.graph_of(folded)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cogcli.cli.parse import near
+from cogcli.cli.parse import suggest
 from cogcli.cli.table import BY_NAME, TOPICS, VERBS
 from cogcli.core.errors import OK, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Print the text of what was named, the home screen without a name."""
     text = _text(" ".join(context.arguments.words))
     context.own["explanation"] = text
@@ -35,5 +35,5 @@ def _text(name: str) -> str:
         from cogcli.app.explain import topic
 
         return topic(name)
-    hint = near(name, [*TOPICS, *BY_NAME, *VERBS]) or f"topics: {', '.join(TOPICS)}"
+    hint = suggest(name, [*TOPICS, *BY_NAME, *VERBS]) or f"topics: {', '.join(TOPICS)}"
     raise UsageError("usage.value", f"there is no help on `{name[:60]}`", hint=hint, next=("cogcli help",))

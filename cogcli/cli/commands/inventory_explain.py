@@ -5,30 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, cut, padded, visible
+from cogcli.core.terminal_text import cells, pad, truncate, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cogcli.app.binding_choices import Told
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.app.binding_choices import ChoiceExplanation
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
 
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Answer with the explanation; where nothing can be called, its reason is this command's error."""
     from cogcli.app import binding_choices
 
     given = context.arguments
     kind = given.command.name.split()[0] if given.command else ""
-    explain: dict[str, tuple[Callable[..., Told], Callable[[dict[str, Any]], Iterator[Line]]]] = {
-        "skills": (binding_choices.of_skill, _skill),
-        "services": (binding_choices.of_service, _service),
+    explain: dict[
+        str, tuple[Callable[..., ChoiceExplanation], Callable[[dict[str, Any]], Iterator[StyledLine]]]
+    ] = {
+        "skills": (binding_choices.choose_for_skill, _skill),
+        "services": (binding_choices.explain_service, _service),
     }
-    ask, lines = explain.get(kind, (binding_choices.of_capability, _capability))
+    ask, lines = explain.get(kind, (binding_choices.choose_for_capability, _capability))
     told = ask(context.settings, given.words[0])
     context.own["explanation"] = told.body
     if not context.json:
@@ -39,20 +41,20 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _fitting(line: Line, width: int | None) -> Line:
+def _fitting(line: StyledLine, width: int | None) -> StyledLine:
     """A line that ends where the terminal does."""
     if width is None:
         return line
-    kept: Line = []
+    kept: StyledLine = []
     for text, style in line:
         if width <= 0:
             break
-        kept.append((cut(text, width), style))
+        kept.append((truncate(text, width), style))
         width -= cells(text)
     return kept
 
 
-def _capability(body: dict[str, Any]) -> Iterator[Line]:
+def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield _head(body)
     yield _row("conformance", f"at least {body['required_conformance_profile']}")
     yield _row("from", f"{body['layer']}  {body['file']}")
@@ -63,7 +65,7 @@ def _capability(body: dict[str, Any]) -> Iterator[Line]:
     yield from _bindings(body["bindings"])
 
 
-def _head(body: dict[str, Any]) -> Line:
+def _head(body: dict[str, Any]) -> StyledLine:
     """The capability and what is called for it."""
     chosen = [row["binding_id"] for row in body["bindings"] if row["state"] == "chosen"]
     if not chosen:
@@ -77,33 +79,33 @@ def _head(body: dict[str, Any]) -> Line:
     ]
 
 
-def _row(name: str, text: str) -> Line:
+def _row(name: str, text: str) -> StyledLine:
     return [(f"{name:<11}  ", "dim"), (visible(text), "")]
 
 
-def _replaced(shadows: list[dict[str, str]], indent: str = "") -> Iterator[Line]:
+def _replaced(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
     for shadow in shadows:
         yield [(f"{indent}{'replaces':<11}  ", "dim"), (visible(f"{shadow['layer']}  {shadow['file']}"), "")]
 
 
-def _rules(considered: list[dict[str, Any]]) -> Iterator[Line]:
+def _rules(considered: list[dict[str, Any]]) -> Iterator[StyledLine]:
     from cogcli.specs.selection import RULES
 
     asked = {row["rule"]: row for row in considered}
     size = max([0, *(cells(row["binding_id"]) for row in considered if row["binding_id"])])
     for rule in RULES:
         row = asked.get(rule, {"binding_id": None, "reason": "not asked", "chosen": False})
-        text = f"{padded(row['binding_id'] or '', size)}  {row['reason']}"
+        text = f"{pad(row['binding_id'] or '', size)}  {row['reason']}"
         yield [(f"  {rule:<9}  ", ""), (visible(text).rstrip(), "" if row["chosen"] else "dim")]
 
 
-def _bindings(rows: list[dict[str, Any]]) -> Iterator[Line]:
+def _bindings(rows: list[dict[str, Any]]) -> Iterator[StyledLine]:
     size = max([0, *(cells(row["binding_id"]) for row in rows)])
     indent = " " * (2 + _STATE + 2)
     for row in rows:
         yield [
             (f"  {row['state']:<{_STATE}}  ", _STYLES.get(row["state"], "dim")),
-            (visible(f"{padded(row['binding_id'], size)}  {row['reason']}"), ""),
+            (visible(f"{pad(row['binding_id'], size)}  {row['reason']}"), ""),
         ]
         if "layer" not in row:
             yield from [[(indent, ""), (visible(row["file"]), "dim")]] if row["file"] else []
@@ -114,7 +116,7 @@ def _bindings(rows: list[dict[str, Any]]) -> Iterator[Line]:
         yield from _replaced(row["service_shadows"], f"{indent}service ")
 
 
-def _skill(body: dict[str, Any]) -> Iterator[Line]:
+def _skill(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield [(visible(body["skill_id"]), "bold")]
     if body["file"]:
         yield _row("from", f"{body['layer'] or 'broken'}  {body['file']}")
@@ -124,7 +126,7 @@ def _skill(body: dict[str, Any]) -> Iterator[Line]:
         yield from _bindings([row for row in choice["bindings"] if row["state"] != "not named"])
 
 
-def _service(body: dict[str, Any]) -> Iterator[Line]:
+def _service(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield [(visible(body["service_id"]), "bold"), ("" if body["trusted"] else "  not trusted", "red")]
     yield _row("from", f"{body['layer']}  {body['file']}")
     yield from _replaced(body["shadows"])

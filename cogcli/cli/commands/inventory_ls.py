@@ -8,7 +8,7 @@ from cogcli.cli.listing import Column, show
 from cogcli.core.errors import OK
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 COLUMNS: Final = {
     "capabilities": (Column("id"), Column("version"), Column("binding"), Column("description")),
@@ -32,16 +32,16 @@ COLUMNS: Final = {
 }
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """List, or search by the words given."""
-    from cogcli.app.inventory import SINGULAR, listed, searched
+    from cogcli.app.inventory import SINGULAR, list_specs, search_specs
 
     given = context.arguments
     kind = given.command.name.split()[0] if given.command else ""
     if given.words:
-        rows = searched(context.settings, kind, given.words, given.integer("--limit", 10))
+        rows = search_specs(context.settings, kind, given.words, given.integer("--limit", 10))
     else:
-        rows = listed(
+        rows = list_specs(
             context.settings,
             kind,
             domain=given.text("--domain"),

@@ -5,28 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, cut, padded, visible, visible_block
+from cogcli.core.terminal_text import cells, pad, truncate, visible, visible_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
 
 _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
 """What is told in lines of its own."""
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Show the spec, or its file."""
-    from cogcli.app.inventory import shown, source
+    from cogcli.app.inventory import source, spec_details
 
     given = context.arguments
     kind, id = given.command.name.split()[0] if given.command else "", given.words[0]
     if given.on("--source") and not context.json:
         context.screen.answer(visible_block(source(context.settings, kind, id)))
         return OK
-    spec = shown(context.settings, kind, id)
+    spec = spec_details(context.settings, kind, id)
     context.own["spec"] = spec
     if given.on("--source"):
         context.own["source"] = source(context.settings, kind, id)
@@ -35,7 +35,7 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[Line]:
+def _lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[StyledLine]:
     head = f"{spec['id']} {spec.get('version', '')}".rstrip()
     yield [(visible(head), "bold")]
     if spec.get("description"):
@@ -43,21 +43,21 @@ def _lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[Line]
     plain = {k: v for k, v in spec.items() if k not in _ABOVE and not isinstance(v, dict) and _said(v)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
     for name, value in plain.items():
-        yield [(f"{padded(name, size)}  ", "dim"), (_cut(visible(_text(value)), width, size + 2), "")]
+        yield [(f"{pad(name, size)}  ", "dim"), (_cut(visible(_text(value)), width, size + 2), "")]
     for name, value in spec.items():
         if isinstance(value, dict) and value:
             yield [(name, "bold")]
             inner = max(cells(key) for key in value)
             for key, item in value.items():
-                text = f"  {padded(key, inner)}  {_text(item)}"
+                text = f"  {pad(key, inner)}  {_text(item)}"
                 yield [(_cut(visible(text), width), "")]
-    yield [(f"{padded('from', size)}  ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")]
+    yield [(f"{pad('from', size)}  ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")]
     for shadow in spec["shadows"]:
         text = visible(f"{shadow['layer']}  {shadow['file']}")
-        yield [(f"{padded('replaces', size)}  ", "dim"), (text, "")]
+        yield [(f"{pad('replaces', size)}  ", "dim"), (text, "")]
     if kind != "services":
         asked = spec["capability"] if kind == "bindings" else spec["id"]
-        yield [(f"{padded('why', size)}  ", "dim"), (visible(f"cogcli bindings explain {asked}"), "")]
+        yield [(f"{pad('why', size)}  ", "dim"), (visible(f"cogcli bindings explain {asked}"), "")]
 
 
 def _said(value: Any) -> bool:
@@ -91,4 +91,4 @@ def _field(field: dict[str, Any]) -> str:
 
 
 def _cut(text: str, width: int | None, used: int = 0) -> str:
-    return text if width is None else cut(text, max(10, width - used))
+    return text if width is None else truncate(text, max(10, width - used))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.app.episodes import OUTCOMES, before, began_nothing, listed, row_of
+from cogcli.app.episodes import OUTCOMES, before, began_nothing, list_episodes, row_of
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
@@ -13,11 +13,11 @@ from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.episode.episode_row import Overview
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """List what fits."""
     given = context.arguments
     wanted = Wanted(
@@ -28,7 +28,7 @@ def execute(context: Context) -> int:
         since=before(context.settings, "--since", given.text("--since")),
     )
     limit = None if given.on("--all") else given.integer("--limit", 20)
-    found = listed(context.settings, wanted, limit)
+    found = list_episodes(context.settings, wanted, limit)
     _tell_of_nothing_begun(context, found)
     _tell_of_other_names(context, found)
     rows = [row_of(row, context.settings.shown) for row in found]
@@ -42,7 +42,7 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _tell_of_nothing_begun(context: Context, found: list[Overview]) -> None:
+def _tell_of_nothing_begun(context: CommandContext, found: list[Overview]) -> None:
     """Say of runs that were stopped before their first event what is to be done; once, however many they are."""
     stubs = [stub for row in found if row.started_at is None and (stub := began_nothing(row))]
     if stubs:
@@ -51,16 +51,16 @@ def _tell_of_nothing_begun(context: Context, found: list[Overview]) -> None:
         context.warn(stubs[0])
 
 
-def _tell_of_other_names(context: Context, found: list[Overview]) -> None:
+def _tell_of_other_names(context: CommandContext, found: list[Overview]) -> None:
     """Say which folders bear another episode's id; each, since each has to be looked at."""
     for row in found:
         if row.log_id is not None:
-            from cogcli.episode.log_reader import renamed
+            from cogcli.episode.log_reader import renamed_folder_error
 
-            context.warn(renamed(row.directory, row.log_id))
+            context.warn(renamed_folder_error(row.directory, row.log_id))
 
 
-def _columns(context: Context) -> tuple[Column, ...]:
+def _columns(context: CommandContext) -> tuple[Column, ...]:
     now = context.settings.clock.now()
     glyphs = context.screen.out.glyphs
     return (
@@ -79,12 +79,12 @@ def _outcome(word: str | None) -> tuple[str, ...]:
         return ()
     if word in OUTCOMES:
         return (word,)
-    from cogcli.cli.parse import near
+    from cogcli.cli.parse import suggest
 
     raise UsageError(
         "usage.value",
         f"`--outcome`: found `{word}`, expected one of {', '.join(OUTCOMES)}",
-        hint=near(word, list(OUTCOMES)),
+        hint=suggest(word, list(OUTCOMES)),
     )
 
 

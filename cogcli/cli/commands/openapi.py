@@ -10,24 +10,24 @@ from cogcli.cli import report_files, verdict_reports
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import cells
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 from cogcli.verification.verdict import FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
     from cogcli.verification.scenario import Scenario
     from cogcli.verification.verdict import Verdict
 
 _LISTED = 40
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Verify all scenarios, or those named."""
     given, settings = context.arguments, context.settings
-    wanted = report_files.asked(given.many("--report"), verdict_reports.KINDS)
+    wanted = report_files.parse_reports(given.many("--report"), verdict_reports.KINDS)
     protocol = given.text("--protocol") or "openapi"
     place = app.place_of(settings, protocol, given.text("--scenarios-dir"))
     scenarios = app.scenarios_of(settings, place, _names(context, place))
@@ -48,7 +48,7 @@ def execute(context: Context) -> int:
     return conclude(context, "openapi verify-bindings", verified.verdicts, verified.seconds, wanted)
 
 
-def _names(context: Context, place: app.Place) -> list[str] | None:
+def _names(context: CommandContext, place: app.ScenarioSource) -> list[str] | None:
     """The scenarios asked for, None for all. Raises UsageError, with the list, where nothing was asked."""
     given = context.arguments
     named = given.many("--scenario")
@@ -67,16 +67,16 @@ def _names(context: Context, place: app.Place) -> list[str] | None:
     raise UsageError("usage.flag", "say `--all`, or `--scenario FILE`", hint="\n".join([head, *listed]))
 
 
-def _head(context: Context, scenarios: Sequence[Scenario], *, jobs: int, live: bool) -> Line:
+def _head(context: CommandContext, scenarios: Sequence[Scenario], *, jobs: int, live: bool) -> StyledLine:
     dot = context.screen.out.glyphs.dot
     servers = "live services" if live else "mock servers on 127.0.0.1"
-    return [(f"{counted(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", "bold")]
+    return [(f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", "bold")]
 
 
-def _rest(context: Context, verdicts: Sequence[Verdict], seconds: float) -> list[Line]:
+def _rest(context: CommandContext, verdicts: Sequence[Verdict], seconds: float) -> list[StyledLine]:
     """What failed, in full (with -v all of it), and the sums."""
     out = context.screen.out
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     wordy = context.arguments.on("--verbose")
     for verdict in verdicts:
         if verdict.status == FAILED or (wordy and verdict.checks):
@@ -85,7 +85,7 @@ def _rest(context: Context, verdicts: Sequence[Verdict], seconds: float) -> list
     return [*lines, [(sums(verdicts, seconds), ""), (hint, "dim")]]
 
 
-def _again(context: Context, verdict: Verdict) -> str:
+def _again(context: CommandContext, verdict: Verdict) -> str:
     given = context.arguments
     words = ["cogcli", "openapi", "verify-bindings", "-v"]
     for flag in ("--protocol", "--scenarios-dir"):
@@ -97,11 +97,11 @@ def _again(context: Context, verdict: Verdict) -> str:
 
 
 def conclude(
-    context: Context,
+    context: CommandContext,
     command: str,
     verdicts: Sequence[Verdict],
     seconds: float,
-    wanted: list[report_files.Report],
+    wanted: list[report_files.ReportFile],
 ) -> int:
     """The exit code; envelope and reports are filled."""
     context.own["scenarios"] = [verdict.as_dict() for verdict in verdicts]
@@ -109,7 +109,7 @@ def conclude(
     code = NO if failed else OK
     if failed:
         first = failed[0]
-        count = f" ({counted(len(failed), 'failure')})" if len(failed) > 1 else ""
+        count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
         context.error = {
             "code": "verify.failed",
             "message": f"{first.id}: {first.reason}{count}",
@@ -135,7 +135,7 @@ def conclude(
     return code
 
 
-def _summarise(context: Context, command: str, verdicts: Sequence[Verdict]) -> None:
+def _summarise(context: CommandContext, command: str, verdicts: Sequence[Verdict]) -> None:
     """A Markdown table where GitHub shows one; a summary that cannot be written is no error of the check."""
     path = context.environ.get("GITHUB_STEP_SUMMARY")
     if not path:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.app import episodes
 from cogcli.core.errors import NO, OK, UsageError
-from cogcli.core.terminal_text import cut, visible
+from cogcli.core.terminal_text import truncate, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.app.replay import Replayed
-    from cogcli.app.replay_adapters import Difference
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.app.replay_adapters import ReplayDifference
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Replay, or show a moment of, one episode."""
     given = context.arguments
     directory = episodes.find(context.settings, given.words[0] if given.words else None)
@@ -41,7 +41,7 @@ def execute(context: Context) -> int:
     return NO
 
 
-def _moment(context: Context, directory: Path, seq: int) -> int:
+def _moment(context: CommandContext, directory: Path, seq: int) -> int:
     from cogcli.app.logs import events_of
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.project import project
@@ -57,14 +57,14 @@ def _moment(context: Context, directory: Path, seq: int) -> int:
     return OK
 
 
-def _lines(context: Context, replayed: Replayed) -> list[Line]:
+def _lines(context: CommandContext, replayed: Replayed) -> list[StyledLine]:
     glyphs = context.screen.out.glyphs
     difference = replayed.difference
     if difference is None:
         said = f"{replayed.episode_id}  replays to the same {replayed.events} events"
         return [[(f"{glyphs.sign('done')} ", "green"), (said, "")]]
     at = f"events.jsonl:{difference.seq + 1}: " if difference.seq is not None else ""
-    lines: list[Line] = [
+    lines: list[StyledLine] = [
         [(f"{glyphs.sign('failed')} ", "red"), (f"{replayed.episode_id}  differs", "")],
         [("  ", ""), (visible(f"{at}{difference.what}"), "")],
     ]
@@ -78,10 +78,10 @@ def _lines(context: Context, replayed: Replayed) -> list[Line]:
 def _shown(value: Any) -> str:
     from cogcli.cli.envelope import dumps
 
-    return cut(visible("nothing" if value is None else dumps(value)), 200)
+    return truncate(visible("nothing" if value is None else dumps(value)), 200)
 
 
-def _error(difference: Difference) -> dict[str, Any]:
+def _error(difference: ReplayDifference) -> dict[str, Any]:
     return {
         "code": "replay.differs",
         "message": difference.what,

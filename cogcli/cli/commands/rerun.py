@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.app import episodes
 from cogcli.cli.commands.resume import user_of
-from cogcli.cli.commands.run import Heard, Signals, pairs_of, tell
-from cogcli.cli.effects import said_of, settled, show_plan
+from cogcli.cli.commands.run import DisplayListener, Signals, pairs_of, tell
+from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.progress import display_for
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.app.rerun import Reuse
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 _SETTINGS: Final = {
     "--trust-level": "trust_level",
@@ -27,25 +27,25 @@ _SETTINGS: Final = {
 """Flags that replace what the earlier run was asked."""
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Run the skill of an earlier episode again, from the step asked for."""
     from cogcli.app import run_skill as app
-    from cogcli.app.rerun import WholeInputs, reusing
-    from cogcli.app.rerun_probes import probed_first
+    from cogcli.app.rerun import WholeInputs, prepare_reuse
+    from cogcli.app.rerun_probes import probe_effects
 
     settings, given = context.settings, context.arguments
     directory = episodes.find(settings, given.words[0])
-    request, loaded, reuse = reusing(
+    request, loaded, reuse = prepare_reuse(
         settings, directory, given.text("--from"), _overrides(context), context.warn
     )
-    said = said_of(given.many("--effects"))
+    said = parse_effects(given.many("--effects"))
     reuse = reuse._replace(again=reuse.again.answered(said))
     if given.on("--plan"):
         return show_plan(context, reuse)
-    reuse = settled(context, probed_first(settings, loaded, request, reuse))
+    reuse = ask_effects(context, probe_effects(settings, loaded, request, reuse))
     _tell_why(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
-    control, heard = app.Control(), Heard(display)
+    control, heard = app.Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
@@ -63,7 +63,7 @@ def execute(context: Context) -> int:
     return result.exit_code
 
 
-def _overrides(context: Context) -> dict[str, Any]:
+def _overrides(context: CommandContext) -> dict[str, Any]:
     given = context.arguments
     problems: list[CogcliError] = []
     changed: dict[str, Any] = {
@@ -81,7 +81,7 @@ def _overrides(context: Context) -> dict[str, Any]:
     return changed
 
 
-def _tell_why(context: Context, reuse: Reuse) -> None:
+def _tell_why(context: CommandContext, reuse: Reuse) -> None:
     """One line a step: taken over, or why it runs again."""
     if context.screen.quiet:
         return

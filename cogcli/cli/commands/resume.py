@@ -7,46 +7,50 @@ from typing import TYPE_CHECKING
 
 from cogcli.app import episodes
 from cogcli.cli.answers import doubt_answers
-from cogcli.cli.commands.run import Heard, Signals, tell
+from cogcli.cli.commands.run import DisplayListener, Signals, tell
 from cogcli.cli.progress import display_for
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from cogcli.app.resume import ResumeRequest
     from cogcli.app.run_skill import RunResult
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.cli.progress import Display
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Go on with the episode of the first word."""
     directory = episodes.find(context.settings, context.arguments.words[0])
     context.warn_of_shared_runs()
-    result, heard = continued(context, directory, _request(context))
+    result, heard = continue_run(context, directory, _request(context))
     if not context.arguments.on("--abort"):
-        result, heard = settled_by_person(context, result, heard)
+        result, heard = ask_person(context, result, heard)
     tell(context, result, heard, None, answer=True)
     return result.exit_code
 
 
-def settled_by_person(context: Context, result: RunResult, heard: Heard) -> tuple[RunResult, Heard]:
+def ask_person(
+    context: CommandContext, result: RunResult, heard: DisplayListener
+) -> tuple[RunResult, DisplayListener]:
     """How a paused run stands once the person at the terminal, if there is one, has answered what it asks."""
     if result.status != "pending":
         return result, heard
-    from cogcli.cli.approve import settled
+    from cogcli.cli.approve import ask_approval
 
     listening = [heard]
 
     def go_on(request: ResumeRequest) -> RunResult:
         durable = request._replace(durability=str(context.settings.value("durability")))
-        after, listener = continued(context, Path(result.directory), durable)
+        after, listener = continue_run(context, Path(result.directory), durable)
         listening.append(listener)
         return after
 
-    return settled(context, result, user_of(context), go_on), listening[-1]
+    return ask_approval(context, result, user_of(context), go_on), listening[-1]
 
 
-def continued(context: Context, directory: Path, request: ResumeRequest) -> tuple[RunResult, Heard]:
+def continue_run(
+    context: CommandContext, directory: Path, request: ResumeRequest
+) -> tuple[RunResult, DisplayListener]:
     """Go on with a run, showing what happens."""
     from cogcli.app.resume import resume
     from cogcli.app.run_skill import Control
@@ -56,7 +60,7 @@ def continued(context: Context, directory: Path, request: ResumeRequest) -> tupl
         context.screen, str(settings.value("progress")), verbose=context.arguments.on("--verbose")
     )
     _recall(display, directory)
-    control, heard = Control(), Heard(display)
+    control, heard = Control(), DisplayListener(display)
     context.screen.claim_stdout()
     try:
         with Signals(context, control, display):
@@ -77,7 +81,7 @@ def _recall(display: Display, directory: Path) -> None:
         display.recall(each_event(directory))
 
 
-def _request(context: Context) -> ResumeRequest:
+def _request(context: CommandContext) -> ResumeRequest:
     from cogcli.app.resume import ResumeRequest
 
     given = context.arguments
@@ -93,7 +97,7 @@ def _request(context: Context) -> ResumeRequest:
     )
 
 
-def _abort(context: Context) -> bool:
+def _abort(context: CommandContext) -> bool:
     given = context.arguments
     if not given.on("--abort"):
         return False
@@ -105,7 +109,7 @@ def _abort(context: Context) -> bool:
     return True
 
 
-def user_of(context: Context) -> str:
+def user_of(context: CommandContext) -> str:
     """Who the machine says this is."""
     import getpass
 

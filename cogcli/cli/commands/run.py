@@ -13,8 +13,8 @@ from cogcli.core.errors import OK, CogcliError, EnvironmentRefusal, SkillNotFoun
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cogcli.app.run_skill import Control, Loaded, RunRequest, RunResult
-    from cogcli.cli.context import Context
+    from cogcli.app.run_skill import CheckedSkill, Control, RunRequest, RunResult
+    from cogcli.cli.context import CommandContext
     from cogcli.cli.progress import Display
     from cogcli.events.envelope import Event
     from cogcli.specs.catalog import Catalog
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Run the skill of the first word."""
     return run_skill(context, context.arguments.words[0])
 
 
 def run_skill(
-    context: Context, skill_id: str, *, display: Display | None = None, answer: bool = True,
+    context: CommandContext, skill_id: str, *, display: Display | None = None, answer: bool = True,
     after: Callable[[RunResult], None] | None = None,
 ) -> int:  # fmt: skip
     """Load, run and answer; shared with `trace SKILL`, which brings its own display and an epilogue."""
@@ -43,7 +43,7 @@ def run_skill(
         return show_plan(context, loaded.catalog, request)
     word = str(context.settings.value("progress"))
     display = display or display_for(context.screen, word, verbose=context.arguments.on("--verbose"))
-    control, heard = app.Control(), Heard(display)
+    control, heard = app.Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
@@ -57,14 +57,14 @@ def run_skill(
     for text in result.leftovers:
         context.warn(EnvironmentRefusal("service.leftover", text))
     if result.status == "pending":
-        from cogcli.cli.commands.resume import settled_by_person
+        from cogcli.cli.commands.resume import ask_person
 
-        result, heard = settled_by_person(context, result, heard)
+        result, heard = ask_person(context, result, heard)
     tell(context, result, heard, after, answer=answer)
     return result.exit_code
 
 
-def _loaded(context: Context, skill_id: str) -> tuple[RunRequest, Loaded]:
+def _loaded(context: CommandContext, skill_id: str) -> tuple[RunRequest, CheckedSkill]:
     """The request and the checked specs. Everything wrong with either is told together."""
     from cogcli.app import run_skill as app
 
@@ -86,15 +86,15 @@ def _loaded(context: Context, skill_id: str) -> tuple[RunRequest, Loaded]:
 
 
 def _checked(
-    context: Context, request: RunRequest, problems: list[CogcliError], doubtful: Iterable[str]
-) -> Loaded:
+    context: CommandContext, request: RunRequest, problems: list[CogcliError], doubtful: Iterable[str]
+) -> CheckedSkill:
     from cogcli.app import run_skill as app
     from cogcli.cli.error_group import raise_together
 
     try:
         loaded = app.load(context.settings, request)
     except CogcliError as error:
-        problems = [*problems, *_unused(request, app.reached(context.settings, request.skill_id))]
+        problems = [*problems, *_unused(request, app.reach(context.settings, request.skill_id))]
         if not problems:
             raise
         raise_together(problems, error, doubtful=doubtful)
@@ -104,14 +104,14 @@ def _checked(
 
 def _unused(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
     """Capabilities that flags name and the skill never calls: a slip there must not go unheard."""
-    from cogcli.cli.parse import near
+    from cogcli.cli.parse import suggest
 
     known = {*catalog.capabilities, *catalog.aliases}
     for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
         for name in names:
             if name not in known:
                 what = f"`{flag}`: `{request.skill_id}` uses no capability `{name[:60]}`"
-                yield UsageError("usage.value", what, hint=near(name, sorted(known)) or "leave it out")
+                yield UsageError("usage.value", what, hint=suggest(name, sorted(known)) or "leave it out")
 
 
 def _check_id(skill_id: str) -> None:
@@ -124,7 +124,7 @@ def _check_id(skill_id: str) -> None:
         )
 
 
-def options_of(context: Context, problems: list[CogcliError]) -> dict[str, Any]:
+def options_of(context: CommandContext, problems: list[CogcliError]) -> dict[str, Any]:
     """What flags and settings say of how to run, under the names of a RunRequest."""
     arguments, settings = context.arguments, context.settings
     timeout = settings.value("timeout")
@@ -172,7 +172,7 @@ def pairs_of(given: list[str], flag: str, shape: str, problems: list[CogcliError
     return pairs
 
 
-class Heard:
+class DisplayListener:
     """Hands events to the display and keeps the run's wall time. A display that fails is dropped; the run goes on."""
 
     def __init__(self, display: Display) -> None:
@@ -205,7 +205,7 @@ class Heard:
 class Signals:
     """While a run goes on, signals cancel it; the second ends at once. The handlers before are put back."""
 
-    def __init__(self, context: Context, control: Control, display: Display) -> None:
+    def __init__(self, context: CommandContext, control: Control, display: Display) -> None:
         self._context = context
         self._control = control
         self._display = display
@@ -236,9 +236,9 @@ class Signals:
 
 
 def tell(
-    context: Context,
+    context: CommandContext,
     result: RunResult,
-    heard: Heard,
+    heard: DisplayListener,
     after: Callable[[RunResult], None] | None,
     *,
     answer: bool,
@@ -266,7 +266,7 @@ def tell(
         context.screen.say(line)
 
 
-def _answer(context: Context, text: str, *, keep: bool) -> None:
+def _answer(context: CommandContext, text: str, *, keep: bool) -> None:
     """The outputs. A reader that has gone does not change what a run reports."""
     from cogcli.cli.streams import silence_stdout
 

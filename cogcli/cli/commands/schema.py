@@ -11,10 +11,10 @@ from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Answer with a schema, with the names, or with the files written."""
     given = context.arguments
     if given.on("--all"):
@@ -35,7 +35,7 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _write_all(context: Context, folder: str | None) -> int:
+def _write_all(context: CommandContext, folder: str | None) -> int:
     from cogcli.core.files import write_atomic
 
     if folder is None:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from cogcli.app.mcp_catalog import Offer
     from cogcli.app.run_skill import RunRequest, RunResult
-    from cogcli.app.serve_mcp import Told
-    from cogcli.app.server_socket import Address
-    from cogcli.cli.context import Context
+    from cogcli.app.serve_mcp import ServerListener
+    from cogcli.app.server_socket import Endpoint
+    from cogcli.cli.context import CommandContext
 
 _ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Serve until the end. Everything that can be refused is refused before the first frame."""
     if context.json:
         raise UsageError(
@@ -35,11 +35,11 @@ def execute(context: Context) -> int:
             f"`--http {address.written}:{address.port}` can be reached by others",
             hint="give --token-file FILE, or listen on 127.0.0.1",
         )
-    from cogcli.app.mcp_catalog import offered
+    from cogcli.app.mcp_catalog import offer_skills
     from cogcli.app.mcp_tools import NAMES
 
     request = _request(context)
-    offer = offered(
+    offer = offer_skills(
         context.settings,
         request,
         context.arguments.many("--skill"),
@@ -59,7 +59,7 @@ def _require_sdk() -> None:
         )
 
 
-def _address(context: Context) -> Address | None:
+def _address(context: CommandContext) -> Endpoint | None:
     text = context.arguments.text("--http")
     if text is None:
         if context.arguments.given("--token-file"):
@@ -70,12 +70,12 @@ def _address(context: Context) -> Address | None:
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[2]) > 65535:
         raise UsageError("usage.value", f"`--http`: found `{text[:60]}`", expected="[HOST:]PORT")
-    from cogcli.app.server_socket import Address
+    from cogcli.app.server_socket import Endpoint
 
-    return Address((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
+    return Endpoint((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
 
-def _token(context: Context) -> str:
+def _token(context: CommandContext) -> str:
     path = context.arguments.text("--token-file")
     if path is None:
         return ""
@@ -91,7 +91,7 @@ def _token(context: Context) -> str:
     return token
 
 
-def _request(context: Context) -> RunRequest:
+def _request(context: CommandContext) -> RunRequest:
     from cogcli.app.run_skill import RunRequest
     from cogcli.cli.commands.run import options_of
 
@@ -104,7 +104,7 @@ def _request(context: Context) -> RunRequest:
 
 def _require_known(request: RunRequest, offer: Offer) -> None:
     """A slip in what flags name must not go unheard."""
-    from cogcli.cli.parse import near
+    from cogcli.cli.parse import suggest
 
     known = sorted({id for served in offer.tools.values() for id in served.loaded.catalog.capabilities})
     for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
@@ -114,7 +114,7 @@ def _require_known(request: RunRequest, offer: Offer) -> None:
                 for s in offer.tools.values()
             ):
                 what = f"`{flag}`: no skill that is served uses a capability `{name[:60]}`"
-                raise UsageError("usage.value", what, hint=near(name, known) or "leave it out")
+                raise UsageError("usage.value", what, hint=suggest(name, known) or "leave it out")
 
 
 def _quiet_libraries() -> None:
@@ -124,26 +124,28 @@ def _quiet_libraries() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _served(context: Context, offer: Offer, request: RunRequest, address: Address | None, token: str) -> int:
+def _served(
+    context: CommandContext, offer: Offer, request: RunRequest, address: Endpoint | None, token: str
+) -> int:
     import anyio
 
     from cogcli.app.run_pool import RunsAtOnce
-    from cogcli.app.serve_mcp import Tools, server_of
+    from cogcli.app.serve_mcp import ToolHandlers, server_of
 
     runs = RunsAtOnce(context.settings)
     # Commands are told as they would be typed here: relative directories of flags lead on from here.
-    server = server_of(Tools(offer, runs, request, _told(context), os.getcwd()))
+    server = server_of(ToolHandlers(offer, runs, request, _told(context), os.getcwd()))
     if address is None:
-        from cogcli.app.mcp_stdio import own_descriptors, serve_stdio
+        from cogcli.app.mcp_stdio import serve_stdio, take_descriptors
 
-        wire = own_descriptors()
+        wire = take_descriptors()
         _greet(context, offer, "standard input and output")
         ended_by = anyio.run(serve_stdio, server, wire, runs, _signals())
     else:
         from cogcli.app.mcp_http import PATH, http_server, serve_http
-        from cogcli.app.server_socket import bound, leave_standard_streams
+        from cogcli.app.server_socket import bind_socket, leave_standard_streams
 
-        listening = bound(address)
+        listening = bind_socket(address)
         web = http_server(server, address, token)
         leave_standard_streams()
         port = listening.getsockname()[1]
@@ -161,17 +163,17 @@ def _signals() -> list[signal.Signals]:
     ]
 
 
-def _greet(context: Context, offer: Offer, where: str) -> None:
+def _greet(context: CommandContext, offer: Offer, where: str) -> None:
     if context.screen.quiet:
         return
-    from cogcli.report.humanize import counted
+    from cogcli.report.humanize import count_of
 
-    out = f"; {counted(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
-    context.screen.tell(f"serving {counted(len(offer.tools), 'skill')} on {where}{out}\n")
+    out = f"; {count_of(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
+    context.screen.tell(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}\n")
 
 
-def _told(context: Context) -> Told:
-    from cogcli.app.serve_mcp import Told
+def _told(context: CommandContext) -> ServerListener:
+    from cogcli.app.serve_mcp import ServerListener
     from cogcli.cli.crash import report
     from cogcli.cli.run_report import error_of
 
@@ -187,4 +189,4 @@ def _told(context: Context) -> Told:
     def error(result: RunResult) -> dict[str, Any] | None:
         return error_of(result, context.again)
 
-    return Told(called, bug, error)
+    return ServerListener(called, bug, error)

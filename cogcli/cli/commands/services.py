@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import NO, OK
 from cogcli.core.terminal_text import visible
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
-    from cogcli.app.services import Difference, Refreshed
-    from cogcli.cli.context import Context
+    from cogcli.app.services import Refreshed, ServiceChange
+    from cogcli.cli.context import CommandContext
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Show the differences; with `--accept` write the lock, or the document."""
     from cogcli.app.services import refresh
 
@@ -60,14 +60,14 @@ def _lines(found: Refreshed) -> list[list[tuple[str, str]]]:
     ]
 
 
-def _word(found: Refreshed, difference: Difference) -> list[str]:
+def _word(found: Refreshed, difference: ServiceChange) -> list[str]:
     if found.noun == "tool" or difference.change == "added":
         return []
     return ["(breaking)" if difference.breaking else "(compatible)"]
 
 
 def _summary(found: Refreshed) -> str:
-    offered = counted(len(found.names), found.noun)
+    offered = count_of(len(found.names), found.noun)
     accept = f"accept: cogcli services refresh {found.service} --accept"
     if found.noun == "tool":
         accept = accept.replace("accept:", "accept them:")
@@ -81,6 +81,6 @@ def _summary(found: Refreshed) -> str:
         return f"{found.service}: {offered}, as in {found.file}"
     elif found.accepted:
         return f"{found.service}: {offered} written to {found.file}"
-    changes = counted(len(found.differences), "difference")
+    changes = count_of(len(found.differences), "difference")
     verdict = "" if found.noun == "tool" else f", {found.verdict}"
     return f"{found.service}: {changes}{verdict}; {accept}"

@@ -8,10 +8,10 @@ from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Write the folders, or the skill; answer with the files."""
     command = context.arguments.command
     files = _export(context) if command and command.name == "skills export" else _import(context)
@@ -21,18 +21,18 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _export(context: Context) -> list[str]:
-    from cogcli.app.skill_export import exported
+def _export(context: CommandContext) -> list[str]:
+    from cogcli.app.skill_export import export_skills
 
-    return exported(context.settings, context.arguments.words, _required(context, "--to", "DIR"))
+    return export_skills(context.settings, context.arguments.words, _required(context, "--to", "DIR"))
 
 
-def _import(context: Context) -> list[str]:
+def _import(context: CommandContext) -> list[str]:
     from cogcli.app.skill_folder import read_folder
-    from cogcli.app.skill_import import imported
+    from cogcli.app.skill_import import import_skill
 
     capability = _required(context, "--capability", "CAP")
-    result = imported(context.settings, read_folder(context.arguments.words[0]), capability)
+    result = import_skill(context.settings, read_folder(context.arguments.words[0]), capability)
     for warning in result.warnings:
         context.warnings.append({"code": "import.note", "message": warning})
         if not context.screen.quiet:
@@ -40,7 +40,7 @@ def _import(context: Context) -> list[str]:
     return [result.file]
 
 
-def _required(context: Context, flag: str, shape: str) -> str:
+def _required(context: CommandContext, flag: str, shape: str) -> str:
     value = context.arguments.text(flag)
     if not value:
         name = context.arguments.command.name if context.arguments.command else ""

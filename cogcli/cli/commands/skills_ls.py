@@ -8,20 +8,20 @@ from cogcli.cli.listing import Column, show
 from cogcli.core.errors import OK
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 COLUMNS = (Column("id"), Column("version"), Column("description"))
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """List, or search by the words given."""
-    from cogcli.app.skills import listed, searched
+    from cogcli.app.skills import list_skills, search_skills
 
     given = context.arguments
     if given.words:
-        rows = searched(context.settings, given.words, given.integer("--limit", 10))
+        rows = search_skills(context.settings, given.words, given.integer("--limit", 10))
     else:
-        rows = listed(
+        rows = list_skills(
             context.settings,
             domain=given.text("--domain"),
             channel=given.text("--channel"),

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import OK
-from cogcli.core.terminal_text import cells, cut, padded, visible, visible_block
+from cogcli.core.terminal_text import cells, pad, truncate, visible, visible_block
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Show the skill, or its file."""
-    from cogcli.app.skills import shown, source
+    from cogcli.app.skills import skill_details, source
 
     skill_id = context.arguments.words[0]
     if context.arguments.on("--source") and not context.json:
         context.screen.answer(visible_block(source(context.settings, skill_id)))
         return OK
-    spec = shown(context.settings, skill_id)
+    spec = skill_details(context.settings, skill_id)
     context.own["spec"] = spec
     if context.arguments.on("--source"):
         context.own["source"] = source(context.settings, skill_id)
@@ -29,26 +29,26 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _lines(spec: dict[str, Any], width: int | None) -> list[Line]:
-    lines: list[Line] = [
+def _lines(spec: dict[str, Any], width: int | None) -> list[StyledLine]:
+    lines: list[StyledLine] = [
         [(visible(f"{spec['id']} {spec['version']}"), "bold"), (f"  {visible(spec['name'])}", "")]
     ]
     lines.append([(_cut(visible(spec["description"]), width), "")])
     lines += _fields("inputs", spec["inputs"], width) + _fields("outputs", spec["outputs"], width)
     lines.append([("steps", "bold")])
     size = max((cells(step["id"]) for step in spec["steps"]), default=0)
-    lines += [[(_cut(f"  {padded(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
+    lines += [[(_cut(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
     lines.append([("from    ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")])
     lines += [[("hides   ", "dim"), (visible(file), "")] for file in spec["shadows"]]
     lines.append([("run     ", "dim"), (visible(spec["run"]), "")])
     return lines
 
 
-def _fields(title: str, fields: dict[str, Any], width: int | None) -> list[Line]:
-    lines: list[Line] = [[(title, "bold")]] if fields else []
+def _fields(title: str, fields: dict[str, Any], width: int | None) -> list[StyledLine]:
+    lines: list[StyledLine] = [[(title, "bold")]] if fields else []
     size = max((cells(name) for name in fields), default=0)
     for name, field in fields.items():
-        lines.append([(_cut(f"  {padded(name, size)}  {visible(_told(field))}", width), "")])
+        lines.append([(_cut(f"  {pad(name, size)}  {visible(_told(field))}", width), "")])
     return lines
 
 
@@ -64,4 +64,4 @@ def _told(field: dict[str, Any]) -> str:
 
 
 def _cut(text: str, width: int | None) -> str:
-    return text if width is None else cut(text, width)
+    return text if width is None else truncate(text, width)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.app import episodes
 from cogcli.core.errors import NO, OK, PathAbsent, UsageError
-from cogcli.core.terminal_text import cut, visible, visible_block
+from cogcli.core.terminal_text import truncate, visible, visible_block
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Show what was asked for."""
     given = context.arguments
     _refuse_conflicts(context)
@@ -24,15 +24,15 @@ def execute(context: Context) -> int:
     if given.on("--check"):
         return _check(context, directory)
     data = (
-        episodes.projected(directory, context.warn)
+        episodes.project_state(directory, context.warn)
         if given.on("--project")
         else episodes.document(directory, context.warn).data
     )
-    document = episodes.parsed(data, directory)
+    document = episodes.parse_state(data, directory)
     if not given.on("--project"):
         episodes.warn_of_name(document, directory, context.warn)
     if given.given("--path"):
-        return _value(context, episodes.in_full(document, directory))
+        return _value(context, episodes.expand_references(document, directory))
     if context.json:
         context.own["state"] = document
     elif context.screen.out.tty and not given.on("--project"):
@@ -42,7 +42,7 @@ def execute(context: Context) -> int:
     return OK
 
 
-def _refuse_conflicts(context: Context) -> None:
+def _refuse_conflicts(context: CommandContext) -> None:
     given = context.arguments
     if given.on("--check") and (given.on("--project") or given.given("--path")):
         raise UsageError(
@@ -52,7 +52,7 @@ def _refuse_conflicts(context: Context) -> None:
         raise UsageError("usage.flag", "`--default` belongs to `--path`")
 
 
-def _value(context: Context, document: dict[str, Any]) -> int:
+def _value(context: CommandContext, document: dict[str, Any]) -> int:
     from cogcli.cli.envelope import dumps
     from cogcli.core.jsonpath import Absent, BadPath, look_up, parse
 
@@ -78,25 +78,25 @@ def _value(context: Context, document: dict[str, Any]) -> int:
 
 
 def _absent(error: Any) -> PathAbsent:
-    from cogcli.cli.parse import near
+    from cogcli.cli.parse import suggest
 
     where = f"in `{error.before}`" if error.before else "in state.json"
     what = f"no `{error.segment[:60]}` {where[:200]}" + (
         "" if error.kind == "object" else f", a {error.kind}"
     )
-    hint = near(error.segment, error.known)
+    hint = suggest(error.segment, error.known)
     if not hint and error.known:
         hint = f"there is {', '.join(error.known[:12])}"
     return PathAbsent("path.absent", what, hint=hint)
 
 
-def _check(context: Context, directory: Path) -> int:
+def _check(context: CommandContext, directory: Path) -> int:
     from cogcli.app.logs import events_of
 
-    stored = episodes.stored(directory)
+    stored = episodes.read_stored_state(directory)
     if stored is not None and episodes.is_foreign(directory):
         return _check_foreign(context, directory)
-    projected = episodes.projected(directory, context.warn)
+    projected = episodes.project_state(directory, context.warn)
     count = len(events_of(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
@@ -109,11 +109,11 @@ def _check(context: Context, directory: Path) -> int:
     return _refused(context, [{"code": "state.differs", "file": "state.json", "message": message}])
 
 
-def _check_foreign(context: Context, directory: Path) -> int:
+def _check_foreign(context: CommandContext, directory: Path) -> int:
     """Another tool writes its document in its own way: what `verify` holds it to, and nothing else, counts."""
     found = [
         {"code": finding.code, "file": finding.file, "message": f"state.json: {finding.message}"}
-        for finding in episodes.verified(directory).findings
+        for finding in episodes.verify_episode(directory).findings
         if finding.file == "state.json" and finding.severity == "error"
     ]
     if found:
@@ -124,7 +124,7 @@ def _check_foreign(context: Context, directory: Path) -> int:
     )
 
 
-def _refused(context: Context, findings: list[dict[str, str]]) -> int:
+def _refused(context: CommandContext, findings: list[dict[str, str]]) -> int:
     """Tell what is wrong with the file; the first finding is the command's error."""
     context.own["findings"] = findings
     code = findings[0]["code"]
@@ -137,7 +137,7 @@ def _refused(context: Context, findings: list[dict[str, str]]) -> int:
     return _answered(context, "\n".join(finding["message"] for finding in findings), NO)
 
 
-def _answered(context: Context, message: str, code: int) -> int:
+def _answered(context: CommandContext, message: str, code: int) -> int:
     if not context.json:
         context.screen.answer(visible_block(message) + "\n")
     return code
@@ -147,15 +147,16 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
     from cogcli.core.errors import CogcliError
 
     try:
-        left = episodes.parsed(stored, directory)
+        left = episodes.parse_state(stored, directory)
     except CogcliError:
         return "its JSON"
     return (
-        episodes.first_difference(left, episodes.parsed(projected, directory)) or "its bytes, not its values"
+        episodes.first_difference(left, episodes.parse_state(projected, directory))
+        or "its bytes, not its values"
     )
 
 
-def _summary(context: Context, document: dict[str, Any], directory: Path) -> list[Line]:
+def _summary(context: CommandContext, document: dict[str, Any], directory: Path) -> list[StyledLine]:
     glyphs, width = context.screen.out.glyphs, context.screen.out.width or 80
     dot = f" {glyphs.dot} "
     rows = {
@@ -168,7 +169,9 @@ def _summary(context: Context, document: dict[str, Any], directory: Path) -> lis
             for name, lines, good in sorted(episodes.file_marks(directory), key=lambda mark: mark.good)
         ),
     }
-    return [[(f"{name:<10}", "dim"), (cut(visible(text), width - 10), "")] for name, text in rows.items()]
+    return [
+        [(f"{name:<10}", "dim"), (truncate(visible(text), width - 10), "")] for name, text in rows.items()
+    ]
 
 
 def _episode(document: dict[str, Any]) -> list[str]:

@@ -11,14 +11,14 @@ from cogcli.core.terminal_text import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
     from cogcli.events.envelope import Event
     from cogcli.report.run_fold import RunFold
 
 _OF_EPISODES = ("--why", "--follow", "--step", "-o")
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Inspect, or hand over to the run."""
     words = context.arguments.words
     if words and is_skill(context, words[0]):
@@ -32,20 +32,20 @@ def execute(context: Context) -> int:
     return _inspect(context, directory, note)
 
 
-def _refuse_run_flags(context: Context) -> None:
+def _refuse_run_flags(context: CommandContext) -> None:
     from cogcli.cli.table import RUN_FLAGS
 
     names = tuple(flag.name for flag in RUN_FLAGS if flag.name != "--trace-id")
     _refuse(context, names, "`trace SKILL`", "an episode that exists is only looked at")
 
 
-def _refuse(context: Context, names: tuple[str, ...], owner: str, hint: str) -> None:
+def _refuse(context: CommandContext, names: tuple[str, ...], owner: str, hint: str) -> None:
     for name in names:
         if context.arguments.given(name):
             raise UsageError("usage.flag", f"`{name}` belongs to {owner}", hint=hint)
 
 
-def _refuse_export(context: Context) -> None:
+def _refuse_export(context: CommandContext) -> None:
     from cogcli.cli.trace_views import EXPORTED
 
     if (format := context.arguments.text("--format")) in EXPORTED:
@@ -54,7 +54,7 @@ def _refuse_export(context: Context) -> None:
         )
 
 
-def _episode(context: Context, name: str | None) -> tuple[Path, str]:
+def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
     """The episode's directory, and a line about others of its trace."""
     from cogcli.app import episodes
 
@@ -82,29 +82,29 @@ def _episode(context: Context, name: str | None) -> tuple[Path, str]:
     return directory, ""
 
 
-def _inspect(context: Context, directory: Path, note: str) -> int:
-    from cogcli.app.logs import shown_events
+def _inspect(context: CommandContext, directory: Path, note: str) -> int:
+    from cogcli.app.logs import events_to_show
     from cogcli.cli import trace_views
     from cogcli.episode.episode_row import overview
     from cogcli.episode.foreign_log import for_reports
     from cogcli.report.run_fold import fold
-    from cogcli.report.unfinished_runs import settled
+    from cogcli.report.unfinished_runs import unfinished_state
 
     view, output = trace_views.view_of(context), _output(context)
     if context.arguments.on("--follow"):
         events = _followed(context, directory, view)
         told = view == "events" and not context.json
     else:
-        events, told = list(shown_events(directory, context.warn)), False
+        events, told = list(events_to_show(directory, context.warn)), False
     log = for_reports(events)
     reported = tuple(log.events)
     folded, row = fold(reported), overview(directory)
     folded.actions = log.actions
     only = _known_step(folded, context.arguments.text("--step"))
-    standing = settled(folded, row.status)
+    standing = unfinished_state(folded, row.status)
     if view == "events":
         reported = tuple(event for event in events if not only or trace_views.inside(_step_of(event), only))
-    shown = trace_views.Shown(
+    shown = trace_views.TracedEpisode(
         folded, row.status, only, note, reported, directory, standing,
         unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),
     )  # fmt: skip
@@ -115,7 +115,7 @@ def _inspect(context: Context, directory: Path, note: str) -> int:
         if not context.json:
             context.screen.answer(f"{visible(context.settings.shown(output))}\n")
     elif context.json:
-        context.own["trace"] = trace_views.as_object(context, view, shown)
+        context.own["trace"] = trace_views.episode_object(context, view, shown)
     elif not told:
         trace_views.answer(context, view, shown)
     return OK
@@ -127,7 +127,7 @@ def _step_of(event: Event) -> str:
     return event.step_id or (told if isinstance(told, str) else "")
 
 
-def _output(context: Context) -> str | None:
+def _output(context: CommandContext) -> str | None:
     """The file that the view goes to; judged before anything is read. Raises UsageError."""
     from os.path import lexists
 
@@ -150,13 +150,13 @@ def _is_unsealed(status: str, *, sealed: bool, chained: bool) -> bool:
     return chained and not sealed and status not in ("running", "pending", "interrupted")
 
 
-def _followed(context: Context, directory: Path, view: str) -> list[Event]:
+def _followed(context: CommandContext, directory: Path, view: str) -> list[Event]:
     """All events, once the run has ended. They are told as they come, on stdout where they are the answer."""
     from time import sleep
 
-    from cogcli.app.logs import read_through
+    from cogcli.app.logs import read_strictly
     from cogcli.cli.progress import display_for
-    from cogcli.cli.trace_views import LISTED, Told
+    from cogcli.cli.trace_views import LISTED, EventPrinter
     from cogcli.episode.log_tail import GrowingLog
 
     if context.arguments.given("--step") or context.arguments.text("--format") in LISTED:
@@ -167,10 +167,10 @@ def _followed(context: Context, directory: Path, view: str) -> list[Event]:
     display = display_for(
         context.screen, "none" if on_stdout else "auto", verbose=context.arguments.on("--verbose")
     )
-    tell = Told(context) if on_stdout else display
+    tell = EventPrinter(context) if on_stdout else display
     events = []
     try:
-        for event in read_through(GrowingLog(directory, lambda: sleep(_POLL)), directory, context.warn):
+        for event in read_strictly(GrowingLog(directory, lambda: sleep(_POLL)), directory, context.warn):
             tell(event)
             events.append(event)
     finally:
@@ -185,7 +185,7 @@ _POLL = 0.1
 def _known_step(folded: RunFold, wanted: str | None) -> str:
     if wanted is None:
         return ""
-    from cogcli.cli.parse import near
+    from cogcli.cli.parse import suggest
 
     known = [step.id for run in folded.runs.values() for step in run.steps.values()]
     if wanted in known:
@@ -193,5 +193,5 @@ def _known_step(folded: RunFold, wanted: str | None) -> str:
     raise UsageError(
         "usage.value",
         f"there is no step `{wanted}`",
-        hint=near(wanted, known) or f"steps: {', '.join(known[:20])}",
+        hint=suggest(wanted, known) or f"steps: {', '.join(known[:20])}",
     )

@@ -9,25 +9,25 @@ from cogcli.cli.code_frame import Sources
 from cogcli.cli.envelope import dumps, envelope
 from cogcli.cli.render_error import concise, problem_lines
 from cogcli.core.errors import NO, OK, UsageError
-from cogcli.report.humanize import counted
+from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogcli.app.checks import Checked
-    from cogcli.cli.context import Context
-    from cogcli.report.styled_text import Line
+    from cogcli.app.checks import RegistryCheck
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.styled_text import StyledLine
 
 _STDIN = "<stdin>"
 _LARGEST = 256 * 1024
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Check all, or the paths given."""
     from cogcli.app.checks import validate
 
     arguments = context.arguments
-    wanted = report_files.asked(arguments.many("--report"), check_reports.KINDS)
+    wanted = report_files.parse_reports(arguments.many("--report"), check_reports.KINDS)
     paths, contents = _paths(context)
     checked = validate(context.settings, paths, contents=contents)
     code = _judge(context, checked)
@@ -39,7 +39,7 @@ def execute(context: Context) -> int:
     return code
 
 
-def _paths(context: Context) -> tuple[list[str], dict[str, bytes]]:
+def _paths(context: CommandContext) -> tuple[list[str], dict[str, bytes]]:
     """The paths to check, stdin under the name it stands for."""
     from cogcli.cli.stdin import read_stdin
 
@@ -54,7 +54,7 @@ def _paths(context: Context) -> tuple[list[str], dict[str, bytes]]:
     return [name if word == "-" else word for word in words], {name: read_stdin(context.screen, _LARGEST)}
 
 
-def _judge(context: Context, checked: Checked) -> int:
+def _judge(context: CommandContext, checked: RegistryCheck) -> int:
     """The exit code; the envelope is filled."""
     failed = checked.errors or (context.arguments.on("--strict") and checked.warnings)
     context.own["problems"] = [problem.as_dict() for problem in checked.problems]
@@ -66,7 +66,11 @@ def _judge(context: Context, checked: Checked) -> int:
 
 
 def _report(
-    context: Context, checked: Checked, sources: Sources, wanted: list[report_files.Report], code: int
+    context: CommandContext,
+    checked: RegistryCheck,
+    sources: Sources,
+    wanted: list[report_files.ReportFile],
+    code: int,
 ) -> None:
     strict = context.arguments.on("--strict")
 
@@ -85,9 +89,9 @@ def _report(
         context.screen.tell(check_reports.github_of(checked, sources))
 
 
-def _text(context: Context, checked: Checked, sources: Sources) -> None:
+def _text(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
     out = context.screen.out
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     for problem in checked.problems:
         lines += [
             *problem_lines(problem, width=out.width, as_error=False, sources=sources),
@@ -96,32 +100,32 @@ def _text(context: Context, checked: Checked, sources: Sources) -> None:
     context.screen.answer_lines([*lines, *_sums(checked)])
 
 
-def _sums(checked: Checked) -> list[Line]:
+def _sums(checked: RegistryCheck) -> list[StyledLine]:
     words = ", ".join(
-        counted(count, "capability" if kind == "capabilities" else kind[:-1], kind)
+        count_of(count, "capability" if kind == "capabilities" else kind[:-1], kind)
         for kind, count in checked.counts.items()
     )
-    sums = f"{counted(checked.errors, 'error')}, {counted(checked.warnings, 'warning')}."
+    sums = f"{count_of(checked.errors, 'error')}, {count_of(checked.warnings, 'warning')}."
     told = sorted(checked.problems, key=lambda problem: problem.severity == "W")
     why = f"   Why? cogcli explain {told[0].code}" if told else ""
     style = "red" if checked.errors else "yellow" if checked.warnings else "green"
     return [[(f"Checked {words} in {checked.seconds:.2f}s.", "")], [(sums, style), (why, "dim")]]
 
 
-def _concise(context: Context, checked: Checked, sources: Sources) -> None:
+def _concise(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
     context.screen.answer("".join(concise(p, as_error=False) + "\n" for p in checked.problems))
 
 
-def _jsonl(context: Context, checked: Checked, sources: Sources) -> None:
+def _jsonl(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
     for problem in checked.problems:
         context.screen.answer(dumps(problem.as_dict()) + "\n")
 
 
-def _github(context: Context, checked: Checked, sources: Sources) -> None:
+def _github(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
     context.screen.answer(check_reports.github_of(checked, sources))
 
 
-def _summarise(context: Context, checked: Checked) -> None:
+def _summarise(context: CommandContext, checked: RegistryCheck) -> None:
     """A Markdown table where GitHub shows one; a summary that cannot be written is no error of the check."""
     path = context.environ.get("GITHUB_STEP_SUMMARY")
     if not path:

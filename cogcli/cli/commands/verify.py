@@ -10,22 +10,22 @@ from cogcli.app import episodes
 from cogcli.cli import report_files, verify_report
 from cogcli.cli.verify_report import Looked
 from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
-from cogcli.episode.findings import Finding, Severity
+from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.layout import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cogcli.cli.context import Context
+    from cogcli.cli.context import CommandContext
 
 _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
-def execute(context: Context) -> int:
+def execute(context: CommandContext) -> int:
     """Verify those named, all, or the newest."""
     started = time.monotonic()
-    wanted = report_files.asked(context.arguments.many("--report"), verify_report.KINDS)
+    wanted = report_files.parse_reports(context.arguments.many("--report"), verify_report.KINDS)
     directories = _wanted(context)
     trusted = {"key": _key(context), "head": _head(context, directories)}
     looked: list[Looked] = []
@@ -42,18 +42,20 @@ def execute(context: Context) -> int:
     return code
 
 
-def _looked(context: Context, directory: Path, trusted: dict[str, str | None], *, alone: bool) -> Looked:
+def _looked(
+    context: CommandContext, directory: Path, trusted: dict[str, str | None], *, alone: bool
+) -> Looked:
     repaired, name = False, directory.name
     try:
         if context.arguments.on("--repair"):
             repaired = _repaired(context, directory)
-        found = episodes.verified(directory, **trusted)
+        found = episodes.verify_episode(directory, **trusted)
     except CogcliError as error:
         if alone:
             raise
         told = {"episode": name, "code": error.code, "severity": "error", "message": error.message}
         return Looked(name, (told,))
-    findings = tuple(verify_report.as_told(name, finding) for finding in found.findings)
+    findings = tuple(verify_report.finding_object(name, finding) for finding in found.findings)
     return Looked(name, findings, found.level, found.proves, repaired)
 
 
@@ -67,13 +69,13 @@ def _beside_its_like(one: Looked, directory: Path, seals: dict[str, tuple[Path, 
         return one
     same = seal.sha256 == known
     what = "a copy of" if same else "another episode than"
-    severity: Severity = "info" if same else "error"
+    severity: FindingSeverity = "info" if same else "error"
     message = f"{what} the one in `{place}`, both sealed as `{seal.episode_id:.80}`"
-    found = verify_report.as_told(one.name, Finding("episode.twice", severity, MANIFEST, 0, message))
+    found = verify_report.finding_object(one.name, Finding("episode.twice", severity, MANIFEST, 0, message))
     return one._replace(findings=(*one.findings, found), level=one.level if same else "altered")
 
 
-def _repaired(context: Context, directory: Path) -> bool:
+def _repaired(context: CommandContext, directory: Path) -> bool:
     """Whether the episode was mended; why it could not be is a warning beside what is found in it."""
     from cogcli.app.repair import repair
 
@@ -86,7 +88,7 @@ def _repaired(context: Context, directory: Path) -> bool:
         return False
 
 
-def _judge(context: Context, looked: Sequence[Looked]) -> int:
+def _judge(context: CommandContext, looked: Sequence[Looked]) -> int:
     """The exit code; the envelope is filled."""
     findings = [finding for one in looked for finding in one.findings]
     context.own["findings"] = findings
@@ -117,7 +119,11 @@ def _error(finding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _report(
-    context: Context, looked: Sequence[Looked], wanted: list[report_files.Report], code: int, seconds: float
+    context: CommandContext,
+    looked: Sequence[Looked],
+    wanted: list[report_files.ReportFile],
+    code: int,
+    seconds: float,
 ) -> None:
     def whole() -> str:
         from cogcli.cli.envelope import envelope
@@ -132,7 +138,7 @@ def _report(
     report_files.write(wanted, texts)
 
 
-def _wanted(context: Context) -> list[Path]:
+def _wanted(context: CommandContext) -> list[Path]:
     given, settings = context.arguments, context.settings
     if given.on("--all"):
         if given.words:
@@ -142,7 +148,7 @@ def _wanted(context: Context) -> list[Path]:
     return [episodes.find(settings, word) for word in given.words or ["@last"]]
 
 
-def _key(context: Context) -> str | None:
+def _key(context: CommandContext) -> str | None:
     path = context.arguments.text("--key")
     if path is None:
         return None
@@ -151,7 +157,7 @@ def _key(context: Context) -> str | None:
     return public_key(path)
 
 
-def _head(context: Context, directories: Sequence[Path]) -> str | None:
+def _head(context: CommandContext, directories: Sequence[Path]) -> str | None:
     text = context.arguments.text("--head")
     if text is None:
         return None

@@ -41,11 +41,11 @@ def failure(
     if status < 200:
         return TransportError("call.transport", f"{said}: no final answer (HTTP {status})", left=True)
     if status < 400:
-        target = quoted(reply.header("location"), secrets) or "nowhere"
+        target = quote(reply.header("location"), secrets) or "nowhere"
         hint = "name that address in the service file, if it is the right one"
         text = f"{said}: HTTP {status}, redirected to {target}, which is not followed"
         return RejectedError("call.rejected", text, hint=hint, left=True)
-    words = quoted(
+    words = quote(
         _sentence(body) or reply.fault or reply.body[: 8 * LONGEST].decode("utf-8", "replace"), secrets
     )
     text = f"{said}: HTTP {status}{f': {words}' if words else ''}"
@@ -57,7 +57,7 @@ def failure(
         return ServerFaultError("call.server-error", text, left=True)
     if status not in (401, 403):
         return RejectedError("call.rejected", text, left=True)
-    asked = quoted(reply.header("www-authenticate"), secrets)
+    asked = quote(reply.header("www-authenticate"), secrets)
     text += f"; it asks for {asked}" if asked else ""
     return RejectedError("call.rejected", text, hint=_credentials(service), left=True)
 
@@ -88,7 +88,7 @@ def retry_after(value: str, now: str) -> float | None:
     return max(0.0, (until - datetime.fromisoformat(now)).total_seconds())
 
 
-def quoted(text: str, secrets: Secrets) -> str:
+def quote(text: str, secrets: Secrets) -> str:
     """Foreign text in a message of ours: one line, masked before it is cut, nothing hidden in it."""
     line = visible(" ".join(secrets.masked(text).split()))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -24,7 +24,7 @@ AUTHORIZATION: Final = "Authorization"
 _MAX_BYTES: Final = 64 * 1024
 
 
-def own(request: InvocationRequest, *, accept: str, content_type: str = "") -> dict[str, str]:
+def default_headers(request: InvocationRequest, *, accept: str, content_type: str = "") -> dict[str, str]:
     """What we send unless somebody says otherwise."""
     from cogcli import __version__
 
@@ -38,7 +38,7 @@ def own(request: InvocationRequest, *, accept: str, content_type: str = "") -> d
     return told
 
 
-def declared(
+def declared_headers(
     service: Service, secrets: Secrets, metadata: Mapping[str, Any], *, trusted: bool
 ) -> dict[str, str]:
     """The `headers` of a service's or binding's metadata, variables filled in.
@@ -51,7 +51,7 @@ def declared(
     return {name: secrets.expanded(value) for name, value in written.items()}
 
 
-def merged(
+def merge_headers(
     request: InvocationRequest,
     secrets: Secrets,
     ours: Mapping[str, str],
@@ -65,8 +65,8 @@ def merged(
     service, binding = request.service, request.binding
     layers = {
         "": ours,
-        "service": declared(service, secrets, service.metadata, trusted=service.trusted),
-        "binding": declared(service, secrets, binding.metadata, trusted=binding.trusted),
+        "service": declared_headers(service, secrets, service.metadata, trusted=service.trusted),
+        "binding": declared_headers(service, secrets, binding.metadata, trusted=binding.trusted),
         "parameter": parameters,
         "auth_ref": credentials(service, secrets, auth_header),
     }

@@ -13,7 +13,7 @@ from cogcli.specs.service import network_of
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
     from cogcli.protocols.http.headers import Headers
-    from cogcli.protocols.invoker import CallContext, InvocationRequest, Surroundings
+    from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
 
 
 class Sent(NamedTuple):
@@ -33,10 +33,10 @@ class Sent(NamedTuple):
         return {**told, "body": self.value} if self.body else told
 
 
-class Wire:
+class HttpCaller:
     """The connections of one run, and the clock that times what goes over them."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: InvokerContext) -> None:
         from cogcli.core.http import Http
 
         self._clock = surroundings.clock
@@ -44,7 +44,7 @@ class Wire:
         self._http = Http(proxies=self._proxies)
 
     def exchange(
-        self, request: InvocationRequest, context: CallContext, sent: Sent
+        self, request: InvocationRequest, context: CallLimits, sent: Sent
     ) -> tuple[HttpReply, CallMeta]:
         """The reply, whatever its status, and the record so far. Raises as `Http.send`, with `record` set, and
         RequestMappingError `request.size`."""

@@ -6,16 +6,16 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import RequestMappingError
 from cogcli.core.jsonvalue import kind_of
-from cogcli.documents.openapi import Operation, Parameter
-from cogcli.protocols.http.url import encoded, json_bytes, path_value, scalar, unfit
+from cogcli.documents.openapi import OpenApiOperation, Parameter
+from cogcli.protocols.http.url import encode, json_bytes, path_value, scalar, unfit
 from cogcli.specs.operation_path import names_in, path_of
-from cogcli.specs.request_locations import placed
+from cogcli.specs.request_locations import locate_keys
 
 _IN_QUERY: Final = ("GET", "HEAD", "DELETE")
 JSON: Final = "application/json"
 
 
-class Parts(NamedTuple):
+class HttpParts(NamedTuple):
     """What a request is made of. Path and query values are encoded; `body` None sends none."""
 
     method: str
@@ -32,7 +32,7 @@ class Parts(NamedTuple):
         return json_bytes(self.body, "the body") if self.has_body else b""
 
 
-def plain_parts(operation: str, method: str | None, payload: dict[str, Any]) -> Parts:
+def parts_without_document(operation: str, method: str | None, payload: dict[str, Any]) -> HttpParts:
     """Without a document: `{name}` keys fill the path, the rest is query or a JSON object.
 
     Raises RequestMappingError `request.value`, `request.missing`.
@@ -44,16 +44,16 @@ def plain_parts(operation: str, method: str | None, payload: dict[str, Any]) -> 
     values = {name: path_value(_needed(payload, name, operation), name) for name in names_in(path)}
     rest = {key: value for key, value in payload.items() if key not in values}
     if method not in _IN_QUERY:
-        return Parts(method, path, values, [], {}, rest, True)
+        return HttpParts(method, path, values, [], {}, rest, True)
     query = [pair for key, value in rest.items() for pair in _pairs(key, value, explode=True)]
-    return Parts(method, path, values, query, {})
+    return HttpParts(method, path, values, query, {})
 
 
-def declared_parts(operation: Operation, payload: dict[str, Any]) -> Parts:
+def parts_by_document(operation: OpenApiOperation, payload: dict[str, Any]) -> HttpParts:
     """With a document: every key goes where the operation says. Raises RequestMappingError, DocumentFault."""
-    places = placed(payload, operation)
+    places = locate_keys(payload, operation)
     known = {(parameter.place, parameter.name): parameter for parameter in operation.parameters}
-    parts = Parts(operation.method, operation.path, {}, [], {})
+    parts = HttpParts(operation.method, operation.path, {}, [], {})
     body: dict[str, Any] = {}
     given: set[tuple[str, str]] = set()
     whole: list[Any] = []
@@ -75,7 +75,9 @@ def declared_parts(operation: Operation, payload: dict[str, Any]) -> Parts:
     return _with_body(parts, operation, whole, body)
 
 
-def _with_body(parts: Parts, operation: Operation, whole: list[Any], body: dict[str, Any]) -> Parts:
+def _with_body(
+    parts: HttpParts, operation: OpenApiOperation, whole: list[Any], body: dict[str, Any]
+) -> HttpParts:
     declared = operation.body
     if declared is None or not (whole or body or declared.required):
         return parts
@@ -86,7 +88,7 @@ def _with_body(parts: Parts, operation: Operation, whole: list[Any], body: dict[
     )
 
 
-def _put(parts: Parts, parameter: Parameter, value: Any) -> None:
+def _put(parts: HttpParts, parameter: Parameter, value: Any) -> None:
     name = parameter.name
     if parameter.refused:
         raise unfit(f"`{name}` cannot be sent: {parameter.refused}")
@@ -104,8 +106,8 @@ def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
     if value is None:
         return []
     if not isinstance(value, list):
-        return [(name, encoded(value, name))]
-    items = [encoded(item, name) for item in value]
+        return [(name, encode(value, name))]
+    items = [encode(item, name) for item in value]
     return [(name, item) for item in items] if explode else [(name, ",".join(items))] if items else []
 
 

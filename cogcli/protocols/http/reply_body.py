@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import ResponseMappingError
-from cogcli.core.jsonvalue import copied
+from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.core.terminal_text import visible
 
@@ -35,12 +35,12 @@ def is_json(media: str) -> bool:
     return media in ("", "application/json", "application/json-rpc") or media.endswith("+json")
 
 
-def parsed(data: bytes, cap: int) -> Any:
+def parse_reply(data: bytes, cap: int) -> Any:
     """The JSON value of a reply. Raises JsonRefused."""
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
-def recorded(reply: HttpReply, value: Any, *, is_value: bool) -> dict[str, Any]:
+def reply_record(reply: HttpReply, value: Any, *, is_value: bool) -> dict[str, Any]:
     """A reply as an attempt's record tells it: its JSON value, else its text, else its bytes in base64."""
     told: dict[str, Any] = {
         "media_type": media_type(reply),
@@ -60,11 +60,11 @@ def json_body(reply: HttpReply, cap: int) -> Any:
         return {}
     media = media_type(reply)
     if not is_json(media):
-        raise not_json(f"non-JSON reply ({visible(media[:_SHOWN])})")
+        raise not_json_error(f"non-JSON reply ({visible(media[:_SHOWN])})")
     try:
-        return parsed(reply.body, cap)
+        return parse_reply(reply.body, cap)
     except JsonRefused as refused:
-        raise not_json(f"the reply is no JSON: {refused}") from refused
+        raise not_json_error(f"the reply is no JSON: {refused}") from refused
 
 
 def text_body(reply: HttpReply) -> dict[str, Any]:
@@ -72,11 +72,11 @@ def text_body(reply: HttpReply) -> dict[str, Any]:
     named = _CHARSET.search(reply.header("content-type"))
     charset = named[1].lower() if named else "utf-8"
     if charset not in _CHARSETS:
-        raise not_json(f"the reply's charset `{charset[:_SHOWN]}` is not read")
+        raise not_json_error(f"the reply's charset `{charset[:_SHOWN]}` is not read")
     try:
         return {"text": reply.body.decode(charset)}
     except UnicodeDecodeError as error:
-        raise not_json(f"the reply is no {charset} text") from error
+        raise not_json_error(f"the reply is no {charset} text") from error
 
 
 def raw_body(reply: HttpReply) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def raw_body(reply: HttpReply) -> dict[str, Any]:
         return {"body_base64": base64.b64encode(reply.body).decode(), **told}
 
 
-def with_content_json(body: Any, response: dict[str, Any], masked: Callable[[str], str]) -> Any:
+def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str], str]) -> Any:
     """A body with `content_json` beside each `choices[i].message.content` that the response mapping asks for.
 
     One that is there already stays; `body` itself is not changed. Raises ResponseMappingError `response.missing` where
@@ -96,7 +96,7 @@ def with_content_json(body: Any, response: dict[str, Any], masked: Callable[[str
     """
     asked = _asked(response)
     if asked:
-        body = copied(body)
+        body = deep_copy(body)
     for index in sorted(asked):
         message = _message(body, index)
         if message is None or "content_json" in message or not isinstance(message.get("content"), str):
@@ -131,6 +131,6 @@ def _unfenced(text: str) -> str:
     return rest.removesuffix(_FENCE) if fenced and "`" not in first[len(_FENCE) :] else text
 
 
-def not_json(text: str) -> ResponseMappingError:
+def not_json_error(text: str) -> ResponseMappingError:
     """The error of a reply that cannot be read as what was asked for."""
     return ResponseMappingError("response.not-json", text, left=True)

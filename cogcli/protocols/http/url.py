@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 
 from cogcli.core.errors import RequestMappingError
-from cogcli.core.jsonvalue import NotJson, admitted, kind_of
-from cogcli.specs.operation_path import filled
+from cogcli.core.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.specs.operation_path import fill_path
 
 _DOTS: Final = (".", "..")
 _KEPT: Final = "/:@!$&'()*+,;=%{}"
@@ -23,17 +23,17 @@ def url_of(base: str, path: str, values: dict[str, str], query: Iterable[tuple[s
     Raises RequestMappingError `request.value` where that would not stay below `base`.
     """
     parts = urlsplit(base)
-    below = filled(quote(path, safe=_KEPT), values)
+    below = fill_path(quote(path, safe=_KEPT), values)
     if "{" in below or any(unquote(segment) in _DOTS for segment in below.split("/")):
         raise RequestMappingError(
             "request.value", f"`{path}` does not stay below the service's address", left=False
         )
     whole = quote(parts.path, safe=_KEPT).rstrip("/") + below
-    asked = "&".join([part for part in (quote(parts.query, safe=f"{_KEPT}?"), encoded_query(query)) if part])
+    asked = "&".join([part for part in (quote(parts.query, safe=f"{_KEPT}?"), encode_query(query)) if part])
     return f"{parts.scheme}://{parts.netloc}{whole}{f'?{asked}' if asked else ''}"
 
 
-def encoded_query(pairs: Iterable[tuple[str, str]]) -> str:
+def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
     """Names are encoded here, values were before: a comma between two of them must stay one."""
     return "&".join(f"{quote(name, safe='')}={value}" for name, value in pairs)
 
@@ -41,14 +41,14 @@ def encoded_query(pairs: Iterable[tuple[str, str]]) -> str:
 def path_value(value: Any, name: str) -> str:
     """One path value, encoded. Never empty or dots alone: those would be another path."""
     items = value if isinstance(value, list) else [value]
-    text = ",".join(encoded(item, name) for item in items)
+    text = ",".join(encode(item, name) for item in items)
     if not text or unquote(text) in _DOTS:
         said = f"`{value}`" if text else "empty"
         raise unfit(f"path value `{name}` is {said}, which would be another path")
     return text
 
 
-def encoded(value: Any, name: str) -> str:
+def encode(value: Any, name: str) -> str:
     """One scalar, percent-encoded whole, slashes too."""
     try:
         return quote(scalar(value, name), safe="")
@@ -75,6 +75,6 @@ def unfit(text: str) -> RequestMappingError:
 def json_bytes(value: Any, name: str) -> bytes:
     """A JSON value as it is sent. Raises RequestMappingError `request.value` for what JSON cannot hold."""
     try:
-        return orjson.dumps(admitted(value))
+        return orjson.dumps(to_plain_json(value))
     except NotJson as error:
         raise unfit(f"{name} is no JSON: {error}") from error

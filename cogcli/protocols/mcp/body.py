@@ -6,9 +6,9 @@ from typing import Any
 
 from cogcli.core.errors import RejectedError
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.protocols.mcp.errors import shortened
-from cogcli.protocols.mcp.traffic import asked_for
-from cogcli.protocols.model_usage import Told, told_by
+from cogcli.protocols.mcp.errors import shorten
+from cogcli.protocols.mcp.traffic import required_methods
+from cogcli.protocols.model_usage import ModelUsage, usage_of
 
 
 def body_of(result: dict[str, Any], mode: str) -> Any:
@@ -19,11 +19,11 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
     content = [block for block in result.get("content") or [] if isinstance(block, dict)]
     text = "\n".join(block["text"] for block in content if _is_text(block))
     if result.get("resultType") == "input_required":
-        wanted = ", ".join(f"`{method}`" for method in asked_for(result)) or "more input"
+        wanted = ", ".join(f"`{method}`" for method in required_methods(result)) or "more input"
         text = f"the tool asks for {wanted}, which is never given"
-        raise RejectedError("call.rejected", shortened(text), left=True)
+        raise RejectedError("call.rejected", shorten(text), left=True)
     if result.get("isError") is True:
-        said = shortened(text.strip()) or "it gives no reason"
+        said = shorten(text.strip()) or "it gives no reason"
         raise RejectedError("call.rejected", f"the tool failed: {said}", left=True)
     structured = result.get("structuredContent")
     if mode == "text":
@@ -36,10 +36,10 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
     return {"text": text, "content": content} if single is None else single
 
 
-def told_of(result: dict[str, Any], body: Any) -> Told:
+def result_usage(result: dict[str, Any], body: Any) -> ModelUsage:
     """What a tool's result tells about the model behind it: `_meta.usage`, else `usage` at the top of the body."""
     meta = result.get("_meta")
-    return told_by(body, meta.get("usage") if isinstance(meta, dict) else None)
+    return usage_of(body, meta.get("usage") if isinstance(meta, dict) else None)
 
 
 def _is_text(block: dict[str, Any]) -> bool:

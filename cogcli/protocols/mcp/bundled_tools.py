@@ -7,13 +7,13 @@ from typing import Any
 from cogcli.core.canonical import compact
 from cogcli.core.errors import RejectedError, ServiceResolutionError
 from cogcli.core.problems import suggestion
-from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse, Invoker
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
 from cogcli.specs.service import Service
 from cogcli.specs.shipped_tools import MODULES, TABLES
 
 
-def called(
-    functions: Invoker, server: str, request: InvocationRequest, context: CallContext
+def call_tool(
+    functions: Invoker, server: str, request: InvocationRequest, context: CallLimits
 ) -> InvocationResponse:
     """The reply of a shipped tool; `functions` calls Python functions. Raises RuntimeErrorBase."""
     table = TABLES.get(server)

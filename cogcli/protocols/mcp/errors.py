@@ -50,7 +50,7 @@ _SDK: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
 """How the SDK itself begins errors that it makes up, and what they mean. Tests bring about what a server can."""
 
 
-def translated(error: BaseException, *, left: bool) -> RuntimeErrorBase:
+def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
     """The error of the contract's table."""
     from mcp import MCPError
     from pydantic import ValidationError
@@ -79,7 +79,7 @@ def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorB
     for beginning, kind, own, words in _SDK:
         if message.startswith(beginning):
             return kind(own, words, left=left)
-    told = shortened(f"{message} (code {code})")
+    told = shorten(f"{message} (code {code})")
     if code == CLOSED:
         return TransportError("call.transport", told, left=left)
     if code == LATE:
@@ -106,7 +106,7 @@ def _misshapen(error: Any) -> str:
     if not place:
         return "malformed reply: it is no result of the protocol"
     how = "is missing" if first["type"] == "missing" else "is not what the protocol has there"
-    return shortened(f"malformed reply: `{place}` {how}")
+    return shorten(f"malformed reply: `{place}` {how}")
 
 
 def _is_transport(error: BaseException) -> bool:
@@ -142,7 +142,7 @@ def _unreached(error: BaseException) -> str:
     else:
         why = _HTTP.get(type(error).__name__, _BROKEN)
     request = getattr(error, "_request", None)
-    return shortened(f"{request.url.netloc.decode()}: {why}" if request is not None else why)
+    return shorten(f"{request.url.netloc.decode()}: {why}" if request is not None else why)
 
 
 def last_lines(said: str) -> str:
@@ -153,9 +153,9 @@ def last_lines(said: str) -> str:
         if kept and len(line) + sum(map(len, kept)) > _ROOM:
             break
         kept.insert(0, line)
-    return shortened(" | ".join(kept))
+    return shorten(" | ".join(kept))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Foreign text as far as anything may be told of it."""
     return text[:SHOWN]

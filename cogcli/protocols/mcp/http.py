@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
 from cogcli.core.http import HttpReply, async_client, cap_body, proxy_shown, read_body
-from cogcli.protocols.mcp.errors import translated
+from cogcli.protocols.mcp.errors import translate_error
 from cogcli.protocols.mcp.events import judge_events
 from cogcli.protocols.mcp.refusals import Refusals
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
     MAX_FRAME,
-    Exchange,
-    Fault,
     GuardedRead,
-    Wire,
+    McpExchange,
+    McpFault,
+    McpTraffic,
     error_message,
     fault_of,
     frame_fault,
@@ -49,7 +49,7 @@ _OWNED: Final = ("accept", "content-type", "content-length", _SESSION, "last-eve
 """Headers of the protocol itself: no file says them otherwise. `mcp-*` belong to it, too."""
 
 
-class Address(NamedTuple):
+class McpEndpoint(NamedTuple):
     """Where a server is, and how it may be reached."""
 
     url: str
@@ -63,15 +63,15 @@ class Address(NamedTuple):
 class StreamableHttp:
     """One connection as a transport of the SDK."""
 
-    def __init__(self, address: Address, wire: Wire) -> None:
+    def __init__(self, address: McpEndpoint, wire: McpTraffic) -> None:
         self.url = address.url
         self.proxy = proxy_shown(address.proxy)
         self.wire = wire
         self.gentle = False
         """Whether the server is told that the session is over: only once there was one."""
-        self.refused: Fault | None = None
+        self.refused: McpFault | None = None
         """What the last answer to a request was, where it could not be a result."""
-        self.gone: Fault | None = None
+        self.gone: McpFault | None = None
         self.when_gone: Callable[[], None] = lambda: None
         self.leftovers: list[str] = []
         self.said = ""
@@ -137,7 +137,7 @@ class StreamableHttp:
         """Whether a connection failed for one call alone, which is told of it."""
         exchange = self.wire.of(_id_of(request))
         if exchange is not None:
-            self._note(exchange, fault_of(translated(error, left=exchange.left)))
+            self._note(exchange, fault_of(translate_error(error, left=exchange.left)))
         return exchange is not None
 
     async def _seen(self, response: Any) -> None:
@@ -157,7 +157,7 @@ class StreamableHttp:
         if encoding not in ("", "identity"):
             del response.headers["content-encoding"]
             text = f"the reply is refused: content encoding `{encoding[:80]}`"
-            self._note(exchange, Fault(ResponseMappingError, "response.not-json", text))
+            self._note(exchange, McpFault(ResponseMappingError, "response.not-json", text))
         streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if streams and response.status_code < 300:
             judge_events(
@@ -170,7 +170,7 @@ class StreamableHttp:
             self.refused = fault
             self._note(exchange, fault)
 
-    async def _fault(self, response: Any, exchange: Exchange | None, *, streams: bool) -> Fault | None:
+    async def _fault(self, response: Any, exchange: McpExchange | None, *, streams: bool) -> McpFault | None:
         """Why the answer to a request cannot be a result, as far as that can be told before the SDK reads it."""
         if streams and response.status_code < 300:
             return None
@@ -188,7 +188,7 @@ class StreamableHttp:
             response._content = b"{}"
         return fault
 
-    async def _judged(self, data: bytes, id: Any, exchange: Exchange | None) -> bytes | None:
+    async def _judged(self, data: bytes, id: Any, exchange: McpExchange | None) -> bytes | None:
         """The data of an event; of one that is refused a failed answer, if it can be told to what."""
         found = await asyncio.to_thread(frame_fault, data) if len(data) > LARGE else frame_fault(data)
         if found is None:
@@ -204,31 +204,33 @@ class StreamableHttp:
             return None
         return error_message(id, INTERNAL, found.text).message.model_dump_json(by_alias=True).encode()
 
-    def _note(self, exchange: Exchange | None, fault: Fault | None) -> None:
+    def _note(self, exchange: McpExchange | None, fault: McpFault | None) -> None:
         if exchange is not None:
             exchange.fault = exchange.fault or fault
 
-    def _too_long(self, exchange: Exchange | None) -> None:
+    def _too_long(self, exchange: McpExchange | None) -> None:
         text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
-        self._note(exchange, Fault(ResponseMappingError, "response.size", text))
+        self._note(exchange, McpFault(ResponseMappingError, "response.size", text))
 
 
-def _unfit(response: Any, body: bytes) -> Fault | None:
+def _unfit(response: Any, body: bytes) -> McpFault | None:
     """Why a successful answer is no message: it is not there, no JSON, or none of the protocol."""
     if response.status_code == 202:
-        return Fault(ServerFaultError, "call.server-error", "HTTP 202: the server gives no answer to a call")
+        return McpFault(
+            ServerFaultError, "call.server-error", "HTTP 202: the server gives no answer to a call"
+        )
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         shown = body[:80].decode("utf-8", "replace")
         text = f"the reply is no JSON but `{media[:80] or 'of no type'}`{f': {shown}' if shown else ''}"
-        return Fault(ResponseMappingError, "response.not-json", text)
+        return McpFault(ResponseMappingError, "response.not-json", text)
     return frame_fault(body)
 
 
 class _Outgoing:
     """The outgoing side: a call's frame is known by its id, and takes the headers of its binding along."""
 
-    def __init__(self, inner: WriteStream[SessionMessage], wire: Wire) -> None:
+    def __init__(self, inner: WriteStream[SessionMessage], wire: McpTraffic) -> None:
         self._inner = inner
         self._wire = wire
 

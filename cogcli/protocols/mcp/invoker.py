@@ -29,27 +29,27 @@ from cogcli.core.errors import (
     ServiceResolutionError,
     TransportError,
 )
-from cogcli.core.jsonvalue import NotJson, admitted
+from cogcli.core.jsonvalue import NotJson, to_plain_json
 from cogcli.core.problems import suggestion
 from cogcli.protocols.http import headers
-from cogcli.protocols.http.failures import quoted
+from cogcli.protocols.http.failures import quote
 from cogcli.protocols.invoker import (
     DEFAULT_BYTES,
-    CallContext,
+    CallLimits,
     CallMeta,
     InvocationRequest,
     InvocationResponse,
-    Surroundings,
+    InvokerContext,
 )
 from cogcli.protocols.mcp import bundled_tools
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
-    from cogcli.protocols.mcp.http import Address
-    from cogcli.protocols.mcp.session import Link, Session, Transport
+    from cogcli.protocols.mcp.http import McpEndpoint
+    from cogcli.protocols.mcp.session import McpLink, McpTransport, Session
     from cogcli.protocols.mcp.thread import Portal
-    from cogcli.protocols.mcp.traffic import Exchange
+    from cogcli.protocols.mcp.traffic import McpExchange
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -60,7 +60,7 @@ _REPEATABLE: Final = ("idempotent", "effect")
 class Mcp:
     """Calls tools. Servers are started when they are first needed, and end with the run."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: InvokerContext) -> None:
         self._surroundings = surroundings
         self._functions = PythonCall(surroundings)
         self._lock = threading.Lock()
@@ -70,16 +70,16 @@ class Mcp:
         self.leftovers: list[str] = []
         """What servers left behind and had to be killed, once closed."""
 
-    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
         server = request.service.settings.get("server")
         if server is not None:
-            return bundled_tools.called(self._functions, server, request, context)
+            return bundled_tools.call_tool(self._functions, server, request, context)
         with self._quoting():
             _require_trust(request.service)
             _require_size(request)
             return self._called(request, context)
 
-    def tools(self, service: Service, context: CallContext) -> list[dict[str, Any]]:
+    def tools(self, service: Service, context: CallLimits) -> list[dict[str, Any]]:
         """The tools that a service's server lists, by name. Raises RuntimeErrorBase."""
         with self._quoting():
             _require_trust(service)
@@ -104,13 +104,13 @@ class Mcp:
         try:
             yield
         except RuntimeErrorBase as error:
-            error.message = quoted(error.message, self._surroundings.secrets)
+            error.message = quote(error.message, self._surroundings.secrets)
             error.args = (error.message,)
             raise
 
     # -- one call -----------------------------------------------------------------------------------------------------
 
-    def _called(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+    def _called(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
         """Make the call; once more in a new session where the server no longer knew the old one."""
         try:
             return self._exchanged(request, context)
@@ -122,10 +122,10 @@ class Mcp:
             raise lost.told from first
 
     def _exchanged(
-        self, request: InvocationRequest, context: CallContext, *, note: str = ""
+        self, request: InvocationRequest, context: CallLimits, *, note: str = ""
     ) -> InvocationResponse:
         is_http = "url" in request.service.settings
-        own = dict(headers.merged(request, self._surroundings.secrets, {}, {})) if is_http else {}
+        own = dict(headers.merge_headers(request, self._surroundings.secrets, {}, {})) if is_http else {}
         started, begun = self._surroundings.clock.now(), time.monotonic()
         portal, session, link = self._linked(request.service, context)
         exchange = link.transport.wire.begin(note)
@@ -155,7 +155,7 @@ class Mcp:
                 raise _SessionLost(error) from error
             raise
 
-    def _linked(self, service: Service, context: CallContext) -> tuple[Portal, Session, Link]:
+    def _linked(self, service: Service, context: CallLimits) -> tuple[Portal, Session, McpLink]:
         from cogcli.protocols.mcp.errors import NOT_READY
 
         if time.monotonic() >= context.deadline:
@@ -176,9 +176,9 @@ class Mcp:
 
     def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
         from cogcli.protocols.mcp.pins import Pins, require_locked
-        from cogcli.protocols.mcp.tool_lock import locked
+        from cogcli.protocols.mcp.tool_lock import read_locked
 
-        agreed = locked(service.root, service.id)
+        agreed = read_locked(service.root, service.id)
         if agreed is not None:
             require_locked(service.id, agreed, tool)
         else:
@@ -236,15 +236,15 @@ def require_sdk() -> None:
             logger.addHandler(logging.NullHandler())
 
 
-def transport_of(service: Service, surroundings: Surroundings) -> Callable[[], Transport]:
+def transport_of(service: Service, surroundings: InvokerContext) -> Callable[[], McpTransport]:
     """What makes a connection to a service's server. Raises ServiceResolutionError where a secret is missing."""
-    from cogcli.protocols.mcp.traffic import Wire
+    from cogcli.protocols.mcp.traffic import McpTraffic
 
     if "url" in service.settings:
         from cogcli.protocols.mcp.http import StreamableHttp
 
         address = _address(service, surroundings)
-        return lambda: StreamableHttp(address, Wire())
+        return lambda: StreamableHttp(address, McpTraffic())
     from cogcli.protocols.mcp.process import Program, environment
     from cogcli.protocols.mcp.stdio import Stdio
 
@@ -256,15 +256,15 @@ def transport_of(service: Service, surroundings: Surroundings) -> Callable[[], T
         _directory(service),
         environment(surroundings.environ, own),
     )
-    return lambda: Stdio(program, Wire())
+    return lambda: Stdio(program, McpTraffic())
 
 
-def _address(service: Service, surroundings: Surroundings) -> Address:
+def _address(service: Service, surroundings: InvokerContext) -> McpEndpoint:
     from urllib.parse import urlsplit
 
     from cogcli.core.addresses import literal_refusal
     from cogcli.core.http import proxy_for
-    from cogcli.protocols.mcp.http import Address
+    from cogcli.protocols.mcp.http import McpEndpoint
     from cogcli.protocols.mcp.refusals import Refusals
 
     url, secrets, network = service.settings["url"], surroundings.secrets, network_of(service)
@@ -272,13 +272,13 @@ def _address(service: Service, surroundings: Surroundings) -> Address:
     if refusal := literal_refusal(parts.hostname or "", network):
         raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
     own = {
-        **headers.declared(service, secrets, service.metadata, trusted=service.trusted),
+        **headers.declared_headers(service, secrets, service.metadata, trusted=service.trusted),
         **headers.credentials(service, secrets),
     }
     environ = surroundings.environ if surroundings.use_env_proxy else {}
     proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
     refusals = Refusals(service, secrets, surroundings.clock)
-    return Address(url, network, own, environ, proxy, refusals)
+    return McpEndpoint(url, network, own, environ, proxy, refusals)
 
 
 def identity(service: Service) -> Any:
@@ -319,7 +319,7 @@ def _require_size(request: InvocationRequest) -> None:
         raise RequestMappingError("request.size", text, left=False)
 
 
-def _tool(link: Link, request: InvocationRequest) -> dict[str, Any]:
+def _tool(link: McpLink, request: InvocationRequest) -> dict[str, Any]:
     found = [tool for tool in link.tools if tool["name"] == request.operation]
     if len(found) == 1:
         return found[0]
@@ -389,9 +389,9 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 # -- after it came back -----------------------------------------------------------------------------------------------
 
 
-def _answered(call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange) -> dict[str, Any]:
+def _answered(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExchange) -> dict[str, Any]:
     """The result of a call. Raises the fault that the transport saw, else what the SDK's error means."""
-    from cogcli.protocols.mcp.errors import translated
+    from cogcli.protocols.mcp.errors import translate_error
 
     try:
         return call()
@@ -401,7 +401,7 @@ def _answered(call: Callable[[], dict[str, Any]], link: Link, exchange: Exchange
         gone = link.transport.gone
         if gone is not None and not isinstance(error, RuntimeErrorBase):
             raise gone.error(left=exchange.left) from error
-        told = translated(error, left=exchange.left)
+        told = translate_error(error, left=exchange.left)
         told.left = exchange.left if told.left is None else told.left
         raise told from error
 
@@ -411,7 +411,7 @@ def _told(request: InvocationRequest) -> dict[str, Any]:
 
 
 def _measured(
-    about: CallMeta, link: Link, exchange: Exchange, begun: float, result: dict[str, Any] | None
+    about: CallMeta, link: McpLink, exchange: McpExchange, begun: float, result: dict[str, Any] | None
 ) -> CallMeta:
     return about._replace(
         status=exchange.status,
@@ -427,10 +427,10 @@ def _measured(
 def _response(
     request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any], meta: CallMeta
 ) -> InvocationResponse:
-    from cogcli.protocols.mcp.body import body_of, told_of
+    from cogcli.protocols.mcp.body import body_of, result_usage
 
     try:
-        result = admitted(result)
+        result = to_plain_json(result)
         _require_reply(request, result, tool)
         body = body_of(result, request.binding.metadata.get("response_mode") or "json")
     except NotJson as error:
@@ -439,7 +439,7 @@ def _response(
         )
     except RuntimeErrorBase as error:
         _fail(error, meta, kept=error.code != "response.size")
-    return InvocationResponse(body, told_of(result, body).beside(meta))
+    return InvocationResponse(body, result_usage(result, body).beside(meta))
 
 
 def _fail(error: RuntimeErrorBase, meta: CallMeta, *, kept: bool) -> NoReturn:

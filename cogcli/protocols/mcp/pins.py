@@ -25,7 +25,7 @@ _LIMIT: Final = 8 * 1024 * 1024
 _NODES: Final = 500_000
 
 
-def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def find_changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Which members of two definitions differ, in the order in which tools are written."""
     return [name for name in MEMBERS if canonical(old.get(name)) != canonical(new.get(name))]
 
@@ -110,7 +110,7 @@ def require_locked(service_id: str, locked: list[dict[str, Any]], tool: Mapping[
 
 def require_unchanged(service_id: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raise SafetyScopeError naming the fields in which a tool differs from what was agreed to."""
-    fields = changed_fields(old, new)
+    fields = find_changed_fields(old, new)
     if fields:
         text = f"service `{service_id}`: tool `{new['name']}` has changed: {', '.join(fields)}"
         raise SafetyScopeError("safety.scope", text, hint=_refresh(service_id), left=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import TransportError
-from cogcli.protocols.child_environment import passed_on
+from cogcli.protocols.child_environment import inherited_variables
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 
@@ -82,7 +82,7 @@ class Program(NamedTuple):
 
 def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """The environment of a server: the few names passed on, and those of its service file."""
-    return {**passed_on(environ), **own}
+    return {**inherited_variables(environ), **own}
 
 
 def relatives(started: int) -> set[int]:

@@ -14,7 +14,7 @@ from cogcli.core.http import HttpReply
 from cogcli.core.ports import Clock
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.protocols.http.failures import OVERLOADED, failure
-from cogcli.protocols.mcp.traffic import LOST, Fault, fault_of, names_no_session
+from cogcli.protocols.mcp.traffic import LOST, McpFault, fault_of, names_no_session
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.service import Service
 
@@ -31,7 +31,7 @@ class Refusals(NamedTuple):
     secrets: Secrets
     clock: Clock
 
-    def fault(self, said: str, reply: HttpReply, *, in_session: bool) -> Fault | None:
+    def fault(self, said: str, reply: HttpReply, *, in_session: bool) -> McpFault | None:
         """What an answer of status 300 and above means; None where it holds an error of the protocol to be read."""
         value = _value(reply)
         error = value.get("error") if isinstance(value, dict) and "jsonrpc" in value else None

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogcli.core.errors import CallTimeoutError, TransportError
-from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translated
+from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
 from cogcli.protocols.mcp.tools import listed
-from cogcli.protocols.mcp.traffic import LOST, Exchange, Fault, Wire, fault_of, in_progress
+from cogcli.protocols.mcp.traffic import LOST, McpExchange, McpFault, McpTraffic, fault_of, in_progress
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,15 +28,15 @@ MAX_OPENED: Final = 2
 WHY_SECONDS: Final = 0.5
 
 
-class Transport(Protocol):
+class McpTransport(Protocol):
     """What carries frames to one server and back."""
 
     url: str
     proxy: str
-    wire: Wire
+    wire: McpTraffic
     gentle: bool
-    refused: Fault | None
-    gone: Fault | None
+    refused: McpFault | None
+    gone: McpFault | None
     when_gone: Callable[[], None]
     leftovers: list[str]
 
@@ -55,16 +55,16 @@ class Transport(Protocol):
     ) -> bool | None: ...
 
 
-class Link:
+class McpLink:
     """One opened connection, from its start to its end."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: McpTransport) -> None:
         self.transport = transport
         self.settled = asyncio.Event()
         """The start is over, well or not."""
         self.session: ClientSession | None = None
         self.tools: list[dict[str, Any]] = []
-        self.failure: Fault | None = None
+        self.failure: McpFault | None = None
         self.lost = False
         """The server does not know this session any more. What is under way may still be answered."""
         self._stop = asyncio.Event()
@@ -130,7 +130,7 @@ class Link:
             if self._scope.cancelled_caught:
                 self.failure = fault_of(_slow_start(transport.said))
         except BaseException as error:
-            self.failure = transport.gone or transport.refused or fault_of(translated(error, left=False))
+            self.failure = transport.gone or transport.refused or fault_of(translate_error(error, left=False))
             if transport.gone is None:
                 transport.gone = self.failure
                 transport.wire.fail_all(self.failure)
@@ -144,12 +144,12 @@ class Link:
 class Session:
     """One service's server during a run."""
 
-    def __init__(self, connect: Callable[[], Transport]) -> None:
+    def __init__(self, connect: Callable[[], McpTransport]) -> None:
         self._connect = connect
-        self._links: list[Link] = []
+        self._links: list[McpLink] = []
         self._closed = False
 
-    async def linked(self, deadline: float) -> Link:
+    async def linked(self, deadline: float) -> McpLink:
         """The connection, opened and ready. Raises RuntimeErrorBase with nothing left."""
         link = self._links[-1] if self._links else None
         if link is None or not link.usable:
@@ -157,7 +157,7 @@ class Session:
         await link.started(deadline)
         return link
 
-    def _opened(self, broken: Link | None) -> Link:
+    def _opened(self, broken: McpLink | None) -> McpLink:
         if self._closed:
             raise TransportError("call.transport", "the run is over", left=False)
         if sum(not link.lost for link in self._links) >= MAX_OPENED:
@@ -165,12 +165,12 @@ class Session:
             why = f": {last.text}" if last else ""
             text = f"the connection broke twice, it is not opened again in this run{why}"
             raise TransportError("call.transport", text, left=False)
-        link = Link(self._connect())
+        link = McpLink(self._connect())
         self._links.append(link)
         return link
 
     async def call(
-        self, link: Link, params: dict[str, Any], exchange: Exchange, deadline: float
+        self, link: McpLink, params: dict[str, Any], exchange: McpExchange, deadline: float
     ) -> dict[str, Any]:
         """The result of `tools/call`, of the protocol's form but otherwise as it came.
 

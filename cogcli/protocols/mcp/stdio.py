@@ -23,9 +23,9 @@ from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
     MAX_FRAME,
-    Fault,
     GuardedRead,
-    Wire,
+    McpFault,
+    McpTraffic,
     error_message,
     id_in,
     read_frame,
@@ -51,7 +51,7 @@ class FrameTooLong(Exception):
     """A line grew beyond what a frame may hold."""
 
 
-class Tail:
+class StderrTail:
     """The last 64 KiB of what a program says on stderr, from a line's beginning on."""
 
     CAP: Final = 64 * 1024
@@ -80,18 +80,18 @@ class Stdio:
     url = ""
     proxy = ""
 
-    def __init__(self, program: Program, wire: Wire) -> None:
+    def __init__(self, program: Program, wire: McpTraffic) -> None:
         self.wire = wire
         self.gentle = False
         """Whether the program is given time to end: only once it was ready."""
-        self.refused: Fault | None = None
+        self.refused: McpFault | None = None
         """Nothing is refused before it is read."""
-        self.gone: Fault | None = None
+        self.gone: McpFault | None = None
         """Why the connection is over, if it is over."""
         self.when_gone: Callable[[], None] = lambda: None
         self.leftovers: list[str] = []
         """What had to be killed besides the program itself."""
-        self.stderr = Tail()
+        self.stderr = StderrTail()
         self._program = program
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
@@ -180,10 +180,10 @@ class Stdio:
                 # The SDK may have stopped listening: what still comes is drained, so that the program can end.
                 if message is not None and listening:
                     listening = await self._passed_on(message)
-            fault = Fault(TransportError, "call.transport", await self._last_words())
+            fault = McpFault(TransportError, "call.transport", await self._last_words())
         except FrameTooLong:
             text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
-            fault = Fault(ResponseMappingError, "response.size", text)
+            fault = McpFault(ResponseMappingError, "response.size", text)
             self.gentle = False
             self._kill()
         if not self._ending:  # else it is our own doing
@@ -208,13 +208,13 @@ class Stdio:
         if not line.strip():
             return None
         message = read_frame(line)
-        if isinstance(message, Fault):
+        if isinstance(message, McpFault):
             return self._torn(line, message)
         if exchange := self.wire.of(getattr(message, "id", None)):
             exchange.response_bytes = len(line)
         return SessionMessage(message)
 
-    def _torn(self, line: bytes, fault: Fault) -> SessionMessage | None:
+    def _torn(self, line: bytes, fault: McpFault) -> SessionMessage | None:
         """A failed answer in place of one that cannot be read, if it can be told whose it was."""
         id = id_in(line)
         if id is None:
@@ -300,7 +300,7 @@ class Stdio:
 class _Stdin:
     """The outgoing side. A frame is handed to the pipe whole, so that a cancelled call leaves no half of one."""
 
-    def __init__(self, pipe: asyncio.StreamWriter, wire: Wire) -> None:
+    def __init__(self, pipe: asyncio.StreamWriter, wire: McpTraffic) -> None:
         self._pipe = pipe
         self._wire = wire
         self._lock = asyncio.Lock()

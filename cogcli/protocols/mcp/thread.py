@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any, Final, TypeVar
 
 from cogcli.core.errors import CallTimeoutError
-from cogcli.protocols.invoker import CallContext
+from cogcli.protocols.invoker import CallLimits
 
 _SLACK_SECONDS: Final = 1.0
 """How long after its deadline a call is still believed to end by itself."""
@@ -26,7 +26,7 @@ class Portal:
         self._stack = ExitStack()
         self._portal = self._stack.enter_context(start_blocking_portal(name="mcp"))
 
-    def wait(self, context: CallContext, action: Callable[..., Awaitable[_T]], *arguments: Any) -> _T:
+    def wait(self, context: CallLimits, action: Callable[..., Awaitable[_T]], *arguments: Any) -> _T:
         """The result of a coroutine function. It is cancelled when nobody waits any more.
 
         Raises what it raises, or CallTimeoutError where it was given up.

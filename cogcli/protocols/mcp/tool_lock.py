@@ -10,7 +10,7 @@ import orjson
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import SafetyScopeError
 from cogcli.core.files import Alone, write_atomic
-from cogcli.specs.lock import MEMBERS, NAME, SCHEMA, digest_of_tool, locked_services
+from cogcli.specs.lock import MEMBERS, NAME, SCHEMA, digest_of_tool, read_locked_services
 
 
 def path_of(root: str) -> str:
@@ -18,7 +18,7 @@ def path_of(root: str) -> str:
     return os.path.join(root, NAME)
 
 
-def locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
+def read_locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
     """The tools that a service is locked to, None where it is not. Raises SafetyScopeError for a damaged lock."""
     tools = _services(root).get(service_id)
     return None if tools is None else [dict(tool) for tool in tools.values()]
@@ -37,7 +37,7 @@ def write(root: str, service_id: str, tools: list[dict[str, Any]]) -> None:
 
 def _services(root: str) -> Any:
     try:
-        return locked_services(root)
+        return read_locked_services(root)
     except DocumentFault as fault:
         raise SafetyScopeError("safety.scope", fault.told, hint=fault.hint, left=False) from fault
 

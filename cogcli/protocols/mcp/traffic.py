@@ -52,7 +52,7 @@ _SHOWN: Final = 80
 _ANSWERS: Final = 16
 
 
-class Fault(NamedTuple):
+class McpFault(NamedTuple):
     """Why a call got no answer that can be used. Calls that share a fault each raise an error of their own."""
 
     kind: type[RuntimeErrorBase]
@@ -73,16 +73,16 @@ class Fault(NamedTuple):
         return error
 
 
-def fault_of(error: RuntimeErrorBase) -> Fault:
+def fault_of(error: RuntimeErrorBase) -> McpFault:
     """An error that several calls have to raise."""
-    return Fault(type(error), error.code, error.message, error.hint, error.retry_after)
+    return McpFault(type(error), error.code, error.message, error.hint, error.retry_after)
 
 
-LOST: Final = Fault(TransportError, "call.transport", "the server does not know the session any more")
+LOST: Final = McpFault(TransportError, "call.transport", "the server does not know the session any more")
 """The call did not run: it is made again in a new session."""
 
 
-class Exchange:
+class McpExchange:
     """One `tools/call`: whether its frame went out, how large both frames were, and what went wrong."""
 
     def __init__(self) -> None:
@@ -93,35 +93,35 @@ class Exchange:
         self.headers: Mapping[str, str] = {}
         """What goes with this call alone, where the transport has headers."""
         self.status: int | None = None
-        self.fault: Fault | None = None
+        self.fault: McpFault | None = None
         self.told: list[str] = []
         """What is told of this call besides what its wire notes."""
         self.noted_from = 0
         self.noise_from = 0
 
 
-in_progress: ContextVar[Exchange | None] = ContextVar("in_progress", default=None)
+in_progress: ContextVar[McpExchange | None] = ContextVar("in_progress", default=None)
 """The exchange of the task that is calling."""
 
 
-class Wire:
+class McpTraffic:
     """The exchanges under way on one connection, and what the server did that nobody asked for."""
 
     def __init__(self) -> None:
         self._asked: set[int | str] = set()
-        self._open: dict[int | str, Exchange] = {}
+        self._open: dict[int | str, McpExchange] = {}
         self._notices: list[str] = []
         self.noise = 0
 
-    def begin(self, note: str = "") -> Exchange:
+    def begin(self, note: str = "") -> McpExchange:
         """A new exchange, told from now on what is noted: `note` first, if there is one."""
-        exchange = Exchange()
+        exchange = McpExchange()
         exchange.noted_from, exchange.noise_from = len(self._notices), self.noise
         if note:
             self.note(note)
         return exchange
 
-    def leaving(self, message: JSONRPCMessage, size: int | None = None) -> Exchange | None:
+    def leaving(self, message: JSONRPCMessage, size: int | None = None) -> McpExchange | None:
         """Know a request by its id before it goes out; the exchange of the calling task, if it is its `tools/call`."""
         from mcp_types import JSONRPCRequest
 
@@ -142,11 +142,11 @@ class Wire:
         self._asked.discard(id if id is not None else "")
         return expected
 
-    def of(self, id: Any) -> Exchange | None:
+    def of(self, id: Any) -> McpExchange | None:
         """The exchange with this request id."""
         return self._open.get(id) if isinstance(id, int | str) else None
 
-    def ended(self, exchange: Exchange) -> None:
+    def ended(self, exchange: McpExchange) -> None:
         """Nobody waits for this exchange any more."""
         if exchange.id is not None:
             self._open.pop(exchange.id, None)
@@ -156,7 +156,7 @@ class Wire:
         """Whether no exchange is under way."""
         return not self._open
 
-    def fail_all(self, fault: Fault) -> None:
+    def fail_all(self, fault: McpFault) -> None:
         """The connection is lost to all exchanges under way for the same reason."""
         for exchange in self._open.values():
             exchange.fault = exchange.fault or fault
@@ -166,7 +166,7 @@ class Wire:
         if len(self._notices) < MAX_NOTICES:
             self._notices.append(text)
 
-    def noted(self, exchange: Exchange) -> list[str]:
+    def noted(self, exchange: McpExchange) -> list[str]:
         """What was noted while an exchange was under way."""
         noise = self.noise - exchange.noise_from
         told = [f"{noise} lines on stdout were no messages"] if noise else []
@@ -177,7 +177,10 @@ class GuardedRead:
     """A transport's incoming side with the rules above applied; what the SDK reads from."""
 
     def __init__(
-        self, inner: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage], wire: Wire
+        self,
+        inner: ReadStream[SessionMessage | Exception],
+        write: WriteStream[SessionMessage],
+        wire: McpTraffic,
     ) -> None:
         self._inner = inner
         self._write = write
@@ -236,13 +239,13 @@ class GuardedRead:
         message = item.message
         if isinstance(message, JSONRPCResponse):
             self._complete(message.result)
-            for method in asked_for(message.result):
+            for method in required_methods(message.result):
                 self._wire.note(refusal_of(method))
             exchange = self._wire.of(message.id)
             content = message.result.get("content")
             if exchange is not None and isinstance(content, list) and len(content) > MAX_ITEMS:
                 text = f"the reply has {len(content):,} content items, at most {MAX_ITEMS:,} are allowed"
-                exchange.fault = Fault(ResponseMappingError, "response.size", text)
+                exchange.fault = McpFault(ResponseMappingError, "response.size", text)
                 return error_message(message.id, INTERNAL, "refused")
         elif isinstance(message, JSONRPCError):
             exchange = self._wire.of(message.id)
@@ -296,7 +299,7 @@ def refusal_of(method: str) -> str:
     return f"the server asked for `{method[:_SHOWN]}`: refused"
 
 
-def asked_for(result: Mapping[str, Any]) -> list[str]:
+def required_methods(result: Mapping[str, Any]) -> list[str]:
     """What a result demands before it can be one: the methods, each once."""
     wanted = result.get("inputRequests") if result.get("resultType") == "input_required" else None
     requests = list(wanted.values()) if isinstance(wanted, dict) else []
@@ -304,7 +307,7 @@ def asked_for(result: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(method for method in methods if isinstance(method, str)))
 
 
-def read_frame(data: bytes) -> JSONRPCMessage | Fault:
+def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
     """The message that these bytes are, read strictly; else why they are none."""
     from mcp_types import jsonrpc_message_adapter
 
@@ -312,16 +315,16 @@ def read_frame(data: bytes) -> JSONRPCMessage | Fault:
         value = loads(data, max_bytes=MAX_FRAME, max_nodes=MAX_NODES)
         message: JSONRPCMessage = jsonrpc_message_adapter.validate_python(value, by_name=False)
     except JsonRefused as error:
-        return Fault(ResponseMappingError, "response.not-json", f"the reply is refused: {error}"[:SHOWN])
+        return McpFault(ResponseMappingError, "response.not-json", f"the reply is refused: {error}"[:SHOWN])
     except ValueError:
-        return Fault(ServerFaultError, "call.server-error", "the reply is no JSON-RPC message")
+        return McpFault(ServerFaultError, "call.server-error", "the reply is no JSON-RPC message")
     return message
 
 
-def frame_fault(data: bytes) -> Fault | None:
+def frame_fault(data: bytes) -> McpFault | None:
     """Why these bytes are no message; None where they are one."""
     found = read_frame(data)
-    return found if isinstance(found, Fault) else None
+    return found if isinstance(found, McpFault) else None
 
 
 def error_message(id: int | str, code: int, text: str) -> SessionMessage:

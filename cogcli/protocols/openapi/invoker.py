@@ -16,16 +16,16 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.documents.openapi import openapi_of
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure
-from cogcli.protocols.http.http_call import Sent, Wire, reply_cap
-from cogcli.protocols.http.parts import Parts, declared_parts, plain_parts
+from cogcli.protocols.http.http_call import HttpCaller, Sent, reply_cap
+from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
 from cogcli.protocols.http.url import url_of
 from cogcli.protocols.invoker import InvocationResponse
-from cogcli.protocols.model_usage import told_by
+from cogcli.protocols.model_usage import usage_of
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.documents.openapi import OpenApiDocument, Operation
-    from cogcli.protocols.invoker import CallContext, InvocationRequest, Surroundings
+    from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
+    from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
 
 _ACCEPT = {"json": "application/json"}
 
@@ -33,25 +33,25 @@ _ACCEPT = {"json": "application/json"}
 class OpenApi:
     """Calls HTTP APIs. One per run."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: InvokerContext) -> None:
         self._secrets = surroundings.secrets
-        self._wire = Wire(surroundings)
+        self._wire = HttpCaller(surroundings)
 
-    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
         reply, meta = self._wire.exchange(request, context, self._sent(request))
         mode = request.binding.metadata.get("response_mode") or "json"
         value, is_value = _glimpse(reply, reply_cap(request))
-        meta = meta._replace(reply=reply_body.recorded(reply, value, is_value=is_value))
+        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=is_value))
         said = f"{meta.method} {_path(meta.url)}"
         try:
             if error := failure(said, reply, value, self._secrets, self._wire.now, service=request.service):
                 raise error
             body = value if is_value and mode == "json" else _body(request, reply, mode)
-            body = reply_body.with_content_json(body, request.binding.response, self._secrets.masked)
+            body = reply_body.add_content_json(body, request.binding.response, self._secrets.masked)
         except RuntimeErrorBase as error:
             error.record = meta.as_record()
             raise
-        return InvocationResponse(body, told_by(body).beside(meta))
+        return InvocationResponse(body, usage_of(body).beside(meta))
 
     def close(self, grace: float) -> None:
         self._wire.close()
@@ -66,9 +66,9 @@ class OpenApi:
             raise unusable(request, fault) from fault
         mode = request.binding.metadata.get("response_mode") or "json"
         content_type = parts.content_type if parts.has_body else ""
-        ours = headers.own(request, accept=_ACCEPT.get(mode, "*/*"), content_type=content_type)
+        ours = headers.default_headers(request, accept=_ACCEPT.get(mode, "*/*"), content_type=content_type)
         auth_header = _auth_header(operation, request, parts)
-        merged = headers.merged(request, self._secrets, ours, parts.headers, auth_header)
+        merged = headers.merge_headers(request, self._secrets, ours, parts.headers, auth_header)
         url = url_of(base, parts.path, parts.path_values, parts.query)
         return Sent(parts.method, url, merged, parts.body_bytes(), parts.body)
 
@@ -81,15 +81,17 @@ def _body(request: InvocationRequest, reply: HttpReply, mode: str) -> Any:
     return reply_body.json_body(reply, reply_cap(request))
 
 
-def _operation(document: OpenApiDocument | None, request: InvocationRequest) -> Operation | None:
+def _operation(document: OpenApiDocument | None, request: InvocationRequest) -> OpenApiOperation | None:
     method: str | None = request.binding.metadata.get("method")
     return None if document is None else document.operation(request.operation, method)
 
 
-def _parts(operation: Operation | None, request: InvocationRequest) -> Parts:
+def _parts(operation: OpenApiOperation | None, request: InvocationRequest) -> HttpParts:
     if operation is None:
-        return plain_parts(request.operation, request.binding.metadata.get("method"), request.payload)
-    return declared_parts(operation, request.payload)
+        return parts_without_document(
+            request.operation, request.binding.metadata.get("method"), request.payload
+        )
+    return parts_by_document(operation, request.payload)
 
 
 def _base(document: OpenApiDocument | None, request: InvocationRequest) -> str:
@@ -100,7 +102,7 @@ def _base(document: OpenApiDocument | None, request: InvocationRequest) -> str:
     return base
 
 
-def _auth_header(operation: Operation | None, request: InvocationRequest, parts: Parts) -> str:
+def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts) -> str:
     """Where the token goes: the one header that an alternative of the document's security still lacks."""
     written = [
         *(request.service.metadata.get("headers") or {}),
@@ -120,7 +122,7 @@ def _glimpse(reply: HttpReply, cap: int) -> tuple[Any, bool]:
     if not reply.body or not reply_body.is_json(reply_body.media_type(reply)):
         return None, False
     try:
-        return reply_body.parsed(reply.body, cap), True
+        return reply_body.parse_reply(reply.body, cap), True
     except JsonRefused:
         return None, False
 

@@ -28,7 +28,7 @@ REPEATABLE: Final = ("none", "idempotent")
 BROKEN: Final = "the service did not answer an array of calls with an array of answers: called singly"
 
 
-class Call(NamedTuple):
+class RpcCall(NamedTuple):
     """One call of an array: the attempt it belongs to, its id, and what it would send by itself."""
 
     request: InvocationRequest
@@ -36,7 +36,7 @@ class Call(NamedTuple):
     sent: Sent
 
 
-class Outcome(NamedTuple):
+class RpcOutcome(NamedTuple):
     """What one call got: its result, or its error; with neither, it has to be made singly."""
 
     meta: CallMeta | None = None
@@ -44,10 +44,10 @@ class Outcome(NamedTuple):
     error: RuntimeErrorBase | None = None
 
 
-SINGLY: Final = Outcome()
+SINGLY: Final = RpcOutcome()
 
 
-def array_of(calls: list[Call]) -> Sent:
+def array_of(calls: list[RpcCall]) -> Sent:
     """All calls as one request, under the headers of the first; of idempotency keys all, in order."""
     first = calls[0].sent
     keys = ", ".join(call.request.idempotency_key for call in calls)
@@ -58,15 +58,15 @@ def array_of(calls: list[Call]) -> Sent:
     return first._replace(headers=headers, body=body, value=[call.sent.value for call in calls])
 
 
-def answered(
-    calls: list[Call], reply: HttpReply, meta: CallMeta, secrets: Secrets, now: str, cap: int
-) -> list[Outcome]:
+def match_answers(
+    calls: list[RpcCall], reply: HttpReply, meta: CallMeta, secrets: Secrets, now: str, cap: int
+) -> list[RpcOutcome]:
     """What each call got out of one reply."""
     refusal = failure("an array of calls", reply, None, secrets, now)
     if isinstance(refusal, OverloadedError):
-        return [Outcome(own, error=_again(refusal)) for own in _own(meta, calls)]
+        return [RpcOutcome(own, error=_again(refusal)) for own in _own(meta, calls)]
     try:
-        value = reply_body.parsed(reply.body, cap)
+        value = reply_body.parse_reply(reply.body, cap)
     except JsonRefused:
         value = None
     if refusal is not None or not isinstance(value, list):
@@ -76,20 +76,20 @@ def answered(
         id = answer.get("id") if isinstance(answer, dict) else None
         if type(id) is int:
             found.setdefault(id, []).append(answer)
-    told = _own(meta, calls, reply_body.recorded(reply, None, is_value=True))
+    told = _own(meta, calls, reply_body.reply_record(reply, None, is_value=True))
     return [
         _outcome(call, found.get(call.id, []), own, secrets) for call, own in zip(calls, told, strict=True)
     ]
 
 
-def lost(calls: list[Call], error: RuntimeErrorBase) -> list[Outcome]:
+def outcomes_of_failure(calls: list[RpcCall], error: RuntimeErrorBase) -> list[RpcOutcome]:
     """What an exchange that failed means for each call."""
     if isinstance(error, ResponseMappingError):
         return [SINGLY] * len(calls)  # too large, or not to be decoded: one by one they may fit
-    return [Outcome(error=_recorded(_again(error), call, len(calls), error.record)) for call in calls]
+    return [RpcOutcome(error=_recorded(_again(error), call, len(calls), error.record)) for call in calls]
 
 
-def _outcome(call: Call, answers: list[dict[str, Any]], meta: CallMeta, secrets: Secrets) -> Outcome:
+def _outcome(call: RpcCall, answers: list[dict[str, Any]], meta: CallMeta, secrets: Secrets) -> RpcOutcome:
     if not answers:
         return SINGLY
     said = f"`{call.request.operation}`"
@@ -100,11 +100,11 @@ def _outcome(call: Call, answers: list[dict[str, Any]], meta: CallMeta, secrets:
             raise ServerFaultError("call.server-error", text, left=True)
         body = result_of(answers[0], call.id, said, secrets, service=call.request.service.id)
     except RuntimeErrorBase as error:
-        return Outcome(meta, error=error)
-    return Outcome(meta, body)
+        return RpcOutcome(meta, error=error)
+    return RpcOutcome(meta, body)
 
 
-def _own(meta: CallMeta, calls: list[Call], reply: dict[str, Any] | None = None) -> list[CallMeta]:
+def _own(meta: CallMeta, calls: list[RpcCall], reply: dict[str, Any] | None = None) -> list[CallMeta]:
     """The record of each call: its own request, and the array that it was part of."""
     arrays = {"calls": len(calls), "request_bytes": meta.request_bytes, "response_bytes": meta.response_bytes}
     batch = {name: value for name, value in arrays.items() if value is not None}
@@ -121,7 +121,7 @@ def _own(meta: CallMeta, calls: list[Call], reply: dict[str, Any] | None = None)
 
 
 def _recorded(
-    error: RuntimeErrorBase, call: Call, count: int, record: dict[str, object] | None
+    error: RuntimeErrorBase, call: RpcCall, count: int, record: dict[str, object] | None
 ) -> RuntimeErrorBase:
     """A call's own error, telling of its own request."""
     if record is not None:

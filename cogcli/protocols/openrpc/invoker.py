@@ -18,19 +18,19 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.documents.openrpc import openrpc_of
 from cogcli.protocols.batcher import Gathering
 from cogcli.protocols.http import headers, reply_body
-from cogcli.protocols.http.failures import failure, quoted
-from cogcli.protocols.http.http_call import Sent, Wire, reply_cap, request_cap
+from cogcli.protocols.http.failures import failure, quote
+from cogcli.protocols.http.http_call import HttpCaller, Sent, reply_cap, request_cap
 from cogcli.protocols.http.url import json_bytes
-from cogcli.protocols.invoker import CallContext, CallMeta, InvocationResponse
-from cogcli.protocols.model_usage import told_by
+from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationResponse
+from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openrpc import batch
 from cogcli.protocols.openrpc.reply import is_error, result_of
 
 if TYPE_CHECKING:
-    from cogcli.core.calls import Cancellation, Place
+    from cogcli.core.calls import BatchSlot, Cancellation
     from cogcli.core.http import HttpReply
     from cogcli.documents.openrpc import RpcMethod
-    from cogcli.protocols.invoker import InvocationRequest, Surroundings
+    from cogcli.protocols.invoker import InvocationRequest, InvokerContext
 
 _METHOD: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
 _JSON: Final = "application/json"
@@ -40,15 +40,15 @@ _SHOWN: Final = 80
 class OpenRpc:
     """Calls JSON-RPC methods. One per run."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: InvokerContext) -> None:
         self._secrets = surroundings.secrets
-        self._wire = Wire(surroundings)
+        self._wire = HttpCaller(surroundings)
         self._ids = itertools.count(1)
         self._gathering = Gathering()
         self._singly: set[str] = set()
         """Services that did not answer an array with an array."""
 
-    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
         method, batches = _described(request)
         if method is not None and method.is_notification:
             return self._single(request, context, method, None)
@@ -64,11 +64,11 @@ class OpenRpc:
         self._wire.close()
 
     def _single(
-        self, request: InvocationRequest, context: CallContext, method: RpcMethod | None, id: int | None
+        self, request: InvocationRequest, context: CallLimits, method: RpcMethod | None, id: int | None
     ) -> InvocationResponse:
         reply, meta = self._wire.exchange(request, context, self._sent(request, method, id))
         value, refused = _read(reply, reply_cap(request))
-        meta = meta._replace(reply=reply_body.recorded(reply, value, is_value=refused is None))
+        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=refused is None))
         if request.service.id in self._singly:
             meta = meta._replace(notices=[batch.BROKEN])
         try:
@@ -84,11 +84,11 @@ class OpenRpc:
         return batches and request.effect in batch.REPEATABLE and request.service.id not in self._singly
 
     def _in_array(
-        self, request: InvocationRequest, context: CallContext, place: Place, method: RpcMethod | None
-    ) -> batch.Outcome:
+        self, request: InvocationRequest, context: CallLimits, place: BatchSlot, method: RpcMethod | None
+    ) -> batch.RpcOutcome:
         """What this call got in an array with its siblings; nothing where it has to be made singly."""
         id = next(self._ids)
-        call = batch.Call(request, id, self._sent(request, method, id))
+        call = batch.RpcCall(request, id, self._sent(request, method, id))
         return (
             self._gathering.outcome(
                 call,
@@ -103,20 +103,22 @@ class OpenRpc:
         )
 
     def _exchanged(
-        self, calls: list[batch.Call], deadline: float, cancel: Cancellation
-    ) -> list[batch.Outcome]:
+        self, calls: list[batch.RpcCall], deadline: float, cancel: Cancellation
+    ) -> list[batch.RpcOutcome]:
         """One exchange for several calls; one that is alone is none of an array."""
         if len(calls) == 1:
             return [batch.SINGLY]
         request = calls[0].request
         array = batch.array_of(calls)
-        context = CallContext(deadline, cancel)
+        context = CallLimits(deadline, cancel)
         try:
             reply, meta = self._wire.exchange(request, context, array)
         except RuntimeErrorBase as error:
-            outcomes = batch.lost(calls, error)
+            outcomes = batch.outcomes_of_failure(calls, error)
         else:
-            outcomes = batch.answered(calls, reply, meta, self._secrets, self._wire.now, reply_cap(request))
+            outcomes = batch.match_answers(
+                calls, reply, meta, self._secrets, self._wire.now, reply_cap(request)
+            )
         if batch.SINGLY in outcomes:
             self._singly.add(request.service.id)
         return outcomes
@@ -130,11 +132,15 @@ class OpenRpc:
         )
         if id is not None:
             call["id"] = id
-        ours = headers.own(request, accept=_JSON, content_type=_JSON)
+        ours = headers.default_headers(request, accept=_JSON, content_type=_JSON)
         settings = request.service.settings
         url = settings.get("url") or settings["base_url"]
         return Sent(
-            "POST", url, headers.merged(request, self._secrets, ours, {}), json_bytes(call, "the call"), call
+            "POST",
+            url,
+            headers.merge_headers(request, self._secrets, ours, {}),
+            json_bytes(call, "the call"),
+            call,
         )
 
     def _body(
@@ -148,16 +154,16 @@ class OpenRpc:
         if id is None:
             return {}
         if refused is not None:
-            start = quoted(reply.body[:_SHOWN].decode("utf-8", "replace"), self._secrets)
-            raise reply_body.not_json(f"{said}: HTTP {reply.status} with {refused}: {start}")
+            start = quote(reply.body[:_SHOWN].decode("utf-8", "replace"), self._secrets)
+            raise reply_body.not_json_error(f"{said}: HTTP {reply.status} with {refused}: {start}")
         return result_of(value, id, said, self._secrets, service=request.service.id)
 
 
 def _response(body: Any, meta: CallMeta) -> InvocationResponse:
-    return InvocationResponse(body, told_by(body).beside(meta))
+    return InvocationResponse(body, usage_of(body).beside(meta))
 
 
-def _told(outcome: batch.Outcome) -> InvocationResponse:
+def _told(outcome: batch.RpcOutcome) -> InvocationResponse:
     """What a call got in an array, as it would have got it alone."""
     if outcome.error is not None:
         if outcome.meta is not None:
@@ -197,6 +203,6 @@ def _read(reply: HttpReply, cap: int) -> tuple[Any, str | None]:
     if not reply_body.is_json(media):
         return None, f"a non-JSON body ({media[:_SHOWN]})"
     try:
-        return reply_body.parsed(reply.body, cap), None
+        return reply_body.parse_reply(reply.body, cap), None
     except JsonRefused as error:
         return None, f"a body that is no JSON ({error})"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import RejectedError, RuntimeErrorBase, ServerFaultError
-from cogcli.core.jsonvalue import shown
-from cogcli.protocols.http.failures import quoted
+from cogcli.core.jsonvalue import preview
+from cogcli.protocols.http.failures import quote
 
 if TYPE_CHECKING:
     from cogcli.protocols.secrets import Secrets
@@ -45,7 +45,7 @@ def result_of(value: Any, id: int, said: str, secrets: Secrets, *, service: str)
 def _fault(value: Any, id: int) -> str:
     """What is wrong with an answer, empty if it is one."""
     if not isinstance(value, dict):
-        return f"{shown(value)}, expected an object"
+        return f"{preview(value)}, expected an object"
     if value.get("jsonrpc") != "2.0":
         return 'no `jsonrpc: "2.0"`'
     if ("result" in value) == ("error" in value):
@@ -58,7 +58,7 @@ def _fault(value: Any, id: int) -> str:
         return ""
     if answered is None and error is not None and error["code"] in _UNREAD:
         return ""
-    return f"its id is {shown(answered)}, expected {id}"
+    return f"its id is {preview(answered)}, expected {id}"
 
 
 def _is_wellformed(error: Any) -> bool:
@@ -69,7 +69,7 @@ def _is_wellformed(error: Any) -> bool:
 
 def _told(error: dict[str, Any], said: str, secrets: Secrets, service: str) -> RuntimeErrorBase:
     code = error["code"]
-    text = f"{said}: RPC error {code}: {quoted(error['message'], secrets)}"
+    text = f"{said}: RPC error {code}: {quote(error['message'], secrets)}"
     if code == INTERNAL or code in _SERVER:
         return ServerFaultError("call.server-error", text, left=True)
     hint = f"cogcli services refresh {service}" if code == NOT_FOUND else ""

@@ -24,7 +24,7 @@ from cogcli.core.errors import (
     ServerFaultError,
     ServiceResolutionError,
 )
-from cogcli.core.jsonvalue import NotJson, admitted, kind_of
+from cogcli.core.jsonvalue import NotJson, kind_of, to_plain_json
 from cogcli.protocols.pythoncall import module_access
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.readable_files import ReadRefused, Reads, confine
@@ -37,7 +37,7 @@ _COROUTINE: Final = 0x80
 _KEYWORD_REST: Final = 0x08
 
 
-class Operation(NamedTuple):
+class PythonFunction(NamedTuple):
     """A function, the arguments it needs, those it takes by name, and whether it takes any other name, too."""
 
     name: str
@@ -49,7 +49,7 @@ class Operation(NamedTuple):
     is_async: bool
 
 
-def resolved(code: Code, name: str) -> Operation:
+def resolve_function(code: Code, name: str) -> PythonFunction:
     """The operation of a service's module. Raises ServiceResolutionError `service.module` and those of the module."""
     module = _module(code)
     function = getattr(module, name, None) if name.isidentifier() and not name.startswith("_") else None
@@ -62,7 +62,7 @@ def resolved(code: Code, name: str) -> Operation:
     return _described(f"{code.module}.{name}", function)
 
 
-def require_arguments(operation: Operation, payload: dict[str, Any]) -> None:
+def require_arguments(operation: PythonFunction, payload: dict[str, Any]) -> None:
     """Raise RequestMappingError `request.value` where the payload does not fit the signature."""
     given = payload.keys()
     missing = operation.required - (given & operation.named)
@@ -75,8 +75,8 @@ def require_arguments(operation: Operation, payload: dict[str, Any]) -> None:
     raise RequestMappingError("request.value", f"`{operation.name}` {', '.join(parts)}", left=False)
 
 
-def entered(
-    operation: Operation, payload: dict[str, Any], deadline: float, reads: Reads | None = None
+def call_function(
+    operation: PythonFunction, payload: dict[str, Any], deadline: float, reads: Reads | None = None
 ) -> dict[str, Any]:
     """What the function returned, as an object of plain JSON that shares nothing with it. With `reads` a shipped one
     reads these files only.
@@ -119,7 +119,7 @@ def _is_own_function(value: Any, module: ModuleType) -> TypeGuard[FunctionType]:
 
 def _module(code: Code) -> ModuleType:
     try:
-        return module_access.loaded(code)
+        return module_access.load_module(code)
     except ImportError as error:
         raise _import_failure(error, code.module) from error
     except RuntimeErrorBase:
@@ -129,13 +129,13 @@ def _module(code: Code) -> ModuleType:
         raise ServiceResolutionError("service.module", text, left=False) from error
 
 
-def _described(name: str, function: FunctionType) -> Operation:
+def _described(name: str, function: FunctionType) -> PythonFunction:
     code: CodeType = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     needed = positional[: code.co_argcount - len(function.__defaults__ or ())]
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     names = frozenset(positional[code.co_posonlyargcount :]) | frozenset(keywords)
-    return Operation(
+    return PythonFunction(
         name,
         function,
         frozenset(needed) | (frozenset(keywords) - frozenset(function.__kwdefaults__ or ())),
@@ -145,7 +145,7 @@ def _described(name: str, function: FunctionType) -> Operation:
     )
 
 
-def _result(operation: Operation, payload: dict[str, Any], deadline: float) -> Any:
+def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float) -> Any:
     try:
         if operation.is_async:
             return _awaited(operation.function, payload, deadline)
@@ -164,14 +164,14 @@ def _result(operation: Operation, payload: dict[str, Any], deadline: float) -> A
         raise _fault(error, operation) from error
 
 
-def _fault(error: BaseException, operation: Operation) -> ServerFaultError:
+def _fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
     """What came out of a function, and the last line of its own module on the way: no frame, no value."""
     place = _place(error, operation)
     text = words(error)[: _TEXT_CAP - len(place)] + place
     return ServerFaultError("call.server-error", text, left=True)
 
 
-def _place(error: BaseException, operation: Operation) -> str:
+def _place(error: BaseException, operation: PythonFunction) -> str:
     module = operation.function.__module__
     file, line = operation.function.__code__.co_filename, 0
     frame = error.__traceback__
@@ -203,10 +203,10 @@ def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
     return ServiceResolutionError("service.module", text[:_TEXT_CAP], left=False)
 
 
-def _object(result: Any, operation: Operation) -> dict[str, Any]:
+def _object(result: Any, operation: PythonFunction) -> dict[str, Any]:
     name = f"`{operation.name}`"
     try:
-        body = admitted(result)
+        body = to_plain_json(result)
     except NotJson as error:
         raise ResponseMappingError("response.not-json", f"{name} returned {error}", left=True) from error
     except Exception as error:

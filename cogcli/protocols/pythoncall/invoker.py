@@ -18,17 +18,17 @@ import orjson
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
 from cogcli.protocols.invoker import (
     DEFAULT_BYTES,
-    CallContext,
+    CallLimits,
     CallMeta,
     InvocationRequest,
     InvocationResponse,
-    Surroundings,
+    InvokerContext,
 )
-from cogcli.protocols.model_usage import told_by
+from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.pythoncall import function_call, module_access
-from cogcli.protocols.pythoncall.function_call import Operation
+from cogcli.protocols.pythoncall.function_call import PythonFunction
 from cogcli.protocols.pythoncall.module_access import Code
-from cogcli.protocols.pythoncall.stdout_capture import captured
+from cogcli.protocols.pythoncall.stdout_capture import capture_output
 from cogcli.specs.eligibility import isolation_of
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ class Printed:
 class PythonCall:
     """Calls functions on the calling thread, or in workers that are started when one is needed."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: InvokerContext) -> None:
         self._surroundings = surroundings
-        self._operations: dict[tuple[str, str], Operation] = {}
+        self._operations: dict[tuple[str, str], PythonFunction] = {}
         self._workers: Workers | None = None
         self._lock = threading.Lock()
 
-    def invoke(self, request: InvocationRequest, context: CallContext) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
         service = request.service
         code = Code(service.id, service.module or "", service.root, service.trusted)
         called = self._in_a_worker if isolation_of(service) == "process" else self._here
@@ -65,7 +65,7 @@ class PythonCall:
                 error.record = {"printed": printed.text}
             raise
         meta = _NOTHING._replace(printed=printed.text) if printed.text else _NOTHING
-        return InvocationResponse(body, told_by(body).beside(meta) if "usage" in body else meta)
+        return InvocationResponse(body, usage_of(body).beside(meta) if "usage" in body else meta)
 
     def close(self, grace: float) -> None:
         self._operations.clear()
@@ -73,15 +73,15 @@ class PythonCall:
             self._workers.close(grace)
 
     def _here(
-        self, code: Code, request: InvocationRequest, context: CallContext, printed: Printed
+        self, code: Code, request: InvocationRequest, context: CallLimits, printed: Printed
     ) -> dict[str, Any]:
         # Modules may print while they are imported, and values while they are looked at.
-        with captured() as tail:
+        with capture_output() as tail:
             try:
                 operation = self._operation(code, request.operation)
                 function_call.require_arguments(operation, request.payload)
                 _require_size(operation.name, request, orjson.dumps(request.payload))
-                body = function_call.entered(
+                body = function_call.call_function(
                     operation, request.payload, context.deadline, self._surroundings.reads
                 )
             finally:
@@ -93,15 +93,15 @@ class PythonCall:
         return body
 
     def _in_a_worker(
-        self, code: Code, request: InvocationRequest, context: CallContext, printed: Printed
+        self, code: Code, request: InvocationRequest, context: CallLimits, printed: Printed
     ) -> dict[str, Any]:
         module_access.require_allowed(code)
-        from cogcli.protocols.pythoncall.worker_process import Order
+        from cogcli.protocols.pythoncall.worker_process import WorkerRequest
 
         payload = orjson.dumps(request.payload)
         _require_size(f"{code.module}.{request.operation}", request, payload)
         cap = _cap(request, "max_response_bytes")
-        order = Order(code, request.operation, payload, cap, self._surroundings.reads)
+        order = WorkerRequest(code, request.operation, payload, cap, self._surroundings.reads)
         with self._pool().lent(code, context) as worker:
             try:
                 return worker.call(order, context)
@@ -116,11 +116,11 @@ class PythonCall:
                 self._workers = Workers(self._surroundings.environ, self._surroundings.max_workers)
             return self._workers
 
-    def _operation(self, code: Code, name: str) -> Operation:
+    def _operation(self, code: Code, name: str) -> PythonFunction:
         key = (code.service_id, name)
         found = self._operations.get(key)
         if found is None:
-            found = self._operations[key] = function_call.resolved(code, name)
+            found = self._operations[key] = function_call.resolve_function(code, name)
         return found
 
 

@@ -35,7 +35,7 @@ class Code(NamedTuple):
     trusted: bool
 
 
-def loaded(code: Code) -> ModuleType:
+def load_module(code: Code) -> ModuleType:
     """The service's module. Raises ServiceResolutionError before any import where it is not allowed."""
     require_allowed(code)
     if code.module.startswith(SHIPPED):

@@ -11,12 +11,12 @@ from typing import Final
 LENGTH: Final = 4
 
 
-def framed(data: bytes) -> bytes:
+def to_frame(data: bytes) -> bytes:
     """The bytes of one frame."""
     return len(data).to_bytes(LENGTH, "big") + data
 
 
-def taken(buffer: bytearray, cap: int) -> bytes | None:
+def take_frame(buffer: bytearray, cap: int) -> bytes | None:
     """Cut the first frame off a buffer; None while it is not whole. Raises ValueError above `cap` bytes."""
     if len(buffer) < LENGTH:
         return None

@@ -19,7 +19,7 @@ from cogcli.core.terminal_text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogcli.protocols.pythoncall.function_call import Operation
+    from cogcli.protocols.pythoncall.function_call import PythonFunction
 
 _NOT_OF_THE_PROJECT = (".git", ".hg", ".svn", ".cogcli")
 _SHOWN = 200
@@ -59,7 +59,7 @@ def reads_of(project: str, given: Any) -> Reads:
     return Reads(folder, frozenset(_named(given, folder)))
 
 
-def confine(operation: Operation, reads: Reads) -> Any:
+def confine(operation: PythonFunction, reads: Reads) -> Any:
     """Let a shipped function that reads files read these only; what puts it back, None where it reads none.
 
     Such a module has `OPENED_AS`: a context variable, asked for each path before it is opened.

@@ -27,7 +27,7 @@ _reaching: set[int] = set()
 _lock = threading.Lock()
 
 
-class Tail:
+class OutputTail:
     """The last 64 KiB written, as `text`."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Tail:
 class _Bytes(io.RawIOBase):
     """The binary side of a buffer."""
 
-    def __init__(self, tail: Tail) -> None:
+    def __init__(self, tail: OutputTail) -> None:
         self._tail = tail
 
     def writable(self) -> bool:
@@ -58,11 +58,11 @@ class _Diverted(io.TextIOBase):
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._strays = Tail()
+        self._strays = OutputTail()
 
-    def _tail(self) -> Tail | None:
+    def _tail(self) -> OutputTail | None:
         """Where this thread's text goes, None for the stream itself."""
-        tail: Tail | None = getattr(_calls, "tail", None)
+        tail: OutputTail | None = getattr(_calls, "tail", None)
         return self._strays if tail is None and threading.get_ident() not in _reaching else tail
 
     @property
@@ -83,10 +83,10 @@ class _Diverted(io.TextIOBase):
 
 
 @contextmanager
-def captured() -> Iterator[Tail]:
+def capture_output() -> Iterator[OutputTail]:
     """While inside, what this thread prints is kept away from the standard streams, and given here."""
     before = getattr(_calls, "tail", None)
-    tail = _calls.tail = Tail()
+    tail = _calls.tail = OutputTail()
     _inside.add(tail)
     try:
         yield tail
@@ -96,7 +96,7 @@ def captured() -> Iterator[Tail]:
 
 
 @contextmanager
-def diverted() -> Iterator[None]:
+def divert_streams() -> Iterator[None]:
     """While inside, the standard streams tell calls from our own output."""
     own = threading.get_ident()
     with _lock:

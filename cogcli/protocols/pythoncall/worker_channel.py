@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from cogcli.protocols.pythoncall.pipe_frames import taken
+from cogcli.protocols.pythoncall.pipe_frames import take_frame
 from cogcli.protocols.pythoncall.stdout_capture import CAP
 
 _CHUNK: Final = 1 << 18
@@ -59,7 +59,7 @@ class Channel:
 
     def frame(self, cap: int, deadline: float) -> bytes:
         """The next frame. Raises TimeoutError, EOFError where the other side is gone, ValueError above the cap."""
-        while (frame := taken(self._received, cap)) is None:
+        while (frame := take_frame(self._received, cap)) is None:
             self._pump(deadline)
         return frame
 

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cogcli.protocols.pythoncall.function_call import Operation
+    from cogcli.protocols.pythoncall.function_call import PythonFunction
 
 _MEMORY = 2 * 1024**3
 _FILES = 256
@@ -87,7 +87,7 @@ def _serve(channel: int) -> None:
     import json
 
     buffer = bytearray()
-    operations: dict[tuple[str, ...], Operation] = {}
+    operations: dict[tuple[str, ...], PythonFunction] = {}
     while True:
         order, payload = json.loads(_received(channel, buffer)), json.loads(_received(channel, buffer))
         number = order["n"]
@@ -110,7 +110,10 @@ def _flush() -> None:
 
 
 def _called(
-    channel: int, order: dict[str, Any], payload: dict[str, Any], operations: dict[tuple[str, ...], Operation]
+    channel: int,
+    order: dict[str, Any],
+    payload: dict[str, Any],
+    operations: dict[tuple[str, ...], PythonFunction],
 ) -> bytes:
     import json
     import time
@@ -125,11 +128,11 @@ def _called(
     key = (*code[:3], order["operation"])
     operation = operations.get(key)
     if operation is None:
-        operation = operations[key] = function_call.resolved(code, order["operation"])
+        operation = operations[key] = function_call.resolve_function(code, order["operation"])
     function_call.require_arguments(operation, payload)
     _send(channel, json.dumps({"n": order["n"], "entered": True}).encode())
     reads = Reads(order["reads"][0], frozenset(order["reads"][1])) if order["reads"] else None
-    body = function_call.entered(operation, payload, deadline, reads)
+    body = function_call.call_function(operation, payload, deadline, reads)
     data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     problem = function_call.size_problem(operation.name, "reply", len(data), order["cap"])
     if problem:
@@ -154,9 +157,9 @@ def _told(error: BaseException) -> dict[str, Any]:
 
 def _received(channel: int, buffer: bytearray) -> bytes:
     """The next frame. Ends the process where the channel ends."""
-    from cogcli.protocols.pythoncall.pipe_frames import taken
+    from cogcli.protocols.pythoncall.pipe_frames import take_frame
 
-    while (frame := taken(buffer, sys.maxsize)) is None:
+    while (frame := take_frame(buffer, sys.maxsize)) is None:
         data = os.read(channel, 1 << 20)
         if not data:
             os._exit(0)
@@ -165,9 +168,9 @@ def _received(channel: int, buffer: bytearray) -> bytes:
 
 
 def _send(channel: int, *frames: bytes) -> None:
-    from cogcli.protocols.pythoncall.pipe_frames import framed
+    from cogcli.protocols.pythoncall.pipe_frames import to_frame
 
-    data = memoryview(b"".join(framed(frame) for frame in frames))
+    data = memoryview(b"".join(to_frame(frame) for frame in frames))
     while data:
         data = data[os.write(channel, data) :]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from cogcli.core.errors import CallTimeoutError, TransportError
-from cogcli.protocols.invoker import CallContext
+from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.worker_process import ENDING_SECONDS, Worker
 
@@ -29,7 +29,7 @@ class Workers:
         self._closed = False
 
     @contextmanager
-    def lent(self, code: Code, context: CallContext) -> Iterator[Worker]:
+    def lent(self, code: Code, context: CallLimits) -> Iterator[Worker]:
         """A worker of the service, a kept one if there is one. Raises TransportError, CallTimeoutError."""
         with context.cancel.told(self._wake):
             kept, superfluous = self._claimed(code, context)
@@ -61,7 +61,7 @@ class Workers:
         with self._changed:
             self._changed.wait_for(lambda: not self._all, grace + ENDING_SECONDS)
 
-    def _claimed(self, code: Code, context: CallContext) -> tuple[Worker | None, list[Worker]]:
+    def _claimed(self, code: Code, context: CallLimits) -> tuple[Worker | None, list[Worker]]:
         """A place among the busy ones, with an idle worker of the service if any; and those to be ended for it."""
         with self._changed:
             while not self._closed and not context.cancel.is_set and self._busy >= self._limit:

@@ -29,11 +29,11 @@ from cogcli.core.errors import (
     TransportError,
 )
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.protocols.child_environment import passed_on
-from cogcli.protocols.invoker import CallContext
+from cogcli.protocols.child_environment import inherited_variables
+from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.pythoncall import worker_main as program
 from cogcli.protocols.pythoncall.module_access import Code
-from cogcli.protocols.pythoncall.pipe_frames import framed
+from cogcli.protocols.pythoncall.pipe_frames import to_frame
 from cogcli.protocols.pythoncall.readable_files import Reads
 from cogcli.protocols.pythoncall.worker_channel import Channel
 
@@ -53,7 +53,7 @@ ENDING_SECONDS: Final = 2.0
 """How long the end of a worker's guard is waited for."""
 
 
-class Order(NamedTuple):
+class WorkerRequest(NamedTuple):
     """One call: where the function is, its payload as JSON, how large the reply may be, and which files it may read
     where that is bounded."""
 
@@ -100,7 +100,7 @@ class Worker:
         """Whether nobody has ended it yet."""
         return not self._killed
 
-    def call(self, order: Order, context: CallContext) -> dict[str, Any]:
+    def call(self, order: WorkerRequest, context: CallLimits) -> dict[str, Any]:
         """What the function gave. Raises RuntimeErrorBase as the invoker contract says; the worker may have ended."""
         self._calls += 1
         with context.cancel.told(self.kill):
@@ -143,7 +143,7 @@ class _Call:
     """One call of a worker. `left` is whether the function was entered."""
 
     def __init__(
-        self, worker: Worker, channel: Channel, order: Order, context: CallContext, number: int
+        self, worker: Worker, channel: Channel, order: WorkerRequest, context: CallLimits, number: int
     ) -> None:
         self._worker = worker
         self._channel = channel
@@ -167,7 +167,7 @@ class _Call:
             raise TransportError("call.transport", text, left=self._left) from error
 
     def _exchanged(self) -> dict[str, Any]:
-        self._channel.put(framed(orjson.dumps(self._head())) + framed(self._order.payload))
+        self._channel.put(to_frame(orjson.dumps(self._head())) + to_frame(self._order.payload))
         told = self._told()
         if told.get("entered") is True:
             self._left = True
@@ -212,7 +212,7 @@ def _started(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> 
         stdout=out,
         stderr=out,
         pass_fds=(channel, leash),
-        env=passed_on(environ),
+        env=inherited_variables(environ),
         start_new_session=True,
     )
 

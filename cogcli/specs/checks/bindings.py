@@ -12,14 +12,14 @@ from cogcli.specs.template import TemplateFault, parse_template, texts
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
-    from cogcli.specs.checks.context import Context
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.service import Service
 
 _CHANGING: Final = ("PUT", "PATCH", "DELETE")
 
 
-def check_binding(context: Context, binding: Binding) -> None:
+def check_binding(context: CheckContext, binding: Binding) -> None:
     """One binding against the rest of the catalog."""
     report = context.report(binding.file)
     subject = f"binding `{binding.id}`"
@@ -37,7 +37,7 @@ def check_binding(context: Context, binding: Binding) -> None:
     _check_fallback(context, binding, report, subject)
 
 
-def _check_service(context: Context, binding: Binding, report: Report, subject: str) -> None:
+def _check_service(context: CheckContext, binding: Binding, report: ProblemReport, subject: str) -> None:
     service = context.catalog.services.get(binding.service)
     if service is None:
         said, hint = context.absent("service", binding.service)
@@ -55,7 +55,7 @@ def _check_service(context: Context, binding: Binding, report: Report, subject: 
         report.error("service.auth", ("metadata", "headers", names["authorization"]), message, key=True)
 
 
-def _check_variables(context: Context, binding: Binding, report: Report, subject: str) -> None:
+def _check_variables(context: CheckContext, binding: Binding, report: ProblemReport, subject: str) -> None:
     for key, text in (binding.metadata.get("headers") or {}).items():
         for name in dict.fromkeys(PLACEHOLDER.findall(text)):
             if not context.options.environ.get(name):
@@ -69,7 +69,7 @@ def _is_pathless(binding: Binding, service: Service) -> bool:
     return binding.protocol == "openapi" and not described and path_of(binding.operation) is None
 
 
-def _check_request(binding: Binding, capability: Capability, report: Report, subject: str) -> None:
+def _check_request(binding: Binding, capability: Capability, report: ProblemReport, subject: str) -> None:
     for path, text in texts(binding.request, ("request",)):
         try:
             parts = parse_template(text)
@@ -93,7 +93,7 @@ def _check_request(binding: Binding, capability: Capability, report: Report, sub
                 )
 
 
-def _check_response(binding: Binding, capability: Capability, report: Report, subject: str) -> None:
+def _check_response(binding: Binding, capability: Capability, report: ProblemReport, subject: str) -> None:
     for name in binding.response:
         if name not in capability.outputs:
             message = f"{subject}: `response.{name}`: `{name}` is no output of `{capability.id}`"
@@ -107,7 +107,7 @@ def _check_response(binding: Binding, capability: Capability, report: Report, su
             )
 
 
-def _check_effect(binding: Binding, capability: Capability, report: Report, subject: str) -> None:
+def _check_effect(binding: Binding, capability: Capability, report: ProblemReport, subject: str) -> None:
     method = binding.metadata.get("method")
     if binding.protocol == "openapi" and method in _CHANGING and capability.effect == "unknown":
         message = f"{subject}: {method} on capability `{capability.id}`, whose effects are not declared"
@@ -115,7 +115,7 @@ def _check_effect(binding: Binding, capability: Capability, report: Report, subj
         report.error("effects.undeclared", ("metadata", "method"), message, hint=hint)
 
 
-def _check_fallback(context: Context, binding: Binding, report: Report, subject: str) -> None:
+def _check_fallback(context: CheckContext, binding: Binding, report: ProblemReport, subject: str) -> None:
     name = binding.fallback
     if name is None:
         return
@@ -133,7 +133,7 @@ def _check_fallback(context: Context, binding: Binding, report: Report, subject:
             report.error("fallback.cycle", path, f"{subject}: fallback cycle {' -> '.join(cycle)}")
 
 
-def _fallback_cycle(context: Context, binding: Binding) -> list[str]:
+def _fallback_cycle(context: CheckContext, binding: Binding) -> list[str]:
     """The chain from a binding back to itself, empty if it does not come back."""
     chain = [binding.id]
     while (current := context.catalog.bindings.get(chain[-1])) and current.fallback:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.files import FileRefused, read_regular
-from cogcli.core.problems import listing, suggestion
-from cogcli.specs.checks.contract_finding import Finding, Wire
+from cogcli.core.problems import list_known, suggestion
+from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract
 from cogcli.specs.checks.pythoncall_contract import function_findings
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.shipped_tools import MODULES, TABLES
@@ -24,15 +24,15 @@ def source_of(server: str) -> bytes:
     return b"\0".join(map(_source, modules))
 
 
-def shipped_findings(binding: Binding, server: str) -> Iterator[Finding | Wire]:
+def bundled_findings(binding: Binding, server: str) -> Iterator[ContractFinding | OperationContract]:
     """What is wrong with tool and arguments; then what the tool takes. A server that is none is told at the service."""
     tools = TABLES.get(server, {})
     target = tools.get(binding.operation)
     if target is None:
         if tools:
             message = f"shipped server `{server}` has no tool `{binding.operation}`"
-            hint = suggestion(binding.operation, tools) or listing(sorted(tools))
-            yield Finding("wire.operation", "E", ("operation",), message, hint)
+            hint = suggestion(binding.operation, tools) or list_known(sorted(tools))
+            yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
         return
     module, function = target
     yield from function_findings(binding, _source(module), function, f"tool `{binding.operation}`")

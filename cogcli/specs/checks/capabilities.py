@@ -15,11 +15,11 @@ from cogcli.specs.inherit import weaker_safety
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
     from cogcli.specs.capability import Capability
-    from cogcli.specs.checks.context import Context
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
 
 
-def check_capability(context: Context, capability: Capability) -> None:
+def check_capability(context: CheckContext, capability: Capability) -> None:
     """One capability against the rest of the catalog."""
     report = context.report(capability.file)
     subject = f"capability `{capability.id}`"
@@ -33,7 +33,7 @@ def check_capability(context: Context, capability: Capability) -> None:
         check_examples(capability, report, subject)
 
 
-def _check_names(context: Context, capability: Capability, report: Report, subject: str) -> None:
+def _check_names(context: CheckContext, capability: Capability, report: ProblemReport, subject: str) -> None:
     catalog = context.catalog
     for index, alias in enumerate(capability.aliases):
         owner = catalog.aliases.get(alias)
@@ -52,7 +52,7 @@ def _check_names(context: Context, capability: Capability, report: Report, subje
             report.warn("capability.unknown", path, message, hint=context.near("capability", id))
 
 
-def _check_hints(capability: Capability, report: Report, subject: str) -> None:
+def _check_hints(capability: Capability, report: ProblemReport, subject: str) -> None:
     for name, production in capability.produces.items():
         path = ("cognitive_hints", "produces", name)
         if name not in capability.outputs:
@@ -67,7 +67,7 @@ def _check_hints(capability: Capability, report: Report, subject: str) -> None:
                 report.error(fault.code, (*path, "target"), f"{subject}: {fault.message}", hint=fault.hint)
 
 
-def _check_safety(capability: Capability, report: Report, subject: str) -> None:
+def _check_safety(capability: Capability, report: ProblemReport, subject: str) -> None:
     safety, effect = capability.safety, capability.effect
     if effect == "unknown":
         place = ("properties",) if capability.properties else ("id",)
@@ -88,7 +88,9 @@ def _check_safety(capability: Capability, report: Report, subject: str) -> None:
         )
 
 
-def _check_replaced(context: Context, capability: Capability, report: Report, subject: str) -> None:
+def _check_replaced(
+    context: CheckContext, capability: Capability, report: ProblemReport, subject: str
+) -> None:
     """`safety.weakened`: a later layer may replace a capability, not its protection."""
     for before in context.catalog.replaced.get(capability.id, ()):
         new = capability.safety.declared if capability.safety else {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import suggestion
 from cogcli.specs.cached_positions import FilePlaces
-from cogcli.specs.problem_report import Report
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
 
 if TYPE_CHECKING:
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
     from cogcli.specs.eligibility import SelectionOptions
 
 
-class Context:
+class CheckContext:
     """A catalog under examination. Selections are made once for each capability."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.catalog = catalog
         self.options = options
-        self._reports: dict[tuple[str, KeyPath], Report] = {}
+        self._reports: dict[tuple[str, KeyPath], ProblemReport] = {}
         self._selections: dict[str, Selection | BindingResolutionError] = {}
 
-    def report(self, file: str, at: KeyPath = ()) -> Report:
+    def report(self, file: str, at: KeyPath = ()) -> ProblemReport:
         """Where the problems of a file go, or of the part of it that is `at` a path."""
         report = self._reports.get((file, at))
         if report is None:
             places = self.catalog.places
-            report = Report(file, places if isinstance(places, FilePlaces) else places.get(file), at=at)
+            report = ProblemReport(
+                file, places if isinstance(places, FilePlaces) else places.get(file), at=at
+            )
             self._reports[file, at] = report
         return report
 
@@ -68,7 +70,7 @@ class Context:
 
     def misnamed(self, capability: str, name: str) -> tuple[str, str] | None:
         """What to say where a binding is named that is none of this capability, and a hint; None if it is one."""
-        from cogcli.specs.selection_errors import of_another, unknown_binding
+        from cogcli.specs.selection_errors import other_capability_error, unknown_binding
 
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:
@@ -76,7 +78,7 @@ class Context:
         if binding is None:
             reason = unknown_binding(self.catalog, capability, name)
         else:
-            reason = of_another(self.catalog, capability, binding.capability)
+            reason = other_capability_error(self.catalog, capability, binding.capability)
         return f"`{capability}`: binding `{name}`: {reason.text}", reason.cure
 
     def near(self, kind: str, id: str) -> str:

@@ -14,7 +14,7 @@ DOCUMENT: Final = "document"
 BINDING: Final = "binding"
 
 
-class Finding(NamedTuple):
+class ContractFinding(NamedTuple):
     """A problem to be. `about` is the file it stands in: the binding's, its service's, or the service's document or
     lock, where it has `line` and `column` instead of a `path`; `key` its place at a key.
     """
@@ -30,11 +30,11 @@ class Finding(NamedTuple):
     column: int = 0
 
 
-def of_document(fault: DocumentFault, path: tuple[str | int, ...]) -> Finding:
+def document_finding(fault: DocumentFault, path: tuple[str | int, ...]) -> ContractFinding:
     """What is wrong with a service's document, at `path` of the service where the document has no place for it."""
     about = DOCUMENT if fault.file else SERVICE
     place = (fault.line, fault.column)
-    return Finding(fault.code, "R", path, fault.message, fault.hint, False, about, *place)
+    return ContractFinding(fault.code, "R", path, fault.message, fault.hint, False, about, *place)
 
 
 class Taken(NamedTuple):
@@ -50,7 +50,7 @@ class Taken(NamedTuple):
     as_text: bool = False
 
 
-class Wire(NamedTuple):
+class OperationContract(NamedTuple):
     """What an operation takes for each key of a binding's request, and what its reply holds.
 
     `reply` holds the schemas of the bodies that `response.*` may walk; None where nothing is known of them.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.core.problems import suggestion
 from cogcli.schema.candidates import TYPES, types_of
 from cogcli.schema.containment import disjoint
-from cogcli.schema.visitor import Found, any_of, at, members
+from cogcli.schema.visitor import FoundSchema, any_of, members, schema_at
 from cogcli.specs.binding_shape import RESPONSE_PATH
-from cogcli.specs.checks.contract_finding import Finding, Taken, Wire
-from cogcli.specs.checks.request_values import Given, given
-from cogcli.specs.checks.type_fit import described, misfit, misfit_as_text, without_null
+from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract, Taken
+from cogcli.specs.checks.request_values import Given, request_schema
+from cogcli.specs.checks.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.specs.field_schema import schema_of
 
 if TYPE_CHECKING:
@@ -24,39 +24,43 @@ _OURS: Final = "content_json"
 """A sibling that we make of a text (protocols.md 4)."""
 
 
-def flow_findings(binding: Binding, capability: Capability, wire: Wire) -> Iterator[Finding]:
+def flow_findings(
+    binding: Binding, capability: Capability, wire: OperationContract
+) -> Iterator[ContractFinding]:
     """Types, and what may be absent, of every key of the request and every output of the response."""
     if wire.deprecated:
-        yield Finding("wire.deprecated", "W", ("operation",), f"{wire.title} is deprecated")
+        yield ContractFinding("wire.deprecated", "W", ("operation",), f"{wire.title} is deprecated")
     for key, taken in wire.taken.items():
-        value = given(binding.request[key], capability.inputs)
+        value = request_schema(binding.request[key], capability.inputs)
         if value is not None:
             yield from _request(key, value, taken, wire)
     if wire.reply is not None:
         yield from _response(binding, capability, wire, wire.reply)
 
 
-def _request(key: str, value: Given, taken: Taken, wire: Wire) -> Iterator[Finding]:
+def _request(key: str, value: Given, taken: Taken, wire: OperationContract) -> Iterator[ContractFinding]:
     path = ("request", key)
     if taken.deprecated:
         message = f"`{taken.label}` of {wire.title} is deprecated"
-        yield Finding("wire.deprecated", "W", path, message, key=True)
+        yield ContractFinding("wire.deprecated", "W", path, message, key=True)
     if taken.required and value.maybe:
         message = f"`{key}`: `{value.source}` is optional, {wire.title} requires `{taken.label}`"
         hint = "make the input required, or give it a default"
-        yield Finding("wire.optional", "W", path, message, hint)
+        yield ContractFinding("wire.optional", "W", path, message, hint)
     if taken.schema is None:
         return
     if wire.reply is None:
         # What Python's annotations say is not enforced, only what contradicts them is told.
         if disjoint(taken.schema, value.schema):
-            said = f"gives {described(value.schema)}, {wire.title} expects {described(taken.schema)}"
-            yield Finding("wire.type", "E", path, f"`{key}`: {_source(value)}{said}")
+            said = (
+                f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
+            )
+            yield ContractFinding("wire.type", "E", path, f"`{key}`: {_source(value)}{said}")
         return
     compare = misfit_as_text if taken.as_text else misfit
     found = compare(taken.schema, value.schema, who="the service")
     if found:
-        yield Finding("wire.type", found.severity, path, f"`{key}`: {_source(value)}{found.said}")
+        yield ContractFinding("wire.type", found.severity, path, f"`{key}`: {_source(value)}{found.said}")
 
 
 def _source(value: Given) -> str:
@@ -64,8 +68,8 @@ def _source(value: Given) -> str:
 
 
 def _response(
-    binding: Binding, capability: Capability, wire: Wire, reply: tuple[Any, ...]
-) -> Iterator[Finding]:
+    binding: Binding, capability: Capability, wire: OperationContract, reply: tuple[Any, ...]
+) -> Iterator[ContractFinding]:
     for name, source in binding.response.items():
         field = capability.outputs.get(name)
         if field is None or not isinstance(source, str) or not RESPONSE_PATH.fullmatch(source):
@@ -74,27 +78,33 @@ def _response(
         if not reply:
             if field.required and field.default is None:
                 message = f"`{source}`: {wire.title} is a notification and is never answered"
-                yield Finding("wire.response", "E", path, message, "map no required output")
+                yield ContractFinding("wire.response", "E", path, message, "map no required output")
             continue
         segments = source.split(".")[1:]
         if _OURS in segments:
             continue
-        steps = [at(schema, segments) for schema in reply]
+        steps = [schema_at(schema, segments) for schema in reply]
         found = [step for step in steps if step is not None]
         told = [step for step in found if not step.undeclared]
         if not told:
             severity: Any = "W" if found else "E"
             said = "is not described in" if found else "is not in"
             message = f"`{source}` {said} the reply of {wire.title}"
-            yield Finding("wire.response", severity, path, message, _near(reply, segments))
+            yield ContractFinding("wire.response", severity, path, message, _near(reply, segments))
             continue
         needed = field.required and field.default is None
         yield from _output(name, source, told, len(told) < len(steps), needed, schema_of(field), wire)
 
 
 def _output(
-    name: str, source: str, told: list[Found], elsewhere_absent: bool, needed: bool, wide: Any, wire: Wire
-) -> Iterator[Finding]:
+    name: str,
+    source: str,
+    told: list[FoundSchema],
+    elsewhere_absent: bool,
+    needed: bool,
+    wide: Any,
+    wire: OperationContract,
+) -> Iterator[ContractFinding]:
     path = ("response", name)
     narrow = any_of([step.schema for step in told])
     types = types_of(narrow)
@@ -103,21 +113,23 @@ def _output(
     if needed and (absent or null):
         said = "may be absent" if absent else "may be null"
         message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
-        yield Finding("wire.optional", "W", path, message, "make the output optional, or give it a default")
+        yield ContractFinding(
+            "wire.optional", "W", path, message, "make the output optional, or give it a default"
+        )
     if null and types != {"null"}:
-        narrow = without_null(narrow)
+        narrow = drop_null(narrow)
     found = misfit(wide, narrow, who=f"output `{name}`")
     if found:
-        yield Finding("wire.type", found.severity, path, f"`{source}` {found.said}")
+        yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
 
 
 def _near(reply: tuple[Any, ...], segments: list[str]) -> str:
     """A hint naming what stands where a path leaves what is described."""
     for schema in reply:
         for length in range(len(segments)):
-            above = at(schema, segments[:length])
+            above = schema_at(schema, segments[:length])
             names = members(above.schema).properties if above else {}
-            below = at(schema, segments[: length + 1])
+            below = schema_at(schema, segments[: length + 1])
             if names and (below is None or below.undeclared):
                 where = ".".join(["response", *segments[:length]])
                 near = suggestion(segments[length], names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.schema.validator import refused_patterns
 from cogcli.specs.checks import mcp_contract, openapi_contract, openrpc_contract
-from cogcli.specs.checks.contract_finding import Finding, Wire
+from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract
 from cogcli.specs.checks.contract_flow import flow_findings
 from cogcli.specs.checks.pythoncall_contract import python_findings
 
@@ -17,29 +17,31 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 
-def judged(binding: Binding, capability: Capability, service: Service, matter: bytes) -> Iterator[Finding]:
+def judge_binding(
+    binding: Binding, capability: Capability, service: Service, matter: bytes
+) -> Iterator[ContractFinding]:
     """Everything that is wrong with a binding on the wire; `matter` is the source of a Python service."""
     for found in _found(binding, capability, service, matter):
-        if isinstance(found, Wire):
+        if isinstance(found, OperationContract):
             yield from _pattern_findings(found)
             yield from flow_findings(binding, capability, found)
         else:
             yield found
 
 
-def _pattern_findings(wire: Wire) -> Iterator[Finding]:
+def _pattern_findings(wire: OperationContract) -> Iterator[ContractFinding]:
     """`wire.pattern`: what the service gives or takes cannot be checked in bounded time."""
     for said in dict.fromkeys(text for schema in wire.described for text in refused_patterns(schema)):
         hint = "write it without that in the service's document, or bind another operation"
-        yield Finding("wire.pattern", "E", ("operation",), f"{wire.title} has {said}", hint)
+        yield ContractFinding("wire.pattern", "E", ("operation",), f"{wire.title} has {said}", hint)
 
 
-def judged_service(service: Service) -> Iterator[Finding]:
+def judge_service(service: Service) -> Iterator[ContractFinding]:
     """What keeps the document or the lock of a service from being used."""
     return _DOCUMENTS[service.kind](service)
 
 
-_DOCUMENTS: Final[dict[str, Callable[[Service], Iterator[Finding]]]] = {
+_DOCUMENTS: Final[dict[str, Callable[[Service], Iterator[ContractFinding]]]] = {
     "openapi": openapi_contract.document_findings,
     "openrpc": openrpc_contract.document_findings,
     "mcp": mcp_contract.lock_findings,
@@ -48,7 +50,7 @@ _DOCUMENTS: Final[dict[str, Callable[[Service], Iterator[Finding]]]] = {
 
 def _found(
     binding: Binding, capability: Capability, service: Service, matter: bytes
-) -> Iterator[Finding | Wire]:
+) -> Iterator[ContractFinding | OperationContract]:
     if service.kind == "openapi":
         yield from openapi_contract.openapi_findings(binding, capability, service)
     elif service.kind == "openrpc":

@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cogcli.core.refs import Reference
-    from cogcli.specs.checks.graph import Graph
-    from cogcli.specs.checks.step_facts import Facts, Read, Write
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.graph import StepGraph
+    from cogcli.specs.checks.step_facts import Facts, PlannedWrite, Read
+    from cogcli.specs.problem_report import ProblemReport
 
-Place = tuple[str, ...]
+StatePath = tuple[str, ...]
 FLAT: Final = ("vars", "outputs")
 _MUST_EXIST: Final = ("vars", "outputs", "working")
 
 
-class Flow:
+class Dataflow:
     """The writers and readers of every place, by position in plan order."""
 
-    def __init__(self, facts: Sequence[Facts], graph: Graph) -> None:
+    def __init__(self, facts: Sequence[Facts], graph: StepGraph) -> None:
         self.facts = [facts[index] for index in graph.order]
         self.graph = graph
-        self.written: defaultdict[Place, int] = defaultdict(int)
-        self.within: defaultdict[Place, int] = defaultdict(int)
-        self.surely: defaultdict[Place, int] = defaultdict(int)
-        self.types: defaultdict[Place, set[str]] = defaultdict(set)
-        self.read: defaultdict[Place, int] = defaultdict(int)
+        self.written: defaultdict[StatePath, int] = defaultdict(int)
+        self.within: defaultdict[StatePath, int] = defaultdict(int)
+        self.surely: defaultdict[StatePath, int] = defaultdict(int)
+        self.types: defaultdict[StatePath, set[str]] = defaultdict(set)
+        self.read: defaultdict[StatePath, int] = defaultdict(int)
         for position, fact in enumerate(self.facts):
             for write in fact.writes:
                 self._note_write(write, 1 << position)
@@ -44,7 +44,7 @@ class Flow:
                 for place in places_read(read.reference):
                     self.read[place] |= 1 << position
 
-    def _note_write(self, write: Write, bit: int) -> None:
+    def _note_write(self, write: PlannedWrite, bit: int) -> None:
         place = (write.target.namespace, *write.target.path)
         self.written[place] |= bit
         self.types[place].add(write.field.type)
@@ -74,7 +74,7 @@ class Flow:
         return self.facts[(bits & -bits).bit_length() - 1].step.id
 
 
-def places_read(reference: Reference) -> list[Place]:
+def places_read(reference: Reference) -> list[StatePath]:
     """The places whose writes a reference may see: of flat namespaces two keys, else itself and all it lies in."""
     namespace, segments = reference.namespace, reference.segments
     if len(segments) == 1:
@@ -84,7 +84,7 @@ def places_read(reference: Reference) -> list[Place]:
     return [(namespace, *segments[:end]) for end in range(1, len(segments) + 1)]
 
 
-def check_reads(flow: Flow, report: Report) -> None:
+def check_reads(flow: Dataflow, report: ProblemReport) -> None:
     """Every reference against the writers before, beside and after its step."""
     unreachable = 0
     for position, fact in enumerate(flow.facts):
@@ -98,7 +98,7 @@ def check_reads(flow: Flow, report: Report) -> None:
             unreachable |= 1 << position
 
 
-def _check_read(flow: Flow, position: int, read: Read, unreachable: int, report: Report) -> bool:
+def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int, report: ProblemReport) -> bool:
     """Whether the read needs values of steps that never run."""
     reference, subject = read.reference, f"step `{flow.facts[position].step.id}`"
     writers = flow.writers(reference)
@@ -127,7 +127,7 @@ def _check_read(flow: Flow, position: int, read: Read, unreachable: int, report:
     return False
 
 
-def _guarded(flow: Flow, position: int, read: Read) -> bool:
+def _guarded(flow: Dataflow, position: int, read: Read) -> bool:
     """Whether nothing is wrong with an unwritten place: where it counts as null, where the step's own condition has
     asked for it, or where the step surely wrote it in the round before."""
     fact, reference = flow.facts[position], read.reference
@@ -147,7 +147,7 @@ def _must_exist(reference: Reference) -> bool:
 
 
 def _report_unwritten(
-    flow: Flow, position: int, read: Read, writers: int, subject: str, report: Report
+    flow: Dataflow, position: int, read: Read, writers: int, subject: str, report: ProblemReport
 ) -> None:
     text = read.reference.text
     later = writers & flow.graph.after[position]
@@ -162,7 +162,9 @@ def _report_unwritten(
     report.error("ref.unwritten", read.path, message, hint=hint, within=read.within)
 
 
-def _report_maybe(flow: Flow, position: int, read: Read, before: int, subject: str, report: Report) -> None:
+def _report_maybe(
+    flow: Dataflow, position: int, read: Read, before: int, subject: str, report: ProblemReport
+) -> None:
     """Every writer may leave the place empty; not told if reader and writers stand or fall together."""
     if any(_together(flow.facts[position], flow.facts[writer]) for writer in latest(before, 16)):
         return

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from cogcli.specs.selection import CANDIDATE
 
 if TYPE_CHECKING:
-    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.context import CheckContext
 
 
-def check_defaults(context: Context) -> None:
+def check_defaults(context: CheckContext) -> None:
     """Every default: its capability and binding exist, belong together, and the binding is no candidate."""
     catalog = context.catalog
     for capability, name in catalog.defaults.bindings.items():

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.problems import suggestion
-from cogcli.specs.fields import FieldSpec, fit
+from cogcli.specs.fields import FieldSpec, fit_values
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
     from cogcli.specs.capability import Capability
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
 
 
-def check_examples(capability: Capability, report: Report, subject: str) -> None:
+def check_examples(capability: Capability, report: ProblemReport, subject: str) -> None:
     """`example.contract`: inputs and outputs of executable examples fit the capability."""
     for index, example in enumerate(capability.metadata.get("examples") or ()):
         if not isinstance(example, dict):
@@ -34,7 +34,7 @@ def check_examples(capability: Capability, report: Report, subject: str) -> None
 
 
 def _check_values(
-    values: Any, fields: dict[str, FieldSpec], path: KeyPath, report: Report, said: str, *, whole: bool
+    values: Any, fields: dict[str, FieldSpec], path: KeyPath, report: ProblemReport, said: str, *, whole: bool
 ) -> None:
     """`whole` tells whether required fields must be there."""
     if not isinstance(values, dict):
@@ -45,6 +45,6 @@ def _check_values(
             message = f"{said}: unknown field `{name}`"
             report.warn("example.contract", (*path, name), message, hint=suggestion(name, fields), key=True)
     asked = fields if whole else {name: field for name, field in fields.items() if name in values}
-    for violation in fit(asked, values)[1]:
+    for violation in fit_values(asked, values)[1]:
         place = [int(part) if part.isdecimal() else part for part in violation.place.split("/")]
         report.warn("example.contract", (*path, *place), f"{said}: {violation.message}")

@@ -10,20 +10,20 @@ from cogcli.specs.checks.types import MISFIT, NARROWS, best_fit, fits, slot_type
 
 if TYPE_CHECKING:
     from cogcli.core.refs import Reference
-    from cogcli.specs.checks.dataflow import Flow
+    from cogcli.specs.checks.dataflow import Dataflow
     from cogcli.specs.checks.step_facts import Read
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.skill import Skill
 
 
-def check_read_types(flow: Flow, skill: Skill, report: Report) -> None:
+def check_read_types(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
     """Every reference against the field it fills."""
     for position, fact in enumerate(flow.facts):
         for read in fact.reads:
             _check_type(flow, skill, position, read, report)
 
 
-def _check_type(flow: Flow, skill: Skill, position: int, read: Read, report: Report) -> None:
+def _check_type(flow: Dataflow, skill: Skill, position: int, read: Read, report: ProblemReport) -> None:
     """`flow.type`, `flow.null` and walking into a scalar that a step wrote."""
     subject = f"step `{flow.facts[position].step.id}`"
     reference, wanted = read.reference, read.wanted
@@ -42,7 +42,7 @@ def _check_type(flow: Flow, skill: Skill, position: int, read: Read, report: Rep
     _check_null(flow, skill, position, read, report)
 
 
-def _types_read(flow: Flow, skill: Skill, read: Read) -> set[str] | None:
+def _types_read(flow: Dataflow, skill: Skill, read: Read) -> set[str] | None:
     """The types a reference may give; None if it leads into something that has no members."""
     reference = read.reference
     namespace, segments = reference.namespace, reference.segments
@@ -59,7 +59,7 @@ def _types_read(flow: Flow, skill: Skill, read: Read) -> set[str] | None:
     return {"any"} if inner else None
 
 
-def _check_null(flow: Flow, skill: Skill, position: int, read: Read, report: Report) -> None:
+def _check_null(flow: Dataflow, skill: Skill, position: int, read: Read, report: ProblemReport) -> None:
     reference, wanted = read.reference, read.wanted
     if wanted is None or not wanted.required or wanted.default is not None or wanted.type == "any":
         return
@@ -81,7 +81,7 @@ def _may_be_null(reference: Reference, skill: Skill) -> bool:
     return reference.namespace == "frame" and name in ("goal", "priority")
 
 
-def check_write_types(flow: Flow, skill: Skill, report: Report) -> None:
+def check_write_types(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
     """Writes to declared outputs against the declaration."""
     for fact in flow.facts:
         for write in fact.writes:

@@ -9,11 +9,11 @@ from cogcli.core.problems import suggestion
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
     from cogcli.specs.capability import Capability, Gate
-    from cogcli.specs.checks.context import Context
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
 
 
-def check_gates(context: Context, capability: Capability) -> None:
+def check_gates(context: CheckContext, capability: Capability) -> None:
     """All gates of a capability."""
     if capability.safety is None:
         return
@@ -30,7 +30,9 @@ def gates_of(capability: Capability) -> tuple[Gate, ...]:
     return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
 
 
-def _check_gate(context: Context, capability: Capability, gate: Gate, path: KeyPath, *, post: bool) -> None:
+def _check_gate(
+    context: CheckContext, capability: Capability, gate: Gate, path: KeyPath, *, post: bool
+) -> None:
     report = context.report(capability.file)
     subject = f"capability `{capability.id}`: gate `{gate.capability}`"
     asked = context.catalog.capability(gate.capability)
@@ -56,7 +58,13 @@ def _check_gate(context: Context, capability: Capability, gate: Gate, path: KeyP
 
 
 def _check_equal_names(
-    capability: Capability, asked: Capability, report: Report, path: KeyPath, subject: str, *, post: bool
+    capability: Capability,
+    asked: Capability,
+    report: ProblemReport,
+    path: KeyPath,
+    subject: str,
+    *,
+    post: bool,
 ) -> None:
     have = capability.outputs if post else capability.inputs
     for name, field in asked.inputs.items():
@@ -70,7 +78,7 @@ def _check_mapping(
     capability: Capability,
     asked: Capability,
     mapping: dict[str, str],
-    report: Report,
+    report: ProblemReport,
     path: KeyPath,
     subject: str,
     *,
@@ -94,7 +102,7 @@ def _check_mapping(
             report.error("gate.input", path, f"{subject}: its required input `{name}` is not mapped")
 
 
-def _cycle(context: Context, id: str, asked: Capability) -> list[str]:
+def _cycle(context: CheckContext, id: str, asked: Capability) -> list[str]:
     """The way from a capability over its gate back to itself, empty if there is none."""
     way: dict[str, str] = {asked.id: id}
     queue = [asked]

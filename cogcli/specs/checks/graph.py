@@ -9,11 +9,11 @@ from cogcli.core.problems import suggestion
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.skill import Skill, Step
 
 
-class Graph:
+class StepGraph:
     """Steps by position in plan order: topological, ties by file order.
 
     Bit n of a set stands for the step at position n. `before[n]` holds all steps that n waits for, directly or
@@ -42,7 +42,7 @@ class Graph:
         return ~(self.before[position] | self.after[position] | 1 << position)
 
 
-def dependencies_of(skill: Skill, report: Report) -> list[tuple[int, ...]]:
+def dependencies_of(skill: Skill, report: ProblemReport) -> list[tuple[int, ...]]:
     """For each step in file order the indices of those it waits for; unknown names and itself are reported."""
     index_of = {step.id: index for index, step in enumerate(skill.steps)}
     found: list[tuple[int, ...]] = []
@@ -56,7 +56,7 @@ def dependencies_of(skill: Skill, report: Report) -> list[tuple[int, ...]]:
 
 
 def _named_dependencies(
-    step: Step, index: int, named: Sequence[str], index_of: dict[str, int], report: Report
+    step: Step, index: int, named: Sequence[str], index_of: dict[str, int], report: ProblemReport
 ) -> tuple[int, ...]:
     indices = []
     for n, name in enumerate(named):
@@ -71,12 +71,12 @@ def _named_dependencies(
     return tuple(indices)
 
 
-def _place(report: Report, step: int, n: int) -> tuple[str | int, ...]:
+def _place(report: ProblemReport, step: int, n: int) -> tuple[str | int, ...]:
     """Where a dependency is named: in the config, else in the step itself."""
     return (*report.first(("steps", step, "config", "depends_on"), ("steps", step, "depends_on")), n)
 
 
-def report_cycle(skill: Skill, dependencies: Sequence[tuple[int, ...]], report: Report) -> None:
+def report_cycle(skill: Skill, dependencies: Sequence[tuple[int, ...]], report: ProblemReport) -> None:
     """`graph.cycle` at a written dependency of a cycle; one is told, mending it shows the next."""
     cycle = _cycle(dependencies)
     if not cycle:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.problems import listing, suggestion
-from cogcli.specs.checks.bundled_contract import shipped_findings
-from cogcli.specs.checks.contract_finding import Finding, Taken, Wire, of_document
+from cogcli.core.problems import list_known, suggestion
+from cogcli.specs.checks.bundled_contract import bundled_findings
+from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract, Taken, document_finding
 from cogcli.specs.checks.openapi_contract import object_findings
-from cogcli.specs.lock import locked_tools
+from cogcli.specs.lock import read_locked_tools
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -20,27 +20,27 @@ _TEXT = {"type": "string"}
 _LIST = {"type": "array"}
 
 
-def lock_findings(service: Service) -> Iterator[Finding]:
+def lock_findings(service: Service) -> Iterator[ContractFinding]:
     """`wire.document`: a lock that is damaged."""
     if "server" in service.settings:
         return
     try:
-        locked_tools(service.root, service.id)
+        read_locked_tools(service.root, service.id)
     except DocumentFault as fault:
         fault.hint = fault.hint.replace(" ID ", f" {service.id} ")
-        yield of_document(fault, ("id",))
+        yield document_finding(fault, ("id",))
 
 
-def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]:
+def mcp_findings(binding: Binding, service: Service) -> Iterator[ContractFinding | OperationContract]:
     """What is wrong with tool and arguments; then what the tool takes and gives."""
     mode = binding.metadata.get("response_mode") or "json"
     if "server" in service.settings:
-        for found in shipped_findings(binding, service.settings["server"]):
+        for found in bundled_findings(binding, service.settings["server"]):
             reply = None if mode == "json" else (_reply(mode, None),)
-            yield found._replace(reply=reply) if isinstance(found, Wire) else found
+            yield found._replace(reply=reply) if isinstance(found, OperationContract) else found
         return
     try:
-        tools = locked_tools(service.root, service.id)
+        tools = read_locked_tools(service.root, service.id)
     except DocumentFault:  # told at the service
         return
     if tools is None:
@@ -48,21 +48,21 @@ def mcp_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]
             f"service `{service.id}` is not locked, so that nothing of tool `{binding.operation}` is known"
         )
         hint = f"cogcli services refresh {service.id} --accept"
-        yield Finding("wire.unpinned", "W", ("service",), message, hint)
+        yield ContractFinding("wire.unpinned", "W", ("service",), message, hint)
         return
     tool = tools.get(binding.operation)
     if tool is None:
         message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
         refresh = f"cogcli services refresh {service.id}"
-        hint = suggestion(binding.operation, tools) or f"{listing(sorted(tools))}; {refresh}"
-        yield Finding("wire.operation", "E", ("operation",), message, hint)
+        hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
+        yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
         return
     taken: dict[str, Taken] = {}
     title = f"tool `{binding.operation}`"
     parts = {key: key for key in binding.request}
     yield from object_findings(_schema(tool.get("inputSchema")), parts, taken, title, "wire.parameter")
     described = (_schema(tool.get("inputSchema")), _schema(tool.get("outputSchema")))
-    yield Wire(title, taken, (_reply(mode, tool.get("outputSchema")),), described=described)
+    yield OperationContract(title, taken, (_reply(mode, tool.get("outputSchema")),), described=described)
 
 
 def _schema(value: Any) -> Any:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from cogcli.specs.uses import PREFIX, skills_of, targets_of
 
 if TYPE_CHECKING:
-    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.skill import Skill
 
 MAX_DEPTH: Final = 10
 
 
-def check_nesting(context: Context) -> None:
+def check_nesting(context: CheckContext) -> None:
     """`skill.cycle` and `skill.depth` of all skills in the catalog, at the steps that nest."""
     nested = {
         id: [n for n in skills_of(skill) if n in context.catalog.skills] for id, skill in _skills(context)
@@ -33,7 +33,7 @@ def check_nesting(context: Context) -> None:
             _report(context, context.catalog.skills[id], "skill.depth", message, deepest)
 
 
-def _skills(context: Context) -> list[tuple[str, Skill]]:
+def _skills(context: CheckContext) -> list[tuple[str, Skill]]:
     return sorted(context.catalog.skills.items())
 
 
@@ -70,7 +70,7 @@ def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int
     return depths[id]
 
 
-def _report(context: Context, skill: Skill, code: str, said: str, nested: str) -> None:
+def _report(context: CheckContext, skill: Skill, code: str, said: str, nested: str) -> None:
     """At the first step that calls the nested skill."""
     for index, step in enumerate(skill.steps):
         for path, name in targets_of(step):

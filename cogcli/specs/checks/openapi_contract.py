@@ -10,11 +10,17 @@ from cogcli.core.problems import suggestion
 from cogcli.documents.loader import identity_of, placed
 from cogcli.documents.openapi import openapi_of
 from cogcli.schema.visitor import members
-from cogcli.specs.checks.contract_finding import SERVICE, Finding, Taken, Wire, of_document
-from cogcli.specs.request_locations import Place, place_of
+from cogcli.specs.checks.contract_finding import (
+    SERVICE,
+    ContractFinding,
+    OperationContract,
+    Taken,
+    document_finding,
+)
+from cogcli.specs.request_locations import RequestLocation, place_of
 
 if TYPE_CHECKING:
-    from cogcli.documents.openapi import OpenApiDocument, Operation, Scheme
+    from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Scheme
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.service import Service
@@ -31,19 +37,21 @@ _RAW: Final = {
 }
 
 
-def document_findings(service: Service) -> Iterator[Finding]:
+def document_findings(service: Service) -> Iterator[ContractFinding]:
     """`wire.document`: what keeps the document of a service from being used at all."""
     try:
         document = openapi_of(service)
     except DocumentFault as fault:
-        yield of_document(fault, ("spec_ref",))
+        yield document_finding(fault, ("spec_ref",))
         return
     if document and document.server is None and "base_url" not in service.settings:
         message = "its document names no single absolute server, and it has no `base_url`"
-        yield Finding("wire.document", "R", ("spec_ref",), message, "add base_url", about=SERVICE)
+        yield ContractFinding("wire.document", "R", ("spec_ref",), message, "add base_url", about=SERVICE)
 
 
-def openapi_findings(binding: Binding, capability: Capability, service: Service) -> Iterator[Finding | Wire]:
+def openapi_findings(
+    binding: Binding, capability: Capability, service: Service
+) -> Iterator[ContractFinding | OperationContract]:
     """What is wrong with operation, places and credentials; then what the operation takes and gives."""
     try:
         document = openapi_of(service)
@@ -57,29 +65,31 @@ def openapi_findings(binding: Binding, capability: Capability, service: Service)
     yield from _effect(binding, capability, operation)
     yield from _security(binding, service, operation)
     taken: dict[str, Taken] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, RequestLocation] = {}
     blamed: set[str] = set()  # a value whose place is told to be wrong is not told to be missing as well
     for key in binding.request:
         try:
             place = place_of(key, operation)
         except DocumentFault as fault:
             blamed.add(key.rpartition(".")[2])
-            yield Finding(fault.code, "E", ("request", key), fault.message, fault.hint, key=True)
+            yield ContractFinding(fault.code, "E", ("request", key), fault.message, fault.hint, key=True)
             continue
         same = next((other for other, there in places.items() if there == place), None)
         if same is None:
             places[key] = place
         else:
             message = f"`{same}` and `{key}` are the same value"
-            yield Finding("wire.parameter", "E", ("request", key), message, "keep one of them", key=True)
+            yield ContractFinding(
+                "wire.parameter", "E", ("request", key), message, "keep one of them", key=True
+            )
     yield from _parameters(operation, places, taken, blamed)
     yield from _body(operation, places, taken, blamed)
     reply = _reply(binding, operation)
     title = f"operation `{operation.title}`"
-    yield Wire(title, taken, reply, operation.deprecated, (*_described(operation), *reply))
+    yield OperationContract(title, taken, reply, operation.deprecated, (*_described(operation), *reply))
 
 
-def _described(operation: Operation) -> Iterator[Any]:
+def _described(operation: OpenApiOperation) -> Iterator[Any]:
     """The schemas of all that a request may hold."""
     yield from (parameter.schema for parameter in operation.parameters)
     if operation.body is not None:
@@ -93,23 +103,25 @@ def _operation(document: OpenApiDocument, binding: Binding, service: Service) ->
     except DocumentFault as fault:
         if fault.code == "wire.document":
             identity = identity_of(service)
-            yield of_document(placed(fault, identity.path) if identity else fault, ("spec_ref",))
+            yield document_finding(placed(fault, identity.path) if identity else fault, ("spec_ref",))
         else:
             path = ("metadata", "method") if fault.code == "wire.method" and method else ("operation",)
-            yield Finding(fault.code, "E", path, fault.message, fault.hint)
+            yield ContractFinding(fault.code, "E", path, fault.message, fault.hint)
         return None
 
 
-def _effect(binding: Binding, capability: Capability, operation: Operation) -> Iterator[Finding]:
+def _effect(
+    binding: Binding, capability: Capability, operation: OpenApiOperation
+) -> Iterator[ContractFinding]:
     """What `metadata.method` would say is told with the binding itself."""
     written = binding.metadata.get("method")
     if operation.method in _CHANGING and capability.effect == "unknown" and not written:
         message = f"{operation.method} on capability `{capability.id}`, whose effects are not declared"
         hint = f"declare properties.side_effects in {capability.file}"
-        yield Finding("effects.undeclared", "E", ("operation",), message, hint)
+        yield ContractFinding("effects.undeclared", "E", ("operation",), message, hint)
 
 
-def _security(binding: Binding, service: Service, operation: Operation) -> Iterator[Finding]:
+def _security(binding: Binding, service: Service, operation: OpenApiOperation) -> Iterator[ContractFinding]:
     """`wire.security`: no alternative is met. A token goes into the one header that is lacking."""
     if not operation.security:
         return
@@ -126,7 +138,7 @@ def _security(binding: Binding, service: Service, operation: Operation) -> Itera
         return
     wanted = " or ".join(" and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security)
     message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
-    yield Finding("wire.security", "E", ("service",), message, _cure(lacking))
+    yield ContractFinding("wire.security", "E", ("service",), message, _cure(lacking))
 
 
 def _cure(lacking: list[list[Scheme]]) -> str:
@@ -138,8 +150,8 @@ def _cure(lacking: list[list[Scheme]]) -> str:
 
 
 def _parameters(
-    operation: Operation, places: dict[str, Place], taken: dict[str, Taken], blamed: set[str]
-) -> Iterator[Finding]:
+    operation: OpenApiOperation, places: dict[str, RequestLocation], taken: dict[str, Taken], blamed: set[str]
+) -> Iterator[ContractFinding]:
     keys = {(place.kind, place.name): key for key, place in places.items()}
     for parameter in operation.parameters:
         label = f"{parameter.place}.{parameter.name}"
@@ -149,10 +161,10 @@ def _parameters(
                 why = f": {parameter.refused}" if parameter.refused else ""
                 message = f"operation `{operation.title}` requires `{label}`, which is not given{why}"
                 hint = "" if parameter.refused else f"add {label} to request"
-                yield Finding("wire.parameter", "E", ("request",), message, hint, key=True)
+                yield ContractFinding("wire.parameter", "E", ("request",), message, hint, key=True)
         elif parameter.refused:
             message = f"`{key}` cannot be sent: {parameter.refused}"
-            yield Finding("wire.parameter", "E", ("request", key), message, key=True)
+            yield ContractFinding("wire.parameter", "E", ("request", key), message, key=True)
         else:
             taken[key] = Taken(
                 label, parameter.required, parameter.schema, parameter.deprecated, as_text=True
@@ -160,8 +172,8 @@ def _parameters(
 
 
 def _body(
-    operation: Operation, places: dict[str, Place], taken: dict[str, Taken], blamed: set[str]
-) -> Iterator[Finding]:
+    operation: OpenApiOperation, places: dict[str, RequestLocation], taken: dict[str, Taken], blamed: set[str]
+) -> Iterator[ContractFinding]:
     parts = {place.name: key for key, place in places.items() if place.kind == "body"}
     whole = [key for key, place in places.items() if place.kind == "whole"]
     body = operation.body
@@ -171,7 +183,7 @@ def _body(
     first = next(iter([*whole, *parts.values()]), None)
     if body.refused:
         path = ("request", first) if first else ("operation",)
-        yield Finding(
+        yield ContractFinding(
             "wire.body",
             "E",
             path,
@@ -182,7 +194,9 @@ def _body(
     if whole:
         for key in parts.values():
             message = f"`{whole[0]}` is the whole body, `{key}` a part of it"
-            yield Finding("wire.parameter", "E", ("request", key), message, "keep one of them", key=True)
+            yield ContractFinding(
+                "wire.parameter", "E", ("request", key), message, "keep one of them", key=True
+            )
         taken[whole[0]] = Taken("body", body.required, body.schema)
         return
     yield from object_findings(body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed)
@@ -197,12 +211,12 @@ def object_findings(
     *,
     prefix: str = "",
     blamed: Collection[str] = (),
-) -> Iterator[Finding]:
+) -> Iterator[ContractFinding]:
     """The members of an object that is put together of several keys; `parts` says which key gives which member."""
     inside = members(schema)
     for name in sorted(inside.required - parts.keys() - {*blamed}):
         message = f"{title} requires `{prefix}{name}`, which is not given"
-        yield Finding(code, "E", ("request",), message, f"add {prefix}{name} to request", key=True)
+        yield ContractFinding(code, "E", ("request",), message, f"add {prefix}{name} to request", key=True)
     for name, key in parts.items():
         own = inside.properties.get(name)
         if own is not None:
@@ -214,14 +228,16 @@ def object_findings(
             yield _unknown(code, "W", key, f"{title} does not name `{prefix}{name}`", name, inside.properties)
 
 
-def _unknown(code: str, severity: Any, key: str, message: str, name: str, known: dict[str, Any]) -> Finding:
+def _unknown(
+    code: str, severity: Any, key: str, message: str, name: str, known: dict[str, Any]
+) -> ContractFinding:
     hint = suggestion(name, known) or (
         f"it takes {', '.join(list(known)[:6])}" if known else "it takes nothing"
     )
-    return Finding(code, severity, ("request", key), message, hint, key=True)
+    return ContractFinding(code, severity, ("request", key), message, hint, key=True)
 
 
-def _reply(binding: Binding, operation: Operation) -> tuple[Any, ...]:
+def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
     """The bodies of success: those of 2xx statuses, else of the default."""
     mode = binding.metadata.get("response_mode") or "json"
     if mode != "json":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import suggestion
 from cogcli.documents.openrpc import openrpc_of
-from cogcli.specs.checks.contract_finding import Finding, Taken, Wire, of_document
+from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract, Taken, document_finding
 
 if TYPE_CHECKING:
     from cogcli.documents.openrpc import RpcMethod
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 
-def document_findings(service: Service) -> Iterator[Finding]:
+def document_findings(service: Service) -> Iterator[ContractFinding]:
     """`wire.document`: what keeps the document of a service from being used at all."""
     try:
         openrpc_of(service)
     except DocumentFault as fault:
-        yield of_document(fault, ("spec_ref",))
+        yield document_finding(fault, ("spec_ref",))
 
 
-def openrpc_findings(binding: Binding, service: Service) -> Iterator[Finding | Wire]:
+def openrpc_findings(binding: Binding, service: Service) -> Iterator[ContractFinding | OperationContract]:
     """What is wrong with method and parameters; then what the method takes and gives."""
     try:
         document = openrpc_of(service)
         method = document.method(binding.operation) if document else None
     except DocumentFault as fault:
         if fault.code != "wire.document":  # told at the service
-            yield Finding(fault.code, "E", ("operation",), fault.message, fault.hint)
+            yield ContractFinding(fault.code, "E", ("operation",), fault.message, fault.hint)
         return
     if method is None:
         return
@@ -39,15 +39,15 @@ def openrpc_findings(binding: Binding, service: Service) -> Iterator[Finding | W
     yield from _params(binding, method, taken)
     reply = () if method.is_notification else (method.result,)
     described = (*(param.schema for param in method.params), *reply)
-    yield Wire(f"method `{method.name}`", taken, reply, method.deprecated, described)
+    yield OperationContract(f"method `{method.name}`", taken, reply, method.deprecated, described)
 
 
-def _params(binding: Binding, method: RpcMethod, taken: dict[str, Taken]) -> Iterator[Finding]:
+def _params(binding: Binding, method: RpcMethod, taken: dict[str, Taken]) -> Iterator[ContractFinding]:
     known = {param.name: param for param in method.params}
     for param in method.params:
         if param.required and param.name not in binding.request:
             message = f"method `{method.name}` requires `{param.name}`, which is not given"
-            yield Finding(
+            yield ContractFinding(
                 "wire.parameter", "E", ("request",), message, f"add {param.name} to request", key=True
             )
     for key in binding.request:
@@ -57,4 +57,4 @@ def _params(binding: Binding, method: RpcMethod, taken: dict[str, Taken]) -> Ite
         else:
             hint = suggestion(key, known) or f"it takes {', '.join(list(known)[:6]) or 'nothing'}"
             message = f"method `{method.name}` takes no `{key}`"
-            yield Finding("wire.parameter", "E", ("request", key), message, hint, key=True)
+            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.core.problems import did_you_mean, suggestion
-from cogcli.specs.selection import CANDIDATE, binding_on
+from cogcli.specs.selection import CANDIDATE, find_binding_on
 
 if TYPE_CHECKING:
-    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.host_overrides import Override
 
 
-def check_host(context: Context) -> None:
+def check_host(context: CheckContext) -> None:
     """Every entry: its capability exists, and what it names binds that."""
     host = context.catalog.host
     for capability, active in host.active.items():
@@ -40,7 +40,7 @@ def check_host(context: Context) -> None:
         )
 
 
-def _check_override(context: Context, capability: str, override: Override) -> None:
+def _check_override(context: CheckContext, capability: str, override: Override) -> None:
     report, said = context.report(override.file), f"override {override.entry + 1}"
     entry = ("overrides", override.entry)
     if capability not in context.catalog.capabilities:
@@ -50,7 +50,7 @@ def _check_override(context: Context, capability: str, override: Override) -> No
     elif override.binding is not None:
         if wrong := context.misnamed(capability, override.binding):
             report.need("overrides.unresolved", (*entry, "binding"), f"{said}: {wrong[0]}", hint=wrong[1])
-    elif binding_on(context.catalog, capability, override.service or "") is None:
+    elif find_binding_on(context.catalog, capability, override.service or "") is None:
         known = {
             binding.service: None
             for binding in map(

@@ -9,7 +9,7 @@ from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from cogcli.specs.capability import Capability
-    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.fields import Fields
 
 _ASKED: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any")}
@@ -17,7 +17,7 @@ _ASKED: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any"
 _ANSWERED: Final = {"happened": ("boolean", "any"), "output": ("object", "any")}
 
 
-def check_probe(context: Context, capability: Capability) -> None:
+def check_probe(context: CheckContext, capability: Capability) -> None:
     """The probe of a capability, if it names one."""
     if not capability.probe:
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.problems import suggestion
 from cogcli.core.syntax import module_of
-from cogcli.specs.checks.contract_finding import Finding, Taken, Wire
+from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract, Taken
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
@@ -21,12 +21,14 @@ _TYPES: Final = {
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def python_findings(binding: Binding, source: bytes) -> Iterator[Finding | Wire]:
+def python_findings(binding: Binding, source: bytes) -> Iterator[ContractFinding | OperationContract]:
     """What is wrong with the arguments; then what the function takes."""
     yield from function_findings(binding, source, binding.operation, f"function `{binding.operation}`")
 
 
-def function_findings(binding: Binding, source: bytes, name: str, title: str) -> Iterator[Finding | Wire]:
+def function_findings(
+    binding: Binding, source: bytes, name: str, title: str
+) -> Iterator[ContractFinding | OperationContract]:
     """The same for the function of a name, told as `title`; nothing where the source has no plain one."""
     function = _function(source, name)
     if function is None:
@@ -34,17 +36,21 @@ def function_findings(binding: Binding, source: bytes, name: str, title: str) ->
     known = dict(_parameters(function))
     for name in _positional(function):
         message = f"{title} takes `{name}` by position only, and arguments are given by name"
-        yield Finding("wire.parameter", "E", ("operation",), message, "remove the `/` from its signature")
+        yield ContractFinding(
+            "wire.parameter", "E", ("operation",), message, "remove the `/` from its signature"
+        )
     for name, taken in known.items():
         if taken.required and name not in binding.request:
             message = f"{title} requires `{name}`, which is not given"
-            yield Finding("wire.parameter", "E", ("request",), message, f"add {name} to request", key=True)
+            yield ContractFinding(
+                "wire.parameter", "E", ("request",), message, f"add {name} to request", key=True
+            )
     for key in binding.request:
         if key not in known and function.args.kwarg is None:
             hint = suggestion(key, known) or f"it takes {', '.join(list(known)[:6]) or 'nothing'}"
             message = f"{title} takes no `{key}`"
-            yield Finding("wire.parameter", "E", ("request", key), message, hint, key=True)
-    yield Wire(title, {key: known[key] for key in binding.request if key in known}, None)
+            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
+    yield OperationContract(title, {key: known[key] for key in binding.request if key in known}, None)
 
 
 def _function(source: bytes, name: str) -> Function | None:

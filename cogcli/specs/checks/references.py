@@ -15,7 +15,7 @@ from cogcli.core.refs import (
     parse,
     parse_loop,
 )
-from cogcli.specs.checks.text_fault import Fault, distance
+from cogcli.specs.checks.text_fault import TextFault, distance
 
 if TYPE_CHECKING:
     from cogcli.specs.fields import Fields
@@ -29,7 +29,7 @@ def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
     return parse(text) or (parse_loop(text, loops) if loops else None)
 
 
-def near_miss(text: str, loops: frozenset[str]) -> Fault | None:
+def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
     """Why a text that is no reference was probably meant as one, or None: then it is literal."""
     match = _DOTTED.fullmatch(text)
     if match is None:
@@ -37,7 +37,7 @@ def near_miss(text: str, loops: frozenset[str]) -> Fault | None:
     head = match[1]
     if head in READABLE or head in loops:
         hint = f"write {head}.NAME, or {{$literal: ...}} for text"
-        return Fault("ref.format", f"`{text}` is no reference", hint)
+        return TextFault("ref.format", f"`{text}` is no reference", hint)
     if not _WORD.fullmatch(text):
         return None
     near = next((name for name in READABLE if _looks_like(head, name)), None)
@@ -45,7 +45,7 @@ def near_miss(text: str, loops: frozenset[str]) -> Fault | None:
         return None
     meant = f"{near}{text[len(head) :]}"
     message = f"`{text}`: unknown namespace `{head}`"
-    return Fault("ref.namespace", message, f"did you mean `{meant}`? real text: {{$literal: {text}}}")
+    return TextFault("ref.namespace", message, f"did you mean `{meant}`? real text: {{$literal: {text}}}")
 
 
 def _looks_like(word: str, namespace: str) -> bool:
@@ -56,7 +56,7 @@ def _looks_like(word: str, namespace: str) -> bool:
 class Judged(NamedTuple):
     """A fault and whether it stops the run."""
 
-    fault: Fault
+    fault: TextFault
     error: bool
 
 
@@ -80,7 +80,7 @@ def fault_of(reference: Reference, inputs: Fields, *, expression: bool = False) 
     if head not in attributes:
         message = f"`{reference.text}`: {reference.namespace} has no `{head}`"
         hint = suggestion(head, attributes) or f"there are {', '.join(attributes)}"
-        return Judged(Fault("ref.slot", message, hint), reference.namespace == "working")
+        return Judged(TextFault("ref.slot", message, hint), reference.namespace == "working")
     where = f"{reference.namespace}.{head}"
     if below and where in _TEXT_ATTRIBUTES:
         return _walks(reference, where, "text")
@@ -96,7 +96,7 @@ def _input_fault(reference: Reference, inputs: Fields, expression: bool) -> Judg
     if field is None:
         said = "so it leads nowhere" if expression else "so null"
         message = f"`{reference.text}`: `{name}` is no input of this skill, {said}"
-        return Judged(Fault("ref.input", message, suggestion(name, inputs)), False)
+        return Judged(TextFault("ref.input", message, suggestion(name, inputs)), False)
     if below and not has_members(field.type, below[0], lists=expression):
         return _walks(reference, f"inputs.{name}", field.type)
     return None
@@ -108,4 +108,6 @@ def has_members(type: str, segment: str, *, lists: bool) -> bool:
 
 
 def _walks(reference: Reference, where: str, kind: str) -> Judged:
-    return Judged(Fault("ref.walk", f"`{reference.text}`: `{where}` is {kind}, no path leads into it"), True)
+    return Judged(
+        TextFault("ref.walk", f"`{reference.text}`: `{where}` is {kind}, no path leads into it"), True
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cogcli.schema.visitor import Bundle, at
+from cogcli.schema.visitor import Bundle, schema_at
 from cogcli.specs.field_schema import schema_of
 from cogcli.specs.fields import Fields
 from cogcli.specs.template import LITERAL, TemplateFault, is_literal, parse_template
@@ -19,7 +19,7 @@ class Given(NamedTuple):
     """The input it comes from, where it is one."""
 
 
-def given(value: Any, inputs: Fields) -> Given | None:
+def request_schema(value: Any, inputs: Fields) -> Given | None:
     """The schema of a request value; None where a template is faulty, which is told elsewhere."""
     if isinstance(value, str):
         return _text(value, inputs)
@@ -46,7 +46,7 @@ def _text(text: str, inputs: Fields) -> Given | None:
         return Given({"type": "string"})
     path = slots[0].path
     field = inputs[path[0]]
-    found = at(schema_of(field), path[1:])
+    found = schema_at(schema_of(field), path[1:])
     if found is None:
         return None
     maybe = not field.required and field.default is None
@@ -58,7 +58,7 @@ def _object(value: dict[str, Any], inputs: Fields) -> Given | None:
     properties: dict[str, Any] = {}
     required = []
     for name, item in value.items():
-        inner = given(item, inputs)
+        inner = request_schema(item, inputs)
         if inner is None:
             return None
         properties[name] = bundle.part(inner.schema)
@@ -71,7 +71,7 @@ def _object(value: dict[str, Any], inputs: Fields) -> Given | None:
 def _list(value: list[Any], inputs: Fields) -> Given | None:
     """Items that are not given are dropped, so that only how many there are at least and at most is certain."""
     bundle = Bundle()
-    items = [given(item, inputs) for item in value]
+    items = [request_schema(item, inputs) for item in value]
     known = [item for item in items if item is not None]
     if len(known) < len(items):
         return None

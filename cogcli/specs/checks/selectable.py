@@ -10,10 +10,10 @@ from cogcli.specs.uses import PREFIX, targets_of
 
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem
-    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.context import CheckContext
 
 
-def check_choices(context: Context) -> None:
+def check_choices(context: CheckContext) -> None:
     """At the first step of each skill that calls a capability, at each gate and at each probe."""
     catalog = context.catalog
     for skill in catalog.skills.values():
@@ -38,7 +38,7 @@ def check_choices(context: Context) -> None:
             _check(context, probe.id, capability.file, path, f"capability `{capability.id}`")
 
 
-def _check(context: Context, id: str, file: str, path: tuple[str | int, ...], subject: str) -> None:
+def _check(context: CheckContext, id: str, file: str, path: tuple[str | int, ...], subject: str) -> None:
     found = context.selection(id)
     # What is wrong with the file that names a binding is told there, once.
     if isinstance(found, BindingResolutionError) and not found.file:
@@ -59,7 +59,7 @@ class Needed(NamedTuple):
         return problem.file in self.files
 
 
-def needed(context: Context) -> Needed:
+def needed_files(context: CheckContext) -> Needed:
     """The files that the one skill of a partial catalog depends on: of bindings and services only the chosen."""
     catalog = context.catalog
     services: set[str] = set()

@@ -19,16 +19,16 @@ from cogcli.specs.checks.wire_sources import Matter, document_of, matter_of
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
-    from cogcli.specs.checks.context import Context
-    from cogcli.specs.checks.contract_finding import Finding
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.checks.contract_finding import ContractFinding
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.service import Service
 
 _KIND: Final = "wire"
 _LONGEST: Final = 500
 
 
-def check_wire(context: Context, bindings: Iterable[Binding]) -> dict[str, set[str]]:
+def check_wire(context: CheckContext, bindings: Iterable[Binding]) -> dict[str, set[str]]:
     """All problems of these bindings on the wire, and of the documents of their services.
 
     In a whole catalog services that nothing is bound to are looked at as well. Gives the documents that have
@@ -51,10 +51,10 @@ def check_wire(context: Context, bindings: Iterable[Binding]) -> dict[str, set[s
 class _Wire:
     """The checks of one catalog. What a service says about itself is read once."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: CheckContext) -> None:
         self._context = context
         self._matters: dict[str, Matter | None] = {}
-        self._told: set[tuple[str, Finding]] = set()
+        self._told: set[tuple[str, ContractFinding]] = set()
         self.documents: dict[str, set[str]] = {}
 
     def check(self, binding: Binding, capability: Capability, service: Service) -> None:
@@ -77,7 +77,7 @@ class _Wire:
             for finding in self._verdict(names, matter, lambda: _judged_service(service)):
                 self._of_service(service, finding)
 
-    def _of_service(self, service: Service, finding: Finding) -> None:
+    def _of_service(self, service: Service, finding: ContractFinding) -> None:
         if (service.id, finding) not in self._told:
             self._told.add((service.id, finding))
             report = self._context.report(service.file, service.at)
@@ -96,8 +96,8 @@ class _Wire:
         return self._matters[service.id]
 
     def _verdict(
-        self, names: tuple[str, ...], matter: Matter, judge: Callable[[], Iterable[Finding]]
-    ) -> Iterable[Finding]:
+        self, names: tuple[str, ...], matter: Matter, judge: Callable[[], Iterable[ContractFinding]]
+    ) -> Iterable[ContractFinding]:
         """The findings as kept, else as they are made now."""
         catalog = self._context.catalog
         cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
@@ -113,26 +113,28 @@ class _Wire:
         return map(_finding, kept.warnings)
 
 
-def _finding(kept: list[Any]) -> Finding:
-    from cogcli.specs.checks.contract_finding import Finding
+def _finding(kept: list[Any]) -> ContractFinding:
+    from cogcli.specs.checks.contract_finding import ContractFinding
 
     code, severity, path, *rest = kept
-    return Finding(code, severity, tuple(path), *rest)
+    return ContractFinding(code, severity, tuple(path), *rest)
 
 
-def _judged(binding: Binding, capability: Capability, service: Service, matter: Matter) -> Iterable[Finding]:
-    from cogcli.specs.checks.contract_verdict import judged
+def _judged(
+    binding: Binding, capability: Capability, service: Service, matter: Matter
+) -> Iterable[ContractFinding]:
+    from cogcli.specs.checks.contract_verdict import judge_binding
 
-    return judged(binding, capability, service, matter.data)
-
-
-def _judged_service(service: Service) -> Iterable[Finding]:
-    from cogcli.specs.checks.contract_verdict import judged_service
-
-    return judged_service(service)
+    return judge_binding(binding, capability, service, matter.data)
 
 
-def _report(report: Report, subject: str, finding: Finding) -> None:
+def _judged_service(service: Service) -> Iterable[ContractFinding]:
+    from cogcli.specs.checks.contract_verdict import judge_service
+
+    return judge_service(service)
+
+
+def _report(report: ProblemReport, subject: str, finding: ContractFinding) -> None:
     code, severity, path, message, hint, key, about, line, column = finding
     said = f"{subject}: {_line(message)}"
     if about == "document":

@@ -14,14 +14,14 @@ from cogcli.specs.shipped_tools import TABLES
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
     from cogcli.specs.binding import Binding
-    from cogcli.specs.checks.context import Context
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.service import Service
 
 SHORTEST_SECRET: Final = 8
 
 
-def check_service(context: Context, service: Service) -> None:
+def check_service(context: CheckContext, service: Service) -> None:
     """One service by itself, as far as it depends on where it is."""
     report = context.report(service.file, service.at)
     subject = f"service `{service.id}`"
@@ -47,7 +47,7 @@ def check_service(context: Context, service: Service) -> None:
         _check_variables(context, service, report, subject)
 
 
-def _check_address(service: Service, key: str, report: Report, subject: str) -> None:
+def _check_address(service: Service, key: str, report: ProblemReport, subject: str) -> None:
     """An address that is written out and may not be called; names are judged when they are looked up."""
     url = service.settings.get(key)
     if url is None:
@@ -74,7 +74,7 @@ def _check_address(service: Service, key: str, report: Report, subject: str) -> 
         report.need("safety.scope", (key,), f"{subject}: {host} {refusal}", hint=hint)
 
 
-def _check_variables(context: Context, service: Service, report: Report, subject: str) -> None:
+def _check_variables(context: CheckContext, service: Service, report: ProblemReport, subject: str) -> None:
     secrets = set(secrets_of(service))
     for name in variables_of(None, service):
         if not context.options.environ.get(name):
@@ -102,7 +102,7 @@ def _place_of(service: Service, name: str) -> KeyPath:
     return ("auth_ref",)
 
 
-def check_function(context: Context, binding: Binding) -> None:
+def check_function(context: CheckContext, binding: Binding) -> None:
     """Whether the function that a pythoncall binding names is there; the module's absence is the service's."""
     service = context.catalog.services.get(binding.service)
     if service is None or service.kind != "pythoncall" or binding.protocol != "pythoncall":

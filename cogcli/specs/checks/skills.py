@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.specs.checks.dataflow import Flow, check_reads
+from cogcli.specs.checks.dataflow import Dataflow, check_reads
 from cogcli.specs.checks.flow_types import check_read_types, check_write_types
-from cogcli.specs.checks.graph import Graph, dependencies_of, report_cycle
+from cogcli.specs.checks.graph import StepGraph, dependencies_of, report_cycle
 from cogcli.specs.checks.steps import facts_of
 from cogcli.specs.checks.write_conflicts import check_names, check_outputs, check_races, check_rewrites
 
 if TYPE_CHECKING:
-    from cogcli.specs.checks.context import Context
+    from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.skill import Skill
 
 
-def check_skill(context: Context, skill: Skill) -> None:
+def check_skill(context: CheckContext, skill: Skill) -> None:
     """References, graph and dataflow of one skill."""
     report = context.report(skill.file)
     facts = [facts_of(context, skill, index, report) for index in range(len(skill.steps))]
     dependencies = dependencies_of(skill, report)
-    graph = Graph(dependencies)
+    graph = StepGraph(dependencies)
     if not graph.order:
         report_cycle(skill, dependencies, report)
         return
-    flow = Flow(facts, graph)
+    flow = Dataflow(facts, graph)
     check_reads(flow, report)
     check_read_types(flow, skill, report)
     check_write_types(flow, skill, report)

@@ -30,7 +30,7 @@ _LIST = FieldSpec("array", required=True)
 _LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in` and `is null`; nothing is called"
 
 
-class Place(NamedTuple):
+class ExpressionSite(NamedTuple):
     """One expression of a step: its text, its place below the step, and what is special about it."""
 
     text: str
@@ -54,19 +54,19 @@ def check_expressions(at: Subject) -> None:
         _note(at, place, path, expression)
 
 
-def _places(config: StepConfig) -> Iterator[Place]:
+def _places(config: StepConfig) -> Iterator[ExpressionSite]:
     if isinstance(config.condition, str):
-        yield Place(config.condition, ("config", "condition"))
+        yield ExpressionSite(config.condition, ("config", "condition"))
     if config.while_ and isinstance(config.while_.condition, str):
-        yield Place(config.while_.condition, ("config", "while", "condition"), own=True)
+        yield ExpressionSite(config.while_.condition, ("config", "while", "condition"), own=True)
     if config.foreach and isinstance(config.foreach.items, str):
-        yield Place(config.foreach.items, ("config", "foreach", "items"), wanted=_LIST)
+        yield ExpressionSite(config.foreach.items, ("config", "foreach", "items"), wanted=_LIST)
     if config.router:
         nulls = config.router.default is not None
-        yield Place(config.router.on, ("config", "router", "on"), loops=True, nulls=nulls)
+        yield ExpressionSite(config.router.on, ("config", "router", "on"), loops=True, nulls=nulls)
 
 
-def _note(at: Subject, place: Place, path: KeyPath, expression: Expression) -> None:
+def _note(at: Subject, place: ExpressionSite, path: KeyPath, expression: Expression) -> None:
     whole = expression.path
     asked = {mention.reference for mention in expression.mentions if mention.lenient}
     for mention in expression.mentions:
@@ -85,7 +85,7 @@ def _note(at: Subject, place: Place, path: KeyPath, expression: Expression) -> N
         at.facts.guards = expression.mentions
 
 
-def _tell(at: Subject, place: Place, path: KeyPath, fault: ExpressionFault) -> None:
+def _tell(at: Subject, place: ExpressionSite, path: KeyPath, fault: ExpressionFault) -> None:
     """`expr.name` for what looks like a name of a value, else `expr.syntax`."""
     named = fault.name.partition(".")[0].partition("[")[0]
     code = "expr.name" if named.isidentifier() and named not in READABLE else "expr.syntax"
@@ -102,7 +102,7 @@ def _tell(at: Subject, place: Place, path: KeyPath, fault: ExpressionFault) -> N
 
 def _meant(at: Subject, name: str, head: str) -> str:
     """What a bare name may stand for: a value of the same name, a misspelt namespace, or text without quotes."""
-    near = references.near_miss(name, _NO_NAMES)
+    near = references.explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
     known = {text.partition(".")[2]: text for text in _known(at)}

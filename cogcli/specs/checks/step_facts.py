@@ -11,8 +11,8 @@ from cogcli.specs.fields import FieldSpec
 if TYPE_CHECKING:
     from cogcli.core.expressions import Mention
     from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.context import Context
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.skill import Skill, Step
 
 
@@ -38,7 +38,7 @@ class Read(NamedTuple):
         return (self.text, self.offset) if self.text else None
 
 
-class Write(NamedTuple):
+class PlannedWrite(NamedTuple):
     """A target with its place. `field` is what is declared about the value; `maybe`: it may stay unwritten."""
 
     target: Target
@@ -60,7 +60,7 @@ class Facts:
         self.interface = interface
         self.holds = holds
         self.reads: list[Read] = []
-        self.writes: list[Write] = []
+        self.writes: list[PlannedWrite] = []
         self.guards: tuple[Mention, ...] = ()
         """The references in its condition."""
 
@@ -73,7 +73,9 @@ class Facts:
 class Subject:
     """A step under examination: its skill, its place in the file, and where its facts and problems go."""
 
-    def __init__(self, context: Context, skill: Skill, facts: Facts, path: KeyPath, report: Report) -> None:
+    def __init__(
+        self, context: CheckContext, skill: Skill, facts: Facts, path: KeyPath, report: ProblemReport
+    ) -> None:
         self.context = context
         self.skill = skill
         self.facts = facts

@@ -8,7 +8,7 @@ from cogcli.core.problems import suggestion
 from cogcli.specs.checks import references
 from cogcli.specs.checks.step_facts import Read
 from cogcli.specs.checks.types import literal_misfit
-from cogcli.specs.template import mixed_literals, texts
+from cogcli.specs.template import find_mixed_literals, texts
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
@@ -54,11 +54,11 @@ def _check_value(at: Subject, name: str, value: Any, path: KeyPath, wanted: Fiel
             whole = place == path
             note_reference(at, Read(reference, place, name, wanted if whole else None))
             continue
-        fault = references.near_miss(text, at.loops)
+        fault = references.explain_near_miss(text, at.loops)
         if fault:
             literal = False
             at.report.error(fault.code, place, f"{at.subject}: {fault.message}", hint=fault.hint)
-    mixed = list(mixed_literals(value, path))
+    mixed = list(find_mixed_literals(value, path))
     for place in mixed:
         message = f"{at.subject}: `$literal` stands beside other keys"
         at.report.error("ref.literal", place, message, hint="let it stand alone", key=True)

@@ -8,7 +8,7 @@ from cogcli.core.problems import suggestion
 from cogcli.core.refs import Target, parse_target
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks import references, targets
-from cogcli.specs.checks.step_facts import Read, Write
+from cogcli.specs.checks.step_facts import PlannedWrite, Read
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.cognitive_hints import wires
 from cogcli.specs.fields import FieldSpec
@@ -35,7 +35,8 @@ def check_output(at: Subject) -> None:
         elif target:
             good.append((left, target))
             _note_write(
-                at, Write(target, path, strategy, produced, _may_skip(at, left) or not produced.required)
+                at,
+                PlannedWrite(target, path, strategy, produced, _may_skip(at, left) or not produced.required),
             )
     if strategy == "overwrite":
         for left, other in targets.twice(good):
@@ -80,10 +81,10 @@ def _note_wires(at: Subject) -> None:
             if target and field and targets.fault_of(wire.target) is None:
                 strategy = at.step.config.merge_strategy or wire.strategy
                 maybe = _may_skip(at, wire.output) or not field.required
-                _note_write(at, Write(target, place, strategy, field, maybe, wraps=wire.listed))
+                _note_write(at, PlannedWrite(target, place, strategy, field, maybe, wraps=wire.listed))
 
 
-def _note_write(at: Subject, write: Write) -> None:
+def _note_write(at: Subject, write: PlannedWrite) -> None:
     at.facts.writes.append(write)
     wanted = "" if write.wraps else targets.slot_misfit(write.target, write.field)
     if wanted:

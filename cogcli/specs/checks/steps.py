@@ -14,12 +14,12 @@ from cogcli.specs.uses import PREFIX
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.context import Context
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.skill import Skill, StepConfig
 
 
-def facts_of(context: Context, skill: Skill, index: int, report: Report) -> Facts:
+def facts_of(context: CheckContext, skill: Skill, index: int, report: ProblemReport) -> Facts:
     """Everything about one step that does not depend on the others; defects are reported."""
     step = skill.steps[index]
     facts = Facts(step, interface_of(context.catalog, step), holds=constant(step.config.condition))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.core.problems import suggestion
 from cogcli.core.refs import MAX_SEGMENTS, OUTPUT_FIELDS, READ_ONLY, WORKING_SLOTS, WRITABLE, parse_target
-from cogcli.specs.checks.text_fault import Fault
+from cogcli.specs.checks.text_fault import TextFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,40 +22,44 @@ _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 
 @lru_cache(maxsize=4096)
-def fault_of(text: str) -> Fault | None:
+def fault_of(text: str) -> TextFault | None:
     """Why nothing can be written to a target, or None."""
     namespace, _, rest = text.partition(".")
     if not rest or any(char.isspace() for char in text):
         hint = "write vars.NAME, outputs.NAME or working.SLOT"
-        return Fault("target.format", f"`{text}` is no target", hint)
+        return TextFault("target.format", f"`{text}` is no target", hint)
     if namespace in READ_ONLY:
-        return Fault(
+        return TextFault(
             "target.read-only", f"`{text}`: {namespace} cannot be written", f"write to {', '.join(WRITABLE)}"
         )
     if namespace not in WRITABLE:
-        return Fault(
+        return TextFault(
             "target.namespace", f"`{text}`: unknown namespace `{namespace}`", suggestion(namespace, WRITABLE)
         )
     segments = rest.split(".")
     if len(segments) > MAX_SEGMENTS:
-        return Fault("target.path", f"`{text}`: more than {MAX_SEGMENTS} segments")
+        return TextFault("target.path", f"`{text}`: more than {MAX_SEGMENTS} segments")
     if parse_target(text) is None:
-        return Fault(
+        return TextFault(
             "target.format", f"`{text}` is no target", "separate letters, digits, `_` and `-` by dots"
         )
     return _slot_fault(text, namespace, segments)
 
 
-def _slot_fault(text: str, namespace: str, segments: list[str]) -> Fault | None:
+def _slot_fault(text: str, namespace: str, segments: list[str]) -> TextFault | None:
     slots = _SLOTS.get(namespace)
     if slots is None:
         return None
     if segments[0] not in slots:
         message = f"`{text}`: {namespace} has no slot `{segments[0]}`"
-        return Fault("target.slot", message, suggestion(segments[0], slots) or f"slots: {', '.join(slots)}")
+        return TextFault(
+            "target.slot", message, suggestion(segments[0], slots) or f"slots: {', '.join(slots)}"
+        )
     if len(segments) > 1 and segments[0] not in _OPEN_SLOTS:
         kind = "a list" if namespace == "working" else "text"
-        return Fault("target.path", f"`{text}`: {namespace}.{segments[0]} holds {kind}, nothing is below it")
+        return TextFault(
+            "target.path", f"`{text}`: {namespace}.{segments[0]} holds {kind}, nothing is below it"
+        )
     return None
 
 

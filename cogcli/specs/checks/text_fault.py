@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Fault(NamedTuple):
+class TextFault(NamedTuple):
     """A code, what is wrong, and what to do."""
 
     code: str

@@ -6,13 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.core.jsonvalue import shown
+from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Severity
 from cogcli.schema.candidates import TYPES, types_of
 from cogcli.schema.containment import UNKNOWN, Cover, covers, disjoint
-from cogcli.schema.normalizer import prepared
+from cogcli.schema.normalizer import normalize
 from cogcli.schema.validator import errors
-from cogcli.schema.visitor import at
+from cogcli.schema.visitor import schema_at
 
 _SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
 _NOT_TEXT: Final = frozenset(("object", "array"))
@@ -36,29 +36,29 @@ def misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
     why = _why(wide, cover.example) if cover.verdict == "no" else ""
     if why:
         return Misfit("E", f"never fits {who}: {why}")
-    return Misfit("E", f"gives {described(narrow)}, {who} expects {described(wide)}")
+    return Misfit("E", f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}")
 
 
 def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
     """The same for what is written into a path, a query or a header, where numbers are text and lists are repeated."""
     given = types_of(narrow) - {"null"}
     if given and given <= {"object"}:
-        return Misfit("E", f"gives {described(narrow)}, which cannot be written there")
+        return Misfit("E", f"gives {describe_schema(narrow)}, which cannot be written there")
     taken = types_of(wide)
     if "array" in taken and "array" not in given and not taken & given:
-        items = at(wide, ("0",))
+        items = schema_at(wide, ("0",))
         return misfit_as_text(items.schema, narrow, who=who) if items else None
     if given <= _SCALAR_TEXT and taken == {"string"}:
-        ready = prepared(wide)
+        ready = normalize(wide)
         plain = ready is not None and ready.python == {"type": "string"}
         return None if plain else _maybe(UNKNOWN, narrow, wide, who)
     if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
         read = _read(narrow)
         if read is not None:
             return misfit(wide, {"const": read}, who=who)
-        return Misfit("W", f"gives text, {who} reads {described(wide)} out of it")
+        return Misfit("W", f"gives text, {who} reads {describe_schema(wide)} out of it")
     if "null" in types_of(narrow) and types_of(narrow) != _EVERY:
-        narrow = without_null(narrow)
+        narrow = drop_null(narrow)
     return misfit(wide, narrow, who=who)
 
 
@@ -71,7 +71,7 @@ def _read(narrow: Any) -> Any:
         return text
 
 
-def without_null(schema: Any) -> Any:
+def drop_null(schema: Any) -> Any:
     """A schema less null."""
     types = sorted(types_of(schema) - {"null"})
     if not isinstance(schema, dict):
@@ -89,13 +89,14 @@ def _maybe(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
             "W", f"may be {_example(cover.example)}, which {who} rejects{f': {why}' if why else ''}"
         )
     return Misfit(
-        "W", f"gives {described(narrow)}, {who} expects {described(wide)}: whether it fits is not known"
+        "W",
+        f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}: whether it fits is not known",
     )
 
 
 def _is_silent(schema: Any) -> bool:
     """Whether a schema says nothing at all."""
-    ready = prepared(schema)
+    ready = normalize(schema)
     return ready is not None and ready.python in (True, {})
 
 
@@ -110,16 +111,18 @@ def _example(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def described(schema: Any) -> str:
+def describe_schema(schema: Any) -> str:
     """A schema in few words: its types, or its choices."""
     if isinstance(schema, dict) and "const" in schema:
-        return shown(schema["const"])
+        return preview(schema["const"])
     if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-        return f"one of {', '.join(map(shown, schema['enum'][:5]))}{', …' if len(schema['enum']) > 5 else ''}"
+        return (
+            f"one of {', '.join(map(preview, schema['enum'][:5]))}{', …' if len(schema['enum']) > 5 else ''}"
+        )
     types = types_of(schema)
     if types == _EVERY:
         return "anything"
     named = [name for name in TYPES if name in types and not (name == "integer" and "number" in types)]
-    ready = prepared(schema)
+    ready = normalize(schema)
     bare = ready is not None and ready.python.keys() <= {"type"}
     return f"{' or '.join(named) or 'nothing'}{'' if bare else ' with conditions'}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.jsonvalue import shown
-from cogcli.specs.fields import FieldSpec, fit
+from cogcli.core.jsonvalue import preview
+from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.template import LITERAL, is_literal
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ def literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
             return ""
     if not whole:
         kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "any"
-        return "" if fits(kind, wanted.type) else f"expected {wanted.type}, found {shown(value)}"
+        return "" if fits(kind, wanted.type) else f"expected {wanted.type}, found {preview(value)}"
     if _holds_literal(value):
         return ""
-    _, violations = fit({"": wanted._replace(schema=None)}, {"": value})
+    _, violations = fit_values({"": wanted._replace(schema=None)}, {"": value})
     return violations[0].message.partition("`: ")[2] if violations else ""
 
 

@@ -10,15 +10,15 @@ from cogcli.core.problems import suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogcli.specs.checks.dataflow import Flow, Place
-    from cogcli.specs.checks.step_facts import Write
-    from cogcli.specs.problem_report import Report
+    from cogcli.specs.checks.dataflow import Dataflow, StatePath
+    from cogcli.specs.checks.step_facts import PlannedWrite
+    from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.skill import Skill
 
-Masks = defaultdict["Place", dict[str, int]]
+Masks = defaultdict["StatePath", dict[str, int]]
 
 
-def check_races(flow: Flow, report: Report) -> None:
+def check_races(flow: Dataflow, report: ProblemReport) -> None:
     """`target.race`: overlapping writes of concurrent steps. Each step is compared with those before it in plan
     order, which are beside it unless it waits for them."""
     at: Masks = defaultdict(dict)
@@ -36,7 +36,7 @@ def check_races(flow: Flow, report: Report) -> None:
             _add(at, below, write, 1 << position)
 
 
-def _overlapping(at: Masks, below: Masks, write: Write) -> Iterator[tuple[str, int]]:
+def _overlapping(at: Masks, below: Masks, write: PlannedWrite) -> Iterator[tuple[str, int]]:
     place = (write.target.namespace, *write.target.path)
     yield from at.get(place, {}).items()
     yield from below.get(place, {}).items()
@@ -44,7 +44,7 @@ def _overlapping(at: Masks, below: Masks, write: Write) -> Iterator[tuple[str, i
         yield from at.get(place[:end], {}).items()
 
 
-def _add(at: Masks, below: Masks, write: Write, bit: int) -> None:
+def _add(at: Masks, below: Masks, write: PlannedWrite, bit: int) -> None:
     place = (write.target.namespace, *write.target.path)
     at[place][write.strategy] = at[place].get(write.strategy, 0) | bit
     for end in range(2, len(place)):
@@ -52,7 +52,13 @@ def _add(at: Masks, below: Masks, write: Write, bit: int) -> None:
 
 
 def _report_race(
-    flow: Flow, position: int, write: Write, racing: int, report: Report, *, both_replace: bool
+    flow: Dataflow,
+    position: int,
+    write: PlannedWrite,
+    racing: int,
+    report: ProblemReport,
+    *,
+    both_replace: bool,
 ) -> None:
     other = flow.name(racing)
     subject = f"step `{flow.facts[position].step.id}`"
@@ -61,7 +67,7 @@ def _report_race(
     report.add("target.race", "W" if both_replace else "E", write.path, message, hint=hint)
 
 
-def check_rewrites(flow: Flow, report: Report) -> None:
+def check_rewrites(flow: Dataflow, report: ProblemReport) -> None:
     """`target.rewrite`: a value that is overwritten before anybody read it."""
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
@@ -81,7 +87,7 @@ def check_rewrites(flow: Flow, report: Report) -> None:
                 report.warn("target.rewrite", write.path, message, hint="say merge_strategy: replace")
 
 
-def check_outputs(flow: Flow, skill: Skill, report: Report) -> None:
+def check_outputs(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
     """The skill's declared outputs against what the steps write."""
     for name, field in skill.outputs.items():
         place = ("outputs", name)
@@ -97,7 +103,7 @@ def check_outputs(flow: Flow, skill: Skill, report: Report) -> None:
             report.warn("outputs.maybe", path, message, hint="give that step `otherwise`", key=True)
 
 
-def check_names(flow: Flow, skill: Skill, report: Report) -> None:
+def check_names(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
     """Writes to outputs that are not declared, and to vars that nobody reads."""
     told = set()
     for fact in flow.facts:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.app.run_inputs import checked_frame, checked_inputs
+from cogcli.app.run_inputs import check_frame, check_inputs
 from cogcli.specs.fields import fields_from
 
 FIELDS = fields_from(
@@ -15,11 +15,11 @@ FIELDS = fields_from(
 
 
 def test_defaults_are_applied() -> None:
-    assert checked_inputs(FIELDS, {"text": "t"}) == ({"text": "t", "style": "plain"}, [])
+    assert check_inputs(FIELDS, {"text": "t"}) == ({"text": "t", "style": "plain"}, [])
 
 
 def test_every_problem_is_told_together() -> None:
-    _, problems = checked_inputs(FIELDS, {"txt": 1, "style": "loud", "items": [1, "x"]})
+    _, problems = check_inputs(FIELDS, {"txt": 1, "style": "loud", "items": [1, "x"]})
     assert [(p.code, p.path) for p in problems] == [
         ("input.unknown", "/inputs/txt"),
         ("input.missing", "/inputs/text"),
@@ -31,9 +31,9 @@ def test_every_problem_is_told_together() -> None:
 
 
 def test_unknown_input_without_a_near_name_tells_what_there_is() -> None:
-    _, problems = checked_inputs(FIELDS, {"text": "t", "zzz": 1})
+    _, problems = check_inputs(FIELDS, {"text": "t", "zzz": 1})
     assert problems[0].hint == "this skill takes `text`, `style`, `items`"
-    assert checked_inputs({}, {"zzz": 1})[1][0].hint == "this skill takes no inputs"
+    assert check_inputs({}, {"zzz": 1})[1][0].hint == "this skill takes no inputs"
 
 
 def test_frame_has_the_six_fields_of_the_seed() -> None:
@@ -45,7 +45,7 @@ def test_frame_has_the_six_fields_of_the_seed() -> None:
         "assumptions": ["a"],
         "priority": "high",
     }
-    assert checked_frame(frame) == (frame, [])
+    assert check_frame(frame) == (frame, [])
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,5 @@ def test_frame_has_the_six_fields_of_the_seed() -> None:
     ],
 )
 def test_other_frames_are_refused(frame: dict[str, object], path: str) -> None:
-    _, problems = checked_frame(frame)
+    _, problems = check_frame(frame)
     assert [(p.code, p.path) for p in problems] == [("frame.field", path)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cogcli.app.doctor import diagnose
-from cogcli.app.doctor_check import Check
+from cogcli.app.doctor_check import DoctorCheck
 from cogcli.app.settings import Settings
 
 CAPABILITY = """\
@@ -36,7 +36,7 @@ metadata: {headers: {X-Key: "${NOTES_KEY}"}}
 PLACE = "bindings/local/note.item.read/api.yaml"
 
 
-def told(root: Path, files: dict[str, str], *, trusted: bool = True) -> dict[tuple[str, str], Check]:
+def told(root: Path, files: dict[str, str], *, trusted: bool = True) -> dict[tuple[str, str], DoctorCheck]:
     for name, text in {"cogcli.toml": "", "capabilities/note.item.read.yaml": CAPABILITY, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

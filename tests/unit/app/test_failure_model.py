@@ -15,7 +15,7 @@ import pytest
 
 from cogcli.app.explain import pages
 from cogcli.core import errors
-from cogcli.core.errors import FAILURE_OF, FAILURES, CogcliError, Failure, UsageError, exit_code
+from cogcli.core.errors import FAILURE_OF, FAILURES, CogcliError, FailureRow, UsageError, exit_code
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "cogcli"
@@ -135,7 +135,7 @@ def test_every_error_class_stands_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", FAILURES, ids=lambda row: f"{row.category}-{row.cls.__name__}")
-def test_exit_retry_and_fallback_follow_from_the_code(row: Failure) -> None:
+def test_exit_retry_and_fallback_follow_from_the_code(row: FailureRow) -> None:
     for code in row.codes:
         assert exit_code(code) == row.exit
         if issubclass(row.cls, errors.RuntimeErrorBase):

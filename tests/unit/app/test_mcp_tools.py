@@ -11,10 +11,10 @@ import pytest
 
 from cogcli.app.mcp_catalog import Offer, Served
 from cogcli.app.mcp_tools import Hints, hints_of, names_of, schema_of, tool_of
-from cogcli.app.run_skill import Loaded, RunRequest
+from cogcli.app.run_skill import CheckedSkill, RunRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.fields import FieldSpec, fit
+from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill import Skill
 
@@ -84,7 +84,7 @@ def test_what_a_fields_schema_defines_survives(value: dict[str, Any], fits: bool
     schema = schema_of(REFERRING)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert jsonschema.Draft202012Validator(schema).is_valid(value) is fits
-    assert (not fit(REFERRING, value)[1]) is fits
+    assert (not fit_values(REFERRING, value)[1]) is fits
     assert schema["$defs"]["tree.node"]["required"] == ["name"]
 
 
@@ -96,7 +96,7 @@ def test_a_schema_with_anchors_of_its_own_is_left_to_the_run() -> None:
     "value", [{"text": "a"}, {"text": "a", "count": 3.0, "rows": [{}], "free": None, "tree": {}}]
 )
 def test_what_the_skill_takes_fits_the_schema(value: dict[str, Any]) -> None:
-    assert not fit(FIELDS, value)[1]
+    assert not fit_values(FIELDS, value)[1]
     jsonschema.validate(value, schema_of(FIELDS))
 
 
@@ -147,18 +147,18 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
     pytest.importorskip("mcp")
     import mcp_types
 
-    from cogcli.app.serve_mcp import Told, Tools
+    from cogcli.app.serve_mcp import ServerListener, ToolHandlers
 
     class Broken:
         async def run(self, *_: Any) -> Any:
             raise ValueError("the password is swordfish")
 
     bugs: list[BaseException] = []
-    loaded = Loaded(skill(), Catalog(), {}, {}, SelectionOptions({}, None, {}), [])
+    loaded = CheckedSkill(skill(), Catalog(), {}, {}, SelectionOptions({}, None, {}), [])
     offer = Offer({"demo.greet": Served(tool_of(skill(), (), "demo__greet"), loaded)}, [])
     lines: list[Any] = []
-    told = Told(lambda *line: lines.append(line), bug=bugs.append, error=lambda _: None)
-    tools = Tools(offer, Broken(), RunRequest("", {}, {}, None), told)  # type: ignore[arg-type]
+    told = ServerListener(lambda *line: lines.append(line), bug=bugs.append, error=lambda _: None)
+    tools = ToolHandlers(offer, Broken(), RunRequest("", {}, {}, None), told)  # type: ignore[arg-type]
     asked: Any = SimpleNamespace(meta=None, session=None, request=None)
     params = mcp_types.CallToolRequestParams(name="demo.greet", arguments={"text": "x"})
     result = anyio.run(tools.call, asked, params)

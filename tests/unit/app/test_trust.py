@@ -480,7 +480,7 @@ def test_all_tools_that_are_accepted_at_once_are_locked(tmp_path: Path) -> None:
     for _ in range(ROUNDS // 10):
         at_once(*(accept(f"s{n}") for n in range(8)))
         for n in range(8):
-            (tool,) = tool_lock.locked(str(tmp_path), f"s{n}") or [{}]
+            (tool,) = tool_lock.read_locked(str(tmp_path), f"s{n}") or [{}]
             assert tool["name"] == f"tool-s{n}"
         (tmp_path / "cogcli.lock.json").unlink()
 

@@ -11,7 +11,7 @@ from fakes.runner import member
 from cogcli.app import turns
 from cogcli.app.turns import Turns
 from cogcli.core.calls import Attempt, Cancellation
-from cogcli.episode.log_index import Recording
+from cogcli.episode.log_index import LogIndex
 from cogcli.events.envelope import Event
 
 
@@ -34,7 +34,7 @@ LOG = (
 
 @pytest.fixture
 def order() -> Turns:
-    return Turns(Recording(LOG))
+    return Turns(LogIndex(LOG))
 
 
 def attempt(step: str, number: int = 1) -> Attempt:
@@ -94,14 +94,14 @@ def test_a_step_that_closes_without_an_answer_of_its_own_has_given_it(order: Tur
 def test_an_attempt_that_was_repeated_then_waits_for_nobody() -> None:
     again = event(9, "call.retried", "e", attempt=2, reason="repeat")
     last = event(10, "step.completed", "e", step_status="done")
-    order = Turns(Recording((*LOG, event(9, "step.started", "e"), again, last)))
+    order = Turns(LogIndex((*LOG, event(9, "step.started", "e"), again, last)))
     order.wait(attempt("e", 1))
     assert after(lambda: order.wait(attempt("e", 2)), lambda: [order.told(one) for one in LOG] and None)
 
 
 def test_an_attempt_that_was_made_then_is_not_waited_for_again() -> None:
     again = event(9, "call.retried", "e", attempt=2, reason="retry")
-    order = Turns(Recording((*LOG, again)))
+    order = Turns(LogIndex((*LOG, again)))
     assert [order.repeated("run", "e", number) for number in (1, 2, 3)] == [False, True, False]
 
 
@@ -122,7 +122,7 @@ def test_where_the_order_is_lost_nobody_waits(order: Turns, monkeypatch: pytest.
 def test_nobody_waits_for_the_end_of_what_was_cut_off() -> None:
     """It is told once it is decided that the run ends; older logs have it where it was cut off."""
     log = (*LOG[:4], event(4, "step.skipped", "e", step_status="skipped", reason="cancelled"), *LOG[5:])
-    order = Turns(Recording(log))
+    order = Turns(LogIndex(log))
     order.told(log[3])
     assert order.before("run", "b") is not None
     order.told(log[5])

@@ -12,7 +12,7 @@ import pytest
 from fakes.specs import capability
 from fakes.surroundings import surroundings
 
-from cogcli.bindings.breaker import FAULTS, OPEN_SECONDS, THRESHOLD, Circuits, Passage, of_this_process
+from cogcli.bindings.breaker import FAULTS, OPEN_SECONDS, THRESHOLD, Circuits, Passage, process_circuits
 from cogcli.bindings.live_runner import LiveRunner
 from cogcli.core.calls import Attempt, Cancellation, Member
 from cogcli.core.errors import FAILURE_OF, RuntimeErrorBase, TransportError
@@ -185,7 +185,7 @@ def test_threads_lose_no_fault(circuits: Circuits) -> None:
 
 
 def test_all_runs_of_a_process_share_their_circuits() -> None:
-    assert of_this_process() is of_this_process()
+    assert process_circuits() is process_circuits()
 
 
 # -- around live calls ------------------------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from fakes.surroundings import surroundings
 
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.invoker import CallContext, InvocationRequest, InvocationResponse
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse
 from cogcli.protocols.pythoncall.invoker import PythonCall
-from cogcli.protocols.pythoncall.stdout_capture import CAP, captured, diverted
+from cogcli.protocols.pythoncall.stdout_capture import CAP, capture_output, divert_streams
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -32,7 +32,7 @@ def asked(
 ) -> InvocationResponse:
     binding = Binding("b", "c.a", service.id, "pythoncall", operation, {}, {})
     request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
-    context = CallContext(time.monotonic() + limit, Cancellation())
+    context = CallLimits(time.monotonic() + limit, Cancellation())
     caller = PythonCall(surroundings())
     try:
         return caller.invoke(request, context)
@@ -408,7 +408,7 @@ def f():
 def test_nothing_a_function_prints_reaches_our_streams(
     module: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with diverted():
+    with divert_streams():
         module(PRINTER)()
         print("ours")
         print("ours too", file=sys.stderr)
@@ -417,7 +417,7 @@ def test_nothing_a_function_prints_reaches_our_streams(
 
 def test_what_a_function_prints_is_told_however_it_ends(module: Any) -> None:
     f = module("def f(bad):\n    print('looking')\n    return {'n': 1 // (0 if bad else 1)}\n")
-    with diverted():
+    with divert_streams():
         assert f(bad=False).meta.printed == "looking\n"
         assert refused(f, bad=True).record == {"printed": "looking\n"}
         assert module("def f(): return {}\n")().meta.printed == ""
@@ -436,7 +436,7 @@ def test_a_failure_names_the_line_of_its_own_module_and_no_value(module: Any) ->
 
 def test_a_call_in_another_thread_is_captured_too(module: Any, capfd: pytest.CaptureFixture[str]) -> None:
     f = module(PRINTER)
-    with diverted():
+    with divert_streams():
         worker = threading.Thread(target=f)
         worker.start()
         worker.join()
@@ -447,7 +447,7 @@ def test_an_abandoned_call_stays_captured_after_the_run(capfd: pytest.CaptureFix
     inside, go, done = threading.Event(), threading.Event(), threading.Event()
 
     def call() -> None:
-        with captured():
+        with capture_output():
             inside.set()
             go.wait(5)
             print("late")
@@ -455,7 +455,7 @@ def test_an_abandoned_call_stays_captured_after_the_run(capfd: pytest.CaptureFix
 
     before = sys.stdout, sys.stderr
     try:
-        with diverted():
+        with divert_streams():
             threading.Thread(target=call).start()
             inside.wait(5)
         print("the answer")
@@ -468,7 +468,7 @@ def test_an_abandoned_call_stays_captured_after_the_run(capfd: pytest.CaptureFix
 
 def test_streams_are_given_back_and_output_kept_is_bounded() -> None:
     before = sys.stdout
-    with diverted(), captured():
+    with divert_streams(), capture_output():
         assert sys.stdout is not before
         for _ in range(20):
             print("x" * CAP)

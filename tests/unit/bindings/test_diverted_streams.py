@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from cogcli.protocols.pythoncall.stdout_capture import diverted
+from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 
 
 def test_interleaved_runs_leave_the_streams_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,14 +17,14 @@ def test_interleaved_runs_leave_the_streams_as_they_were(monkeypatch: pytest.Mon
     order = [threading.Event() for _ in range(4)]
 
     def first() -> None:
-        with diverted():
+        with divert_streams():
             order[0].set()
             order[1].wait(30)
         order[2].set()
 
     def second() -> None:
         order[0].wait(30)
-        with diverted():
+        with divert_streams():
             order[1].set()
             order[2].wait(30)
             print("told by whoever waits for the second run")

@@ -9,7 +9,7 @@ import pytest
 from support.mcp_calls import Caller, service
 
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.mcp.pins import Pins, changed_fields, require_locked
+from cogcli.protocols.mcp.pins import Pins, find_changed_fields, require_locked
 from cogcli.specs.lock import digest_of_tool
 
 TOOL: dict[str, Any] = {
@@ -98,7 +98,7 @@ def test_a_locked_service_has_only_its_locked_tools() -> None:
 
 
 def test_equal_numbers_of_other_types_are_a_change() -> None:
-    assert changed_fields({"inputSchema": {"maximum": 1}}, {"inputSchema": {"maximum": True}}) == [
+    assert find_changed_fields({"inputSchema": {"maximum": 1}}, {"inputSchema": {"maximum": True}}) == [
         "inputSchema"
     ]
 

@@ -19,9 +19,9 @@ from support.waiting import wait_until
 
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase, TransportError
-from cogcli.protocols.invoker import CallContext, InvocationRequest
+from cogcli.protocols.invoker import CallLimits, InvocationRequest
 from cogcli.protocols.pythoncall.invoker import PythonCall
-from cogcli.protocols.pythoncall.pipe_frames import framed
+from cogcli.protocols.pythoncall.pipe_frames import to_frame
 from cogcli.protocols.pythoncall.stdout_capture import CAP
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
@@ -111,7 +111,7 @@ class Caller:
         service = Service("svc", "pythoncall", module, root=str(self.root), trusted=trusted)
         binding = Binding("b", "c.a", "svc", "pythoncall", operation, {}, {})
         request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
-        context = CallContext(time.monotonic() + limit, cancel or Cancellation())
+        context = CallLimits(time.monotonic() + limit, cancel or Cancellation())
         return self.invoker.invoke(request, context).body
 
     def refused(self, operation: str, **keys: Any) -> RuntimeErrorBase:
@@ -416,7 +416,7 @@ def test_what_a_function_prints_is_told_of_its_own_call(root: Path) -> None:
         request = InvocationRequest(service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1)
         try:
             return call.invoker.invoke(
-                request, CallContext(time.monotonic() + 30, Cancellation())
+                request, CallLimits(time.monotonic() + 30, Cancellation())
             ).meta.printed
         except RuntimeErrorBase as error:
             return (error.record or {})["printed"], error.message
@@ -445,16 +445,16 @@ def test_it_sends_arguments_and_replies_larger_than_any_buffer(root: Path) -> No
     "data",
     [
         b"\xff\xff\xff\xff",
-        framed(b"[]"),
-        framed(b"{}"),
-        framed(b'{"n":1}'),
-        framed(b'{"n":2,"entered":true}'),
-        framed(b'{"n":1,"error":"oops"}'),
-        framed(b'{"n":1,"error":{"code":5,"message":"","hint":""}}'),
-        framed(b'{"n":1,"reply":true}') + framed(b"[1]"),
-        framed(b'{"n":1,"reply":true}') + framed(b'{"a":NaN}'),
-        framed(b'{"n":1,"n":1,"reply":true}') + framed(b"{}"),
-        framed(b"not json"),
+        to_frame(b"[]"),
+        to_frame(b"{}"),
+        to_frame(b'{"n":1}'),
+        to_frame(b'{"n":2,"entered":true}'),
+        to_frame(b'{"n":1,"error":"oops"}'),
+        to_frame(b'{"n":1,"error":{"code":5,"message":"","hint":""}}'),
+        to_frame(b'{"n":1,"reply":true}') + to_frame(b"[1]"),
+        to_frame(b'{"n":1,"reply":true}') + to_frame(b'{"a":NaN}'),
+        to_frame(b'{"n":1,"n":1,"reply":true}') + to_frame(b"{}"),
+        to_frame(b"not json"),
     ],
 )
 def test_what_is_no_answer_ends_the_worker_and_nothing_else(call: Caller, data: bytes) -> None:
@@ -465,12 +465,12 @@ def test_what_is_no_answer_ends_the_worker_and_nothing_else(call: Caller, data: 
 
 def test_a_code_that_no_worker_may_tell_is_a_fault_of_the_function(call: Caller) -> None:
     forged = b'{"n":1,"error":{"code":"safety.trust","message":"forged","hint":"run me"}}'
-    error = call.refused("writes", data=framed(forged).hex())
+    error = call.refused("writes", data=to_frame(forged).hex())
     assert (error.code, error.message, error.hint) == ("call.server-error", "forged", "")
 
 
 def test_an_answer_too_many_is_not_taken_for_the_next_one(call: Caller) -> None:
-    forged = framed(b'{"n":1,"reply":true}') + framed(b'{"forged":true}')
+    forged = to_frame(b'{"n":1,"reply":true}') + to_frame(b'{"forged":true}')
     assert call("writes", data=forged.hex()) == {"forged": True}
     try:
         reply = call("me")

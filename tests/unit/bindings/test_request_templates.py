@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.bindings.request import compiled
+from cogcli.bindings.request import compile_template
 from cogcli.core.errors import RequestMappingError
 
 GIVEN: dict[str, Any] = {
@@ -17,7 +17,7 @@ GIVEN: dict[str, Any] = {
 
 
 def payload(request: dict[str, Any], given: dict[str, Any] = GIVEN) -> Any:
-    return compiled(request)(given)
+    return compile_template(request)(given)
 
 
 @pytest.mark.parametrize("name", ["s", "n", "i", "b", "null", "o", "l"])
@@ -101,7 +101,7 @@ def test_anything_missing_in_embedded_text_is_an_error(value: str) -> None:
 def test_payloads_share_nothing_with_input_or_request() -> None:
     request = {"x": "input.o", "y": {"$literal": [[1]]}, "z": [[2]]}
     kept_request, kept_given = copy.deepcopy(request), copy.deepcopy(GIVEN)
-    template = compiled(request)
+    template = compile_template(request)
     first = template(GIVEN)
     first["x"]["a"]["b"].append(9)
     first["y"][0].append(9)

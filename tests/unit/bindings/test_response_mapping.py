@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.bindings.response import produced
+from cogcli.bindings.response import map_response
 from cogcli.core.errors import ResponseMappingError
 from cogcli.specs.fields import fields_from
 
@@ -13,7 +13,7 @@ BODY: dict[str, Any] = {"a": {"b": [{"c": 1}, None]}, "n": 3.0, "null": None}
 
 def outputs(response: dict[str, Any], body: Any = BODY, **fields: Any) -> dict[str, Any]:
     declared = {name: {"type": "any", **fields.get(name, {})} for name in response}
-    return produced(response, body, fields_from(declared))
+    return map_response(response, body, fields_from(declared))
 
 
 def refused(response: dict[str, Any], body: Any = BODY, **fields: Any) -> ResponseMappingError:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from cogcli.cli import main
 from cogcli.cli.code_frame import Sources, frame
-from cogcli.cli.streams import Stream
-from cogcli.core.terminal_text import beginning
+from cogcli.cli.streams import OutputStream
+from cogcli.core.terminal_text import truncate_bytes
 from cogcli.events.envelope import Event
-from cogcli.report.styled_text import plain
+from cogcli.report.styled_text import plain_text
 from cogcli.report.table import sections
 
 VALUES = st.recursive(
@@ -29,13 +29,13 @@ VALUES = st.recursive(
 
 @given(st.text(max_size=200), st.integers(1, 300))
 def test_a_beginning_and_what_is_left_are_the_whole(text: str, most: int) -> None:
-    head, more = beginning(text, most)
+    head, more = truncate_bytes(text, most)
     left = int(more.removeprefix("… ").removesuffix(" bytes more").replace(",", "")) if more else 0
     assert text.startswith(head)
     assert len(head.encode()) + left == len(text.encode())
     assert len(head.encode()) <= most
     assert bool(more) == (len(text.encode()) > most)
-    assert beginning(text, None) == (text, "")
+    assert truncate_bytes(text, None) == (text, "")
 
 
 @given(st.dictionaries(st.sampled_from("abc"), VALUES))
@@ -57,7 +57,7 @@ def test_no_member_of_an_event_fills_the_screen(payload: dict[str, Any]) -> None
 )
 def test_no_line_holds_anything_hidden(spans: list[tuple[str, str]]) -> None:
     file = io.StringIO()
-    shown = Stream(file, {}, "never").line(spans)
+    shown = OutputStream(file, {}, "never").line(spans)
     assert shown.endswith("\n")
     assert all(char.isprintable() or char == "\t" for char in shown[:-1])
 
@@ -69,13 +69,13 @@ def test_a_frame_is_no_wider_than_a_screen(text: str, column: int, width: int | 
     for line in frame(
         "f.yaml", 1, column, width=width, sources=Sources(contents={"f.yaml": text.encode()}), said="why"
     ):
-        assert len(plain(line)) <= (width or 400) + 10
+        assert len(plain_text(line)) <= (width or 400) + 10
 
 
 def test_a_line_that_people_write_is_framed_whole_where_nobody_looks() -> None:
     text = "key: " + "word " * 60 + "end"
     lines = frame("f.yaml", 1, 1, sources=Sources(contents={"f.yaml": text.encode()}))
-    assert f" 1 | {text}" in map(plain, lines)
+    assert f" 1 | {text}" in map(plain_text, lines)
 
 
 def told(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.cli.context import Context
+from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
 from cogcli.cli.parse import parse
 from cogcli.cli.streams import Screen
@@ -24,7 +24,7 @@ COLUMNS = [Column("name"), Column("note"), Column("n")]
 
 
 def listed(capsys: pytest.CaptureFixture[str], *flags: str, environ: dict[str, str] | None = None) -> str:
-    context = Context(parse(["ls", *flags]), Screen(environ or {}), {})
+    context = CommandContext(parse(["ls", *flags]), Screen(environ or {}), {})
     show(context, COLUMNS, ROWS)
     return capsys.readouterr().out
 

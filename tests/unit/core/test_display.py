@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from cogcli.core.terminal_text import cells, cut, padded, shortened, visible, visible_block, visible_json
+from cogcli.core.terminal_text import (
+    cells,
+    pad,
+    shorten_middle,
+    truncate,
+    visible,
+    visible_block,
+    visible_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +51,11 @@ def test_json_reads_the_same_and_hides_nothing() -> None:
 def test_columns_are_those_of_a_terminal() -> None:
     assert cells("日本") == 4
     assert cells("e\u0301") == 1
-    assert padded("日", 4) == "日  "
+    assert pad("日", 4) == "日  "
 
 
 def test_text_is_cut_at_the_end_and_names_in_the_middle() -> None:
-    assert cut("abcdef", 4) == "abc…"
-    assert cut("日本語", 4) == "日…"
-    assert shortened("pythoncall:summarizer", 11) == "pytho…rizer"
-    assert shortened("short", 10) == "short"
+    assert truncate("abcdef", 4) == "abc…"
+    assert truncate("日本語", 4) == "日…"
+    assert shorten_middle("pythoncall:summarizer", 11) == "pytho…rizer"
+    assert shorten_middle("short", 10) == "short"

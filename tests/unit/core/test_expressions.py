@@ -12,13 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cogcli.core.errors import ExpressionError
-from cogcli.core.expressions import (
-    MAX_DEPTH,
-    MAX_LENGTH,
-    ExpressionFault,
-    evaluated,
-    read_expression,
-)
+from cogcli.core.expressions import MAX_DEPTH, MAX_LENGTH, ExpressionFault, evaluate, read_expression
 from cogcli.core.refs import MISSING, Reference
 
 STATE: dict[str, Any] = {
@@ -43,7 +37,7 @@ def look(reference: Reference) -> Any:
 
 
 def value_of(text: str, **options: Any) -> Any:
-    return evaluated(read_expression(text), look, **options)
+    return evaluate(read_expression(text), look, **options)
 
 
 def code_of(text: str) -> str:
@@ -133,7 +127,7 @@ def test_everything_else_is_refused(text: str) -> None:
 )  # fmt: skip
 def test_deep_and_long_texts_are_refused_and_nothing_breaks(make: Any, count: int) -> None:
     if make(count)[:1] == "(" and make(count)[-1] == ")" and count == 60:
-        assert evaluated(read_expression(make(count)), look) == 1, "parentheses by themselves nest nothing"
+        assert evaluate(read_expression(make(count)), look) == 1, "parentheses by themselves nest nothing"
     else:
         fault_of(make(count))
 
@@ -281,7 +275,7 @@ def test_any_text_is_read_or_refused_and_never_breaks(text: str) -> None:
 def outcome_of(text: str) -> Any:
     """The value of a text, or the typed error of reading or evaluating it."""
     try:
-        return evaluated(read_expression(text), look)
+        return evaluate(read_expression(text), look)
     except (ExpressionFault, ExpressionError) as error:
         return error
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from cogcli.specs.fields import FieldSpec, fields_from, fit
+from cogcli.specs.fields import FieldSpec, fields_from, fit_values
 
 
 def kinds(spec: dict[str, Any], values: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(v.kind, v.place) for v in fit(fields_from(spec), values)[1]]
+    return [(v.kind, v.place) for v in fit_values(fields_from(spec), values)[1]]
 
 
 def kept(spec: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    result, violations = fit(fields_from(spec), values)
+    result, violations = fit_values(fields_from(spec), values)
     assert not violations
     return result
 
@@ -49,10 +49,10 @@ def test_whole_floats_become_integers() -> None:
 def test_absent_and_null_give_the_default_and_each_its_own_copy() -> None:
     fields = {"a": FieldSpec("array", default=[1]), "b": FieldSpec("string")}
     for values in ({}, {"a": None, "b": None}):
-        first, _ = fit(fields, values)
+        first, _ = fit_values(fields, values)
         assert first == {"a": [1]}
         first["a"].append(2)
-    assert fit(fields, {})[0] == {"a": [1]}
+    assert fit_values(fields, {})[0] == {"a": [1]}
 
 
 def test_required_without_value_is_missing_unless_there_is_a_default() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.core.jsonvalue import MAX_DEPTH, MAX_INTEGER, NotJson, admitted, copied, same
+from cogcli.core.jsonvalue import MAX_DEPTH, MAX_INTEGER, NotJson, deep_copy, equal, to_plain_json
 
 
 def nested(depth: int) -> Any:
@@ -32,13 +32,13 @@ Pair = namedtuple("Pair", "a b")
 
 
 def test_tuples_become_lists_at_any_depth() -> None:
-    assert admitted({"a": (1, (2, [3]))}) == {"a": [1, [2, [3]]]}
-    assert copied({"a": (1, ("x",))}) == {"a": [1, ["x"]]}
+    assert to_plain_json({"a": (1, (2, [3]))}) == {"a": [1, [2, [3]]]}
+    assert deep_copy({"a": (1, ("x",))}) == {"a": [1, ["x"]]}
 
 
 def test_what_is_admitted_or_copied_shares_nothing() -> None:
     value: dict[str, Any] = {"a": [{"b": []}]}
-    for give in (admitted, copied):
+    for give in (to_plain_json, deep_copy):
         other = give(value)
         other["a"][0]["b"].append(1)
         assert value == {"a": [{"b": []}]}
@@ -66,27 +66,27 @@ def test_what_is_admitted_or_copied_shares_nothing() -> None:
 )
 def test_foreign_values_are_refused_with_their_place(value: Any, place: str) -> None:
     with pytest.raises(NotJson) as caught:
-        admitted(value)
+        to_plain_json(value)
     assert caught.value.place == place
 
 
 def test_depth_has_a_cap_and_cycles_meet_it() -> None:
-    admitted(nested(MAX_DEPTH))
+    to_plain_json(nested(MAX_DEPTH))
     with pytest.raises(NotJson):
-        admitted(nested(MAX_DEPTH + 1))
+        to_plain_json(nested(MAX_DEPTH + 1))
     cycle: list[Any] = []
     cycle.append(cycle)
     with pytest.raises(NotJson):
-        admitted(cycle)
+        to_plain_json(cycle)
 
 
 def test_extremes_are_admitted() -> None:
     value = [MAX_INTEGER, -MAX_INTEGER, 0.0, -1e308, True, None, "", "ö\u2028"]
-    assert admitted(value) == value
+    assert to_plain_json(value) == value
 
 
 def test_same_coerces_nothing_but_number_to_number() -> None:
-    assert same({"a": [1, {"b": 1.0}]}, {"a": [1.0, {"b": 1}]})
+    assert equal({"a": [1, {"b": 1.0}]}, {"a": [1.0, {"b": 1}]})
     for a, b in (
         (True, 1),
         (0, False),
@@ -95,4 +95,4 @@ def test_same_coerces_nothing_but_number_to_number() -> None:
         ({"a": 1}, {"a": 1, "b": None}),
         (None, False),
     ):
-        assert not same(a, b)
+        assert not equal(a, b)

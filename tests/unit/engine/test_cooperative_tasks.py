@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from cogcli.engine.tasks import (
-    Call,
     Cancel,
     Cancelled,
+    Effects,
     Loop,
     Next,
     Park,
     Sleep,
-    Slot,
     Spawn,
-    Steps,
     Task,
     Wake,
+    WorkerCall,
+    WorkerSlot,
 )
 
 
@@ -26,17 +26,17 @@ def late() -> Exception:
     return TimeoutError("late")
 
 
-def call(work: Any, limit: float = 10.0) -> Call:
-    return Call(work, time.monotonic() + limit, late)
+def call(work: Any, limit: float = 10.0) -> WorkerCall:
+    return WorkerCall(work, time.monotonic() + limit, late)
 
 
-def driven(steps: Steps, workers: int = 4, limit: float | None = None) -> Any:
+def driven(steps: Effects, workers: int = 4, limit: float | None = None) -> Any:
     deadline = None if limit is None else time.monotonic() + limit
     return Loop(workers).run(Spawn(steps, deadline=deadline, late=late))
 
 
-def calling(work: Any, limit: float = 10.0) -> Steps:
-    yield Slot()
+def calling(work: Any, limit: float = 10.0) -> Effects:
+    yield WorkerSlot()
     return (yield call(work, limit))
 
 
@@ -47,7 +47,7 @@ def test_a_call_alone_runs_on_the_coordinators_thread_and_others_do_not() -> Non
         names.append(threading.current_thread().name)
         time.sleep(0.02)
 
-    def root() -> Steps:
+    def root() -> Effects:
         yield from calling(work)
         for _ in range(2):
             yield Spawn(calling(work))
@@ -62,7 +62,7 @@ def test_errors_of_calls_are_raised_in_their_task() -> None:
     def fails() -> None:
         raise ValueError("boom")
 
-    def root() -> Steps:
+    def root() -> Effects:
         with pytest.raises(ValueError, match="boom"):
             yield from calling(fails)
         task: Task = yield Spawn(calling(fails))
@@ -74,7 +74,7 @@ def test_errors_of_calls_are_raised_in_their_task() -> None:
 
 
 def test_the_roots_error_is_raised_by_run() -> None:
-    def root() -> Steps:
+    def root() -> Effects:
         raise KeyError("bug")
         yield
 
@@ -85,7 +85,7 @@ def test_the_roots_error_is_raised_by_run() -> None:
 def test_a_late_inline_call_passes_the_baton_and_its_result_is_dropped() -> None:
     release = threading.Event()
 
-    def root() -> Steps:
+    def root() -> Effects:
         try:
             yield from calling(lambda: release.wait(10), 0.1)
         except TimeoutError:
@@ -101,14 +101,14 @@ def test_a_late_inline_call_passes_the_baton_and_its_result_is_dropped() -> None
 def test_a_deadline_cancels_children_first_and_then_raises() -> None:
     order: list[str] = []
 
-    def child(name: str) -> Steps:
+    def child(name: str) -> Effects:
         try:
             yield Sleep(time.monotonic() + 10)
         except Cancelled:
             order.append(name)
             raise
 
-    def parent() -> Steps:
+    def parent() -> Effects:
         yield Spawn(child("a"))
         yield Spawn(child("b"))
         try:
@@ -116,7 +116,7 @@ def test_a_deadline_cancels_children_first_and_then_raises() -> None:
         except TimeoutError:
             order.append("parent")
 
-    def root() -> Steps:
+    def root() -> Effects:
         yield Spawn(parent(), deadline=time.monotonic() + 0.1, late=late)
         yield Next()
 
@@ -125,11 +125,11 @@ def test_a_deadline_cancels_children_first_and_then_raises() -> None:
 
 
 def test_next_gives_children_as_they_end_and_none_when_there_are_none() -> None:
-    def child(seconds: float) -> Steps:
+    def child(seconds: float) -> Effects:
         yield Sleep(time.monotonic() + seconds)
         return seconds
 
-    def root() -> Steps:
+    def root() -> Effects:
         for seconds in (0.06, 0.02, 0.04):
             yield Spawn(child(seconds))
         results = []
@@ -141,10 +141,10 @@ def test_next_gives_children_as_they_end_and_none_when_there_are_none() -> None:
 
 
 def test_next_may_end_at_a_time() -> None:
-    def child() -> Steps:
+    def child() -> Effects:
         yield Sleep(time.monotonic() + 5)
 
-    def root() -> Steps:
+    def root() -> Effects:
         yield Spawn(child())
         return (yield Next(until=time.monotonic() + 0.05))
 
@@ -154,11 +154,11 @@ def test_next_may_end_at_a_time() -> None:
 
 
 def test_a_parked_task_goes_on_when_woken_and_has_no_deadline_meanwhile() -> None:
-    def child() -> Steps:
+    def child() -> Effects:
         yield Park()
         return "woken"
 
-    def root() -> Steps:
+    def root() -> Effects:
         task = yield Spawn(child(), deadline=time.monotonic() + 0.05, late=late)
         yield Sleep(time.monotonic() + 0.15)
         yield Wake(task)
@@ -172,12 +172,12 @@ def test_a_shielded_call_survives_cancel_but_not_force() -> None:
     loop = Loop(4)
     release = threading.Event()
 
-    def child() -> Steps:
-        yield Slot()
+    def child() -> Effects:
+        yield WorkerSlot()
         loop.shield(True)
         return (yield call(lambda: release.wait(5)))
 
-    def root() -> Steps:
+    def root() -> Effects:
         soft, hard = (yield Spawn(child())), (yield Spawn(child()))
         yield Sleep(time.monotonic() + 0.02)
         yield Cancel(soft)
@@ -196,19 +196,19 @@ def test_a_cancelled_parent_waits_for_shielded_children_and_goes_on_with_nothing
     first, second = threading.Event(), threading.Event()
     seen: list[str] = []
 
-    def child(release: threading.Event) -> Steps:
-        yield Slot()
+    def child(release: threading.Event) -> Effects:
+        yield WorkerSlot()
         loop.shield(True)
         yield call(lambda: release.wait(5))
         seen.append("child")
 
-    def plain() -> Steps:
+    def plain() -> Effects:
         try:
             yield Sleep(time.monotonic() + 5)
         finally:
             seen.append("plain")
 
-    def parent() -> Steps:
+    def parent() -> Effects:
         for steps in (child(first), child(second), plain()):
             yield Spawn(steps)
         try:
@@ -219,7 +219,7 @@ def test_a_cancelled_parent_waits_for_shielded_children_and_goes_on_with_nothing
             seen.append("parent")
             raise
 
-    def root() -> Steps:
+    def root() -> Effects:
         task = yield Spawn(parent())
         yield Sleep(time.monotonic() + 0.02)
         seen.clear()
@@ -236,10 +236,10 @@ def test_a_cancelled_parent_waits_for_shielded_children_and_goes_on_with_nothing
 def test_slots_are_given_first_come_first_served() -> None:
     order: list[int] = []
 
-    def child(n: int) -> Steps:
+    def child(n: int) -> Effects:
         yield from calling(lambda: (order.append(n), time.sleep(0.002)))
 
-    def root() -> Steps:
+    def root() -> Effects:
         for n in range(6):
             yield Spawn(child(n))
         while (yield Next()) is not None:
@@ -256,7 +256,7 @@ def test_a_base_exception_of_a_call_is_raised_in_its_task_not_in_the_loop() -> N
     def odd() -> None:
         raise Odd
 
-    def root() -> Steps:
+    def root() -> Effects:
         try:
             yield from calling(odd)
         except Odd:
@@ -266,7 +266,7 @@ def test_a_base_exception_of_a_call_is_raised_in_its_task_not_in_the_loop() -> N
 
 
 def test_pool_threads_end_with_the_run() -> None:
-    def root() -> Steps:
+    def root() -> Effects:
         for _ in range(4):
             yield Spawn(calling(lambda: time.sleep(0.01)))
         while (yield Next()) is not None:

@@ -6,17 +6,17 @@ from fakes.specs import capability, skill, step
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.engine.plan import Plan, planned
+from cogcli.engine.plan import StepPlan, plan_skill
 from cogcli.engine.schedule import ReadySet
 
 CAPABILITIES = {"c.a": capability("c.a")}
 
 
-def plan(*steps: dict[str, Any]) -> Plan:
-    return planned(skill(*steps), CAPABILITIES, {})
+def plan(*steps: dict[str, Any]) -> StepPlan:
+    return plan_skill(skill(*steps), CAPABILITIES, {})
 
 
-def order(made: Plan) -> list[str]:
+def order(made: StepPlan) -> list[str]:
     return [s.step.id for s in made.steps]
 
 
@@ -45,7 +45,7 @@ def test_dependency_named_twice_counts_once() -> None:
     assert made.waiting_on == (0, 1)
 
 
-def after(made: Plan) -> dict[str, set[str]]:
+def after(made: StepPlan) -> dict[str, set[str]]:
     names = order(made)
     return {
         names[index]: {names[n] for n in range(len(names)) if bits >> n & 1}
@@ -79,7 +79,7 @@ def test_flat_keys_do_not_overlap() -> None:
 
 
 def test_step_kind_is_declared_or_follows_from_the_capability() -> None:
-    found = planned(
+    found = plan_skill(
         skill(
             step("a", "c.read"),
             step("b", "c.write"),

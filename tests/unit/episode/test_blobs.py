@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
-from cogcli.episode.blobs import MAX_LINE, SPILL, is_reference, resolved, spilled
+from cogcli.episode.blobs import MAX_LINE, SPILL, is_reference, resolve, spill
 from cogcli.episode.log_reader import read_events
 
 BIG = "x" * (SPILL + 1)
@@ -30,8 +30,8 @@ def round_trip(payload: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
         kept[digest] = data
         return digest
 
-    logged = spilled(payload, put)
-    return logged, resolved(logged, kept.get)
+    logged = spill(payload, put)
+    return logged, resolve(logged, kept.get)
 
 
 def test_a_member_above_the_limit_becomes_a_reference() -> None:
@@ -105,11 +105,11 @@ def test_documents_that_we_wrote_are_known_without_the_strict_parser(
     end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blobs, "strict_loads", None)
-    assert blobs.parsed(b'{\n  "a": [\n    1\n  ]\n}' + end) == {"a": [1]}
-    assert blobs.parsed(b'{"a":[1]}') == {"a": [1]}
+    assert blobs.parse(b'{\n  "a": [\n    1\n  ]\n}' + end) == {"a": [1]}
+    assert blobs.parse(b'{"a":[1]}') == {"a": [1]}
 
 
 @pytest.mark.parametrize("text", [b'{\n  "a": 1,\n  "a": 2\n}', b'{\n  "a": NaN\n}', b'{\n  "a": 1\n}\n}'])
 def test_other_documents_are_read_strictly(text: bytes) -> None:
     with pytest.raises(JsonRefused):
-        blobs.parsed(text)
+        blobs.parse(text)

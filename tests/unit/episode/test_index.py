@@ -20,7 +20,7 @@ from cogcli.core.errors import CogcliError
 from cogcli.episode import episode_listing as surveying
 from cogcli.episode.episode_filter import Wanted
 from cogcli.episode.episode_index import FILE
-from cogcli.episode.episode_listing import indexed_ids, survey
+from cogcli.episode.episode_listing import find_indexed_ids, survey
 from cogcli.episode.episode_row import Overview, overview
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
@@ -305,18 +305,18 @@ def test_the_file_may_be_deleted_while_it_is_read(runs: Path, patient: None) -> 
 def test_names_come_from_an_index_that_is_whole_and_only_then(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert indexed_ids(runs, "ep_") is None
+    assert find_indexed_ids(runs, "ep_") is None
     asked(runs)
-    assert indexed_ids(runs, "ep_") is None, (
+    assert find_indexed_ids(runs, "ep_") is None, (
         "changed a moment ago: something could still hide behind the time stamp"
     )
     monkeypatch.setattr(surveying, "_SETTLED", -1)
     asked(runs)
-    assert indexed_ids(runs, "ep_") == Store(runs).ids()
-    assert indexed_ids(runs, "ep_", skip=1, limit=1) == Store(runs).ids()[1:2]
-    assert indexed_ids(runs, "ep_other") == ["ep_other.tool-1"]
+    assert find_indexed_ids(runs, "ep_") == Store(runs).ids()
+    assert find_indexed_ids(runs, "ep_", skip=1, limit=1) == Store(runs).ids()[1:2]
+    assert find_indexed_ids(runs, "ep_other") == ["ep_other.tool-1"]
     new = finished(runs, 9000)
-    assert indexed_ids(runs, "ep_") is None
+    assert find_indexed_ids(runs, "ep_") is None
     assert Store(runs).resolve("@last") == new
     asked(runs)
     assert Store(runs).resolve("@last") == new

@@ -16,7 +16,7 @@ from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.large_values import IN_FULL, SMALL, by_reference, digest_of, expanded, shortened, value_at
+from cogcli.episode.large_values import IN_FULL, SMALL, digest_of, expand, refer, shorten_values, value_at
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project, state_bytes
 from cogcli.episode.reopen import reopen
@@ -41,8 +41,8 @@ class Kept(dict[str, bytes]):
 def round_trip(payload: dict[str, Any]) -> tuple[dict[str, Any], Kept, dict[str, Any]]:
     """The payload as logged, its blobs, and the payload as read again."""
     kept = Kept()
-    logged = shortened(payload, kept.put)
-    return logged, kept, expanded(logged, kept.get)
+    logged = shorten_values(payload, kept.put)
+    return logged, kept, expand(logged, kept.get)
 
 
 def test_equal_values_are_stored_once_wherever_they_stand() -> None:
@@ -94,7 +94,7 @@ def test_any_payload_reads_back_as_it_was(payload: dict[str, Any]) -> None:
 @given(_VALUES)
 def test_any_value_of_a_document_reads_back_as_it_was(value: Any) -> None:
     kept = Kept()
-    assert value_at(by_reference(value, kept.put), kept.get) == value
+    assert value_at(refer(value, kept.put), kept.get) == value
 
 
 def naming(kept: Kept, held: Any) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_blobs_that_name_each_other_give_no_more_than_a_line_may_hold() -> None:
         asked.append(digest)
         return kept.get(digest)
 
-    expanded({"output": value}, get)
+    expand({"output": value}, get)
     assert "" in asked
     assert sum(len(kept[digest]) for digest in asked if digest) <= MAX_BLOB
 
@@ -125,7 +125,7 @@ def test_a_chain_of_blobs_ends() -> None:
     value: Any = "end"
     for _ in range(5000):
         value = naming(kept, [value])
-    expanded({"output": value}, kept.get)
+    expand({"output": value}, kept.get)
 
 
 # -- a whole episode ---------------------------------------------------------------------------------------------------

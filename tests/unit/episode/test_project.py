@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cogcli.episode.document_bytes import STATE_KEYS, to_bytes
 from cogcli.episode.log_reader import read_events
-from cogcli.episode.project import Projection, project, projected_bytes
+from cogcli.episode.project import Projection, project, project_bytes
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.state_rebuild import rebuild, rebuild_all
 from cogcli.events import build
@@ -34,7 +34,7 @@ def test_the_document_has_the_seeds_keys_in_order(tmp_path: Path) -> None:
 
 def test_the_projection_of_a_sealed_log_is_its_state_document(tmp_path: Path) -> None:
     directory = sample.sealed_episode(tmp_path)
-    assert projected_bytes(events_of(directory)) == (directory / "state.json").read_bytes()
+    assert project_bytes(events_of(directory)) == (directory / "state.json").read_bytes()
 
 
 def test_projection_events_change_nothing(tmp_path: Path) -> None:

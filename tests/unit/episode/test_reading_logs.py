@@ -133,7 +133,7 @@ _TYPES = [None, "run.started", "plan.created", "step.started", "step.completed",
 @settings(max_examples=300)
 def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> None:
     from cogcli.episode.document_bytes import to_bytes
-    from cogcli.episode.learn import learned
+    from cogcli.episode.learn import learn_lines
     from cogcli.episode.log_fold import account_of
     from cogcli.episode.summary import summary_of
 
@@ -141,7 +141,7 @@ def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> Non
     to_bytes(account.projection.result())
     to_bytes(summary_of(account))
     if account.projection.terminated is not None:
-        learned(account)
+        learn_lines(account)
 
 
 def test_a_reader_of_a_run_in_progress_sees_a_prefix(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode import removal
 from cogcli.episode.episode_row import Overview
 from cogcli.episode.folder import Folder
-from cogcli.episode.pins import FOLDER, pin, pinned, unpin
+from cogcli.episode.pins import FOLDER, pin, read_pins, unpin
 from cogcli.episode.removal import remove, remove_leftovers, size_of
 from cogcli.episode.seal import persist_pending
 from cogcli.episode.store import Store
@@ -134,20 +134,24 @@ def test_the_size_of_an_episode_counts_its_blobs(tmp_path: Path) -> None:
 def test_pins_are_files_outside_the_episode(tmp_path: Path) -> None:
     episode = sample.sealed_episode(tmp_path)
     files = sorted(os.listdir(episode))
-    assert pinned(tmp_path) == frozenset()
+    assert read_pins(tmp_path) == frozenset()
     pin(tmp_path, episode.name)
     pin(tmp_path, episode.name)
-    assert pinned(tmp_path) == {episode.name}
+    assert read_pins(tmp_path) == {episode.name}
     assert sorted(os.listdir(episode)) == files
     assert Store(tmp_path).ids() == [episode.name]
     unpin(tmp_path, episode.name)
     unpin(tmp_path, episode.name)
-    assert pinned(tmp_path) == frozenset()
+    assert read_pins(tmp_path) == frozenset()
 
 
 def test_pins_that_cannot_be_read_are_an_error_and_not_none(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / FOLDER)
-    for action in (lambda: pinned(tmp_path), lambda: pin(tmp_path, "ep_x"), lambda: unpin(tmp_path, "ep_x")):
+    for action in (
+        lambda: read_pins(tmp_path),
+        lambda: pin(tmp_path, "ep_x"),
+        lambda: unpin(tmp_path, "ep_x"),
+    ):
         with pytest.raises(EnvironmentRefusal):
             action()

@@ -16,14 +16,14 @@ import sample_episode as sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cogcli.app.episodes import verified
+from cogcli.app.episodes import verify_episode
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify import MOST, is_clean, verify
-from cogcli.events.checksum import with_sum
+from cogcli.events.checksum import line_with_sum
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def rechained(directory: Path, events: list[dict[str, Any]]) -> None:
         text = json.dumps(
             {**unsummed, "seq": number, "prev": head}, separators=(",", ":"), ensure_ascii=False
         )
-        line = with_sum(text.encode())[:-1]
+        line = line_with_sum(text.encode())[:-1]
         head = f"sha256:{hashlib.sha256(line).hexdigest()}"
         lines.append(line + b"\n")
     write_log(directory, lines)
@@ -196,7 +196,7 @@ def test_looking_at_an_episode_leaves_the_collector_as_it_was(sealed: Path, enab
     before = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()
-        assert is_clean(verified(sealed).findings)
+        assert is_clean(verify_episode(sealed).findings)
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if before else gc.disable)()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import foreign_tool as tool
 
-from cogcli.app.episodes import file_marks, verified
+from cogcli.app.episodes import file_marks, verify_episode
 from cogcli.episode.findings import Finding
 from cogcli.episode.verify import is_clean, verify
 
@@ -77,7 +77,7 @@ def test_an_authentic_episode_is_clean_whatever_the_form_of_its_manifest(episode
     SOUND[form](episode)
     assert errors(episode) == []
     assert bad_marks(episode) == set()
-    assert verified(episode).level == "consistent"
+    assert verify_episode(episode).level == "consistent"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_every_altered_file_is_told_by_name(episode: Path, name: str, prefix: st
     (episode / name).write_bytes(data)
     assert ("file.altered", name) in errors(episode)
     assert name in bad_marks(episode)
-    assert verified(episode).level == "altered"
+    assert verify_episode(episode).level == "altered"
 
 
 def test_every_altered_byte_is_told_and_marked(episode: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_broken_manifest_is_an_error_and_marked(episode: Path, form: str) -> N
 def test_without_hashes_sizes_are_compared_and_nothing_is_vouched_for(episode: Path) -> None:
     edit(episode, lambda m: [file.pop("sha256") for file in m["files"]])
     assert errors(episode) == []
-    assert verified(episode).level == "unvouched"
+    assert verify_episode(episode).level == "unvouched"
     assert "`events.jsonl`" in told(episode, "manifest.unhashed")[0].message
     (episode / "learn.jsonl").write_text("{}\n")
     assert errors(episode) == [("file.altered", "learn.jsonl")]
@@ -301,7 +301,7 @@ def test_without_hashes_sizes_are_compared_and_nothing_is_vouched_for(episode: P
 def test_a_manifest_that_does_not_name_the_log_vouches_for_nothing(episode: Path, files: list[Any]) -> None:
     edit(episode, lambda m: m.update(files=files))
     assert errors(episode) == []
-    assert verified(episode).level == "unvouched"
+    assert verify_episode(episode).level == "unvouched"
 
 
 def test_without_a_manifest_it_is_said_that_nothing_vouches_for_it(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_without_a_manifest_it_is_said_that_nothing_vouches_for_it(tmp_path: Pat
         ("episode.unsealed", "info"),
         ("signature.none", "info"),
     ]
-    assert verified(directory).level == "unvouched"
+    assert verify_episode(directory).level == "unvouched"
     assert bad_marks(directory) == set()
 
 

@@ -9,9 +9,9 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, whole_beginning, with_sum
+from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, line_with_sum, valid_prefix
 
-LINE = with_sum(b'{"seq":3,"payload":{"sum":"00000000","note":"J*"},"prev":"sha256:ab"}')[:-1]
+LINE = line_with_sum(b'{"seq":3,"payload":{"sum":"00000000","note":"J*"},"prev":"sha256:ab"}')[:-1]
 
 
 def flipped(line: bytes) -> list[bytes]:
@@ -52,15 +52,15 @@ def test_an_altered_byte_is_made_good() -> None:
 
 @given(st.binary(min_size=1, max_size=300), st.data())
 def test_any_altered_byte_of_any_line_is_made_good(text: bytes, data: st.DataObject) -> None:
-    line = with_sum(b"{" + text + b"}")[:-1]
+    line = line_with_sum(b"{" + text + b"}")[:-1]
     place = data.draw(st.integers(0, len(line) - 1))
     byte = data.draw(st.integers(0, 255).filter(lambda byte: byte != line[place]))
     assert line in list(corrections(line[:place] + bytes([byte]) + line[place + 1 :]))
 
 
 def test_what_begins_with_a_whole_line_is_told_from_a_torn_one() -> None:
-    assert whole_beginning(LINE + b"*") == whole_beginning(LINE) == len(LINE)
-    assert not any(whole_beginning(LINE[:size]) for size in range(len(LINE)))
+    assert valid_prefix(LINE + b"*") == valid_prefix(LINE) == len(LINE)
+    assert not any(valid_prefix(LINE[:size]) for size in range(len(LINE)))
 
 
 def told(*lines: bytes) -> list[str]:

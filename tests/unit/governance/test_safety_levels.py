@@ -10,7 +10,7 @@ from cogcli.core.errors import (
     SafetyGateFailedError,
     SafetyTrustLevelError,
 )
-from cogcli.governance.safety import GateVerdict, judged, refusal_before, refusal_of, stricter
+from cogcli.governance.safety import GateVerdict, judge_gate, refusal_before, refusal_of, stricter
 from cogcli.specs.capability import Gate, Safety
 
 RANKS = ["sandbox", "standard", "elevated", "privileged"]
@@ -47,7 +47,7 @@ def test_trust_is_told_before_confirmation() -> None:
     "reply", [{}, {"allowed": None}, {"allowed": 1}, {"allowed": "true"}, {"allowed": [True]}]
 )
 def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(on_fail: str, reply: dict[str, Any]) -> None:
-    verdict = judged(Gate("g", on_fail), reply)
+    verdict = judge_gate(Gate("g", on_fail), reply)
     assert verdict.outcome == "error"
     refusal = refusal_of("g", verdict)
     assert isinstance(refusal, SafetyGateFailedError)
@@ -56,9 +56,9 @@ def test_what_is_no_boolean_is_an_error_whatever_on_fail_says(on_fail: str, repl
 
 @pytest.mark.parametrize("on_fail", ["block", "warn", "degrade", "require_human"])
 def test_true_passes_and_false_leads_to_on_fail(on_fail: str) -> None:
-    assert judged(Gate("g", on_fail), {"allowed": True, "reason": "r"}) == GateVerdict("pass", "")
-    assert judged(Gate("g", on_fail), {"allowed": False, "reason": "r"}) == GateVerdict(on_fail, "r")
-    assert judged(Gate("g", on_fail), {"allowed": False, "reason": 3}).reason == "not allowed"
+    assert judge_gate(Gate("g", on_fail), {"allowed": True, "reason": "r"}) == GateVerdict("pass", "")
+    assert judge_gate(Gate("g", on_fail), {"allowed": False, "reason": "r"}) == GateVerdict(on_fail, "r")
+    assert judge_gate(Gate("g", on_fail), {"allowed": False, "reason": 3}).reason == "not allowed"
 
 
 def test_stricter_verdict_wins_and_the_first_on_a_tie() -> None:

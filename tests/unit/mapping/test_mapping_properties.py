@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from cogcli.core.errors import OutputMappingError
 from cogcli.mapping.apply import write_value
-from cogcli.mapping.inputs import Scope, resolved
-from cogcli.mapping.inputs import compiled as compiled_input
-from cogcli.mapping.outputs import compiled, writes_of
+from cogcli.mapping.inputs import Scope, resolve_input
+from cogcli.mapping.inputs import compile_input as compiled_input
+from cogcli.mapping.outputs import compile_output, writes_of
 from cogcli.state.cognitive import OutputState, WorkingState
 from cogcli.state.execution import ExecutionState
 
@@ -56,7 +56,7 @@ def test_what_writes_of_allows_can_be_applied_and_what_it_refuses_changes_nothin
     run: ExecutionState, pairs: list[tuple[str, Any]], strategy: str
 ) -> None:
     produced = {f"o{n}": value for n, (_, value) in enumerate(pairs)}
-    rules = compiled({f"o{n}": target for n, (target, _) in enumerate(pairs)}, strategy, produced)
+    rules = compile_output({f"o{n}": target for n, (target, _) in enumerate(pairs)}, strategy, produced)
     before = copy.deepcopy(whole(run))
     try:
         writes = writes_of(rules, produced, run)
@@ -81,7 +81,7 @@ def test_append_never_changes_the_callers_value(
     run.vars.pop("l", None)
     produced = {"y": copy.deepcopy(second)}
     for mapping, strategy in (({"inputs.x": "vars.l"}, "overwrite"), ({"y": "vars.l"}, "append")):
-        for write in writes_of(compiled(mapping, strategy, ["y"]), produced, run):
+        for write in writes_of(compile_output(mapping, strategy, ["y"]), produced, run):
             write_value(run, write.target, write.strategy, write.value)
     run.vars["l"].append("later")
     assert run.inputs["x"] == first
@@ -107,10 +107,10 @@ def test_a_callee_that_changes_its_input_changes_nothing_else(run: ExecutionStat
     give = compiled_input({"a": "inputs.a", "b": mapping, "c": "output.result", "d": "working.artifacts"})
     before = copy.deepcopy(whole(run))
     try:
-        values = resolved(give, Scope(run), {})
+        values = resolve_input(give, Scope(run), {})
     except Exception:
         return
     kept = copy.deepcopy(values)
     mutate(values)
     assert whole(run) == before
-    assert resolved(give, Scope(run), {}) == kept
+    assert resolve_input(give, Scope(run), {}) == kept

@@ -6,8 +6,8 @@ import pytest
 
 from cogcli.core.errors import InputMappingError, ReferenceResolutionError
 from cogcli.core.refs import parse
-from cogcli.mapping.inputs import Scope, compiled, resolved
-from cogcli.mapping.namespaces import read
+from cogcli.mapping.inputs import Scope, compile_input, resolve_input
+from cogcli.mapping.namespaces import read_reference
 from cogcli.state.cognitive import FrameState, OutputState, WorkingState
 from cogcli.state.execution import ExecutionState
 
@@ -21,7 +21,7 @@ def state(**blocks: Any) -> ExecutionState:
 def given(text: str, **blocks: Any) -> Any:
     reference = parse(text)
     assert reference is not None
-    return read(state(**blocks), reference)
+    return read_reference(state(**blocks), reference)
 
 
 @pytest.mark.parametrize("namespace", ["inputs", "frame", "output", "extensions"])
@@ -87,7 +87,7 @@ def test_past_the_end_of_a_list_is_missing(segment: str) -> None:
     reference = parse(f"working.entities.{segment}") if segment != "-1" else None
     if reference is not None:
         with pytest.raises(ReferenceResolutionError):
-            read(state(working=WorkingState(entities=[{}, {}])), reference)
+            read_reference(state(working=WorkingState(entities=[{}, {}])), reference)
 
 
 def test_present_null_is_a_value_and_walking_into_it_is_missing() -> None:
@@ -107,7 +107,7 @@ def test_present_null_is_a_value_and_walking_into_it_is_missing() -> None:
 )  # fmt: skip
 def test_other_texts_are_literal(text: str) -> None:
     assert parse(text) is None
-    assert resolved(compiled(text), Scope(state(inputs={"a": 1})), {}) == text
+    assert resolve_input(compile_input(text), Scope(state(inputs={"a": 1})), {}) == text
 
 
 def test_sixteen_segments_are_a_reference() -> None:
@@ -117,40 +117,46 @@ def test_sixteen_segments_are_a_reference() -> None:
 def test_input_is_resolved_recursively_but_never_in_keys_and_never_twice() -> None:
     mapping = {"a": ["inputs.x", {"inputs.x": "inputs.y"}], "b": 3, "c": None}
     reads: dict[str, None] = {}
-    values = resolved(compiled(mapping), Scope(state(inputs={"x": "inputs.y", "y": [1]})), reads)
+    values = resolve_input(compile_input(mapping), Scope(state(inputs={"x": "inputs.y", "y": [1]})), reads)
     assert values == {"a": ["inputs.y", {"inputs.x": [1]}], "b": 3, "c": None}
     assert list(reads) == ["inputs.x", "inputs.y"]
 
 
 def test_literal_gives_its_value_verbatim() -> None:
     value = {"$literal": {"$literal": "inputs.x", "l": ["inputs.x"]}}
-    assert resolved(compiled(value), Scope(state()), {}) == {"$literal": "inputs.x", "l": ["inputs.x"]}
+    assert resolve_input(compile_input(value), Scope(state()), {}) == {
+        "$literal": "inputs.x",
+        "l": ["inputs.x"],
+    }
     mixed = {"$literal": "inputs.x", "other": 1}
-    assert resolved(compiled(mixed), Scope(state(inputs={"x": 2})), {}) == {"$literal": 2, "other": 1}
+    assert resolve_input(compile_input(mixed), Scope(state(inputs={"x": 2})), {}) == {
+        "$literal": 2,
+        "other": 1,
+    }
 
 
 def test_reads_are_in_order_without_repeats() -> None:
     reads: dict[str, None] = {}
-    resolved(compiled({"a": "inputs.b", "c": "inputs.a", "d": "inputs.b"}), Scope(state()), reads)
+    resolve_input(compile_input({"a": "inputs.b", "c": "inputs.a", "d": "inputs.b"}), Scope(state()), reads)
     assert list(reads) == ["inputs.b", "inputs.a"]
 
 
 def test_resolved_values_share_nothing_with_state_or_spec() -> None:
     run = state(inputs={"l": [[1]]})
     literal = {"$literal": [[2]]}
-    give = compiled({"a": "inputs.l", "b": literal, "c": [1]})
-    values = resolved(give, Scope(run), {})
+    give = compile_input({"a": "inputs.l", "b": literal, "c": [1]})
+    values = resolve_input(give, Scope(run), {})
     values["a"][0].append(9)
     values["b"][0].append(9)
     values["c"].append(9)
     assert run.inputs == {"l": [[1]]}
     assert literal == {"$literal": [[2]]}
-    assert resolved(give, Scope(run), {})["c"] == [1]
+    assert resolve_input(give, Scope(run), {})["c"] == [1]
 
 
 def test_assumptions_are_given_as_a_list() -> None:
-    values = resolved(
-        compiled({"a": "frame.assumptions"}), Scope(state(frame=FrameState(assumptions=("x",)))), {}
+    values = resolve_input(
+        compile_input({"a": "frame.assumptions"}), Scope(state(frame=FrameState(assumptions=("x",)))), {}
     )
     assert values == {"a": ["x"]}
     assert type(values["a"]) is list
@@ -158,17 +164,17 @@ def test_assumptions_are_given_as_a_list() -> None:
 
 def test_failing_reference_is_an_input_mapping_error_with_its_cause() -> None:
     with pytest.raises(InputMappingError) as caught:
-        resolved(compiled({"a": "vars.gone"}), Scope(state()), {})
+        resolve_input(compile_input({"a": "vars.gone"}), Scope(state()), {})
     assert caught.value.code == "input.reference"
     assert isinstance(caught.value.__cause__, ReferenceResolutionError)
 
 
 def test_loop_names_are_references_and_missing_is_an_error() -> None:
-    give = compiled({"a": "item", "b": "item.l.0", "c": "items.x"}, frozenset({"item"}))
-    assert resolved(give, Scope(state(), {"item": {"l": [7]}}), {}) == {
+    give = compile_input({"a": "item", "b": "item.l.0", "c": "items.x"}, frozenset({"item"}))
+    assert resolve_input(give, Scope(state(), {"item": {"l": [7]}}), {}) == {
         "a": {"l": [7]},
         "b": 7,
         "c": "items.x",
     }
     with pytest.raises(InputMappingError):
-        resolved(give, Scope(state(), {"item": {}}), {})
+        resolve_input(give, Scope(state(), {"item": {}}), {})

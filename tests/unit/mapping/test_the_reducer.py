@@ -8,7 +8,7 @@ from fakes.states import whole
 
 from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
-from cogcli.mapping.apply import apply, begun
+from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState
 
 RUN = "run_1"
@@ -39,7 +39,7 @@ def finished(step: str, ending: str = "done", **payload: Any) -> Draft:
 
 def folded(*drafts: Draft) -> ExecutionState:
     log = Log()
-    state = begun(log(drafts[0]))
+    state = initial_state(log(drafts[0]))
     for draft in drafts[1:]:
         apply(state, log(draft))
     return state
@@ -52,7 +52,7 @@ def write(target: str, value: Any, strategy: str = "overwrite") -> dict[str, Any
 def test_a_run_begins_with_its_first_event_and_shares_nothing_with_it() -> None:
     draft = started(inputs={"l": [1]}, frame={"goal": "g", "context": {"k": []}}, parent_run_id="run_0")
     event = Log()(draft)
-    state = begun(event)
+    state = initial_state(event)
     state.inputs["l"].append(2)
     state.frame.context["k"].append(2)
     assert event.payload["inputs"] == {"l": [1]}

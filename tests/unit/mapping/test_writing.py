@@ -9,7 +9,7 @@ from fakes.states import whole
 from cogcli.core.errors import OutputMappingError
 from cogcli.core.refs import READ_ONLY, WORKING_SLOTS, WRITABLE, parse_target
 from cogcli.mapping.apply import write_value
-from cogcli.mapping.outputs import compiled, writes_of
+from cogcli.mapping.outputs import compile_output, writes_of
 from cogcli.state.cognitive import OutputState, WorkingState
 from cogcli.state.execution import ExecutionState
 
@@ -29,7 +29,7 @@ def mapped(
 ) -> list[str]:
     """Write what was produced, as a finished step does; gives the targets written."""
     names = declared.split() if declared is not None else list(produced)
-    rules = compiled(mapping, strategy, names)
+    rules = compile_output(mapping, strategy, names)
     before = copy.deepcopy(whole(run))
     try:
         writes = writes_of(rules, produced, run)
@@ -244,7 +244,7 @@ def test_appending_to_a_copy_leaves_the_original_alone() -> None:
 def test_written_values_share_nothing_with_what_was_produced() -> None:
     run = state()
     produced = {"y": [{"a": [1]}]}
-    rules = compiled({"y": "vars.t"}, "overwrite", ["y"])
+    rules = compile_output({"y": "vars.t"}, "overwrite", ["y"])
     (write,) = writes_of(rules, produced, run)
     produced["y"][0]["a"].append(2)
     assert write.value == [{"a": [1]}]

@@ -7,9 +7,9 @@ from typing import Any
 from fakes.risk_review import Log, risk_review
 
 from cogcli.events.envelope import Event
-from cogcli.report.compare import Side, as_object, compare, lines, side_of
+from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
 from cogcli.report.glyphs import UNICODE
-from cogcli.report.styled_text import plain, width
+from cogcli.report.styled_text import plain_text, width
 
 
 def summary_run(*, binding: str, fails: bool, ms: int, max_words: Any = 60) -> list[Event]:
@@ -53,7 +53,7 @@ BAD = side_of("ep_b", "error", summary_run(binding="openapi_summarizer", fails=T
 
 
 def shown(columns: int | None = None) -> list[str]:
-    return [plain(line) for line in lines(compare(GOOD, BAD), UNICODE, width=columns)]
+    return [plain_text(line) for line in lines(compare(GOOD, BAD), UNICODE, width=columns)]
 
 
 def test_status_bindings_steps_and_outputs_are_told() -> None:
@@ -76,7 +76,8 @@ def test_an_episode_does_not_differ_from_itself_nor_by_time() -> None:
     assert compare(GOOD, later).same
     assert not compare(GOOD, BAD).same
     assert (
-        plain(lines(compare(GOOD, later), UNICODE, width=None)[-1]) == "  nothing differs but ids and times"
+        plain_text(lines(compare(GOOD, later), UNICODE, width=None)[-1])
+        == "  nothing differs but ids and times"
     )
 
 
@@ -87,7 +88,7 @@ def test_true_is_not_one() -> None:
     )
     assert not compare(one, other).same
     assert "  inputs    ~ max_words 1 → true" in [
-        plain(line) for line in lines(compare(one, other), UNICODE, width=None)
+        plain_text(line) for line in lines(compare(one, other), UNICODE, width=None)
     ]
 
 
@@ -98,25 +99,26 @@ def test_a_step_that_gave_something_else_is_told_as_such() -> None:
         else event for event in events
     ]  # fmt: skip
     difference = compare(GOOD, side_of("ep_c", "ok", changed))
-    assert "~ clean other output" in plain(lines(difference, UNICODE, width=None)[1])
-    assert as_object(difference)["steps"] == [
+    assert "~ clean other output" in plain_text(lines(difference, UNICODE, width=None)[1])
+    assert comparison_object(difference)["steps"] == [
         {"name": "clean", "change": "changed", "before": "done", "after": "done", "what": "output"}
     ]
 
 
 def test_other_skills_and_empty_logs_can_be_compared() -> None:
     other = side_of("ep_c", "error", risk_review())
-    assert "text.summarize 1.2.0 → risk.review 0.4.1" in plain(
+    assert "text.summarize 1.2.0 → risk.review 0.4.1" in plain_text(
         lines(compare(GOOD, other), UNICODE, width=None)[0]
     )
     nothing = side_of("ep_d", "interrupted", [])
     assert (
-        plain(lines(compare(nothing, nothing), UNICODE, width=None)[0]) == "no skill    interrupted    ? → ?"
+        plain_text(lines(compare(nothing, nothing), UNICODE, width=None)[0])
+        == "no skill    interrupted    ? → ?"
     )
 
 
 def test_programs_get_what_differs_by_area() -> None:
-    body = as_object(compare(GOOD, BAD))
+    body = comparison_object(compare(GOOD, BAD))
     assert (body["same"], body["status"], body["episodes"]) == (False, ["ok", "error"], ["ep_a", "ep_b"])
     assert body["bindings"] == [
         {"name": "text.content.summarize", "change": "changed", "before": "openapi_summarizer_v1",

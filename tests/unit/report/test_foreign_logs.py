@@ -18,10 +18,10 @@ from cogcli.events.envelope import Event
 from cogcli.report import graph, table, timeline
 from cogcli.report.compare import compare, side_of
 from cogcli.report.glyphs import UNICODE
-from cogcli.report.lineage import Flow, targets
+from cogcli.report.lineage import Lineage, targets
 from cogcli.report.run_fold import RunFold, fold
-from cogcli.report.styled_text import plain
-from cogcli.report.trace_export import traced
+from cogcli.report.styled_text import plain_text
+from cogcli.report.trace_export import trace_spans
 from cogcli.report.tree import footer, tree
 
 GOLDENS = Path(__file__).resolve().parents[2] / "episodes"
@@ -66,12 +66,12 @@ def same_as_projected(events: list[Event]) -> None:
     assert seen.root.error == document["outcomes"]["error"]
     if seen.root.ended_at:
         assert seen.root.status == document["outcomes"]["status"]
-    drawn = "\n".join(plain(line) for line in tree(seen, UNICODE, status="ok", width=None))
+    drawn = "\n".join(plain_text(line) for line in tree(seen, UNICODE, status="ok", width=None))
     assert all(step.rpartition("/")[2] in drawn for step, _ in steps)
     side = side_of("a", "ok", for_reports(events).events)
     assert compare(side, side_of("b", "ok", for_reports(events).events)).same
     assert [(step.id, step.status) for step in side.run.own] == steps
-    traced(for_reports(events).events)
+    trace_spans(for_reports(events).events)
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -203,18 +203,19 @@ def test_the_seeds_words_count_before_others() -> None:
 
 def test_the_tree_shows_actions_below_their_step_and_those_of_none_last() -> None:
     lines = [
-        plain(line).rstrip() for line in tree(folded(LOGS["labels"]), UNICODE, status="error", width=None)
+        plain_text(line).rstrip()
+        for line in tree(folded(LOGS["labels"]), UNICODE, status="error", width=None)
     ]
     assert [line.split()[1] for line in lines if line.strip()[0] in "✓✗·"][1:] == [
         "step-1", "thinker", "reader", "step-2", "step-4", "writer", "shell", "stray",
     ]  # fmt: skip
-    assert plain(footer(folded(LOGS["labels"]), UNICODE)).startswith("5 actions")
+    assert plain_text(footer(folded(LOGS["labels"]), UNICODE)).startswith("5 actions")
     assert not any("None" in line for line in lines)
 
 
 def test_what_a_step_made_is_what_it_wrote() -> None:
     events = list(for_reports(LOGS["records"]).events)
-    found = targets(fold(events), Flow(events))
+    found = targets(fold(events), Lineage(events))
     assert [(target.name, [write.step for write in target.writes]) for target in found] == [
         ("working.artifacts.release_notes.md", ["step_2"])
     ]

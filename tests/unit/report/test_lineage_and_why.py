@@ -8,20 +8,20 @@ import pytest
 from fakes.risk_review import DECLARED, Log, risk_review
 
 from cogcli.report.glyphs import ASCII, UNICODE
-from cogcli.report.lineage import NOTHING, Declared, Flow, declared_of, lineage, overlap, rows, targets
+from cogcli.report.lineage import NOTHING, Declared, Lineage, declared_places, lineage, overlap, rows, targets
 from cogcli.report.run_fold import fold
-from cogcli.report.styled_text import plain, width
-from cogcli.report.why import causes, known, why
+from cogcli.report.styled_text import plain_text, width
+from cogcli.report.why import causes, known_places, why
 
 
 def shown(events: list[Any], declared: Declared = DECLARED, columns: int | None = 88) -> list[str]:
-    found = targets(fold(events), Flow(events), declared)
-    return [plain(line) for line in lineage(found, UNICODE, width=columns)]
+    found = targets(fold(events), Lineage(events), declared)
+    return [plain_text(line) for line in lineage(found, UNICODE, width=columns)]
 
 
 def told(reference: str, events: list[Any] | None = None, declared: Declared = DECLARED) -> list[str]:
     log = risk_review() if events is None else events
-    return [plain(line) for line in why(causes(reference, fold(log), Flow(log), declared), UNICODE)]
+    return [plain_text(line) for line in why(causes(reference, fold(log), Lineage(log), declared), UNICODE)]
 
 
 def test_writers_readers_and_what_was_never_written() -> None:
@@ -43,13 +43,13 @@ def test_without_declarations_only_missing_outputs_are_known_as_never_written() 
 
 
 def test_no_row_exceeds_the_width() -> None:
-    found = targets(fold(risk_review()), Flow(risk_review()), DECLARED)
+    found = targets(fold(risk_review()), Lineage(risk_review()), DECLARED)
     for columns in range(20, 100):
         assert all(width(line) <= columns for line in lineage(found, UNICODE, width=columns))
 
 
 def test_rows_hold_the_same_for_programs() -> None:
-    found = rows(targets(fold(risk_review()), Flow(risk_review()), DECLARED))
+    found = rows(targets(fold(risk_review()), Lineage(risk_review()), DECLARED))
     assert found[2] == {
         "target": "working.risks", "written_by": ["risks (append, 7 items)"], "never": None, "read_by": ["score"],
         "required": None,
@@ -118,14 +118,14 @@ def test_a_place_that_nobody_declares_was_never_written() -> None:
 def test_what_can_be_asked_about_is_every_target_and_every_place_read() -> None:
     log = risk_review()
     assert {"inputs.url", "vars.html", "outputs.report"} <= set(
-        known(Flow(log), targets(fold(log), Flow(log), DECLARED))
+        known_places(Lineage(log), targets(fold(log), Lineage(log), DECLARED))
     )
 
 
 def test_arrows_are_ascii_where_they_must_be() -> None:
     log = risk_review()
-    (line,) = why(causes("vars.html", fold(log), Flow(log), DECLARED), ASCII)
-    assert plain(line) == "vars.html <- fetch <- inputs.url"
+    (line,) = why(causes("vars.html", fold(log), Lineage(log), DECLARED), ASCII)
+    assert plain_text(line) == "vars.html <- fetch <- inputs.url"
 
 
 def test_what_a_skill_declares_is_read_from_the_specs_of_the_episode() -> None:
@@ -134,9 +134,9 @@ def test_what_a_skill_declares_is_read_from_the_specs_of_the_episode() -> None:
         "outputs": {"text": {"type": "string", "required": True}, "more": {"type": "string"}},
     }
     document = {"specs": {"skill:a.b": {"spec": spec}}}
-    assert declared_of(document, "a.b") == Declared({"a": ["outputs.text"], "b": []}, frozenset(["text"]))
+    assert declared_places(document, "a.b") == Declared({"a": ["outputs.text"], "b": []}, frozenset(["text"]))
     for odd in (None, [], {"specs": 3}, {"specs": {"skill:a.b": {"spec": {"steps": 1}}}}):
-        assert declared_of(odd, "a.b") == NOTHING
+        assert declared_places(odd, "a.b") == NOTHING
 
 
 def test_payloads_of_any_shape_are_survived() -> None:

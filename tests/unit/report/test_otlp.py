@@ -11,7 +11,7 @@ from cogcli.core.trace_ids import span_of
 from cogcli.events.envelope import Event
 from cogcli.report.chrome import chrome, lanes_of
 from cogcli.report.otlp import otlp
-from cogcli.report.trace_export import traced
+from cogcli.report.trace_export import trace_spans
 from cogcli.report.trace_spans import Trace, TraceSpan
 
 START = 1795215480000000
@@ -30,7 +30,7 @@ def called(attempts: list[dict[str, Any]], *, tool: str = "openapi:notes", repea
         log.add(400 + number, "call.retried", "act", payload, step_id="s")
     closing = {"step_id": "s", "step_status": "done", "uses": "x.y", "tool": tool, "attempts": attempts}
     log.add(900, "step.completed", "act", closing, step_id="s")
-    return traced(log.events)
+    return trace_spans(log.events)
 
 
 def named(trace: Trace) -> dict[str, TraceSpan]:
@@ -38,7 +38,7 @@ def named(trace: Trace) -> dict[str, TraceSpan]:
 
 
 def test_runs_and_steps_are_spans_that_hang_where_they_ran() -> None:
-    spans = named(traced(risk_review()))
+    spans = named(trace_spans(risk_review()))
     root, risks = spans["invoke_workflow risk.review"], spans["execute_tool skill:analysis.risks"]
     assert root.parent == ""
     assert risks.parent == root.id
@@ -49,7 +49,7 @@ def test_runs_and_steps_are_spans_that_hang_where_they_ran() -> None:
 
 
 def test_ids_follow_from_the_opening_event_and_the_trace_id_stays() -> None:
-    trace = traced(risk_review())
+    trace = trace_spans(risk_review())
     assert trace.id == "91be07d4" * 4
     assert "cogcli.trace.label" not in trace.resource
     assert trace.spans[0].id == span_of("ev_0")
@@ -57,34 +57,34 @@ def test_ids_follow_from_the_opening_event_and_the_trace_id_stays() -> None:
 
 def test_a_trace_id_of_the_callers_is_hashed_and_told() -> None:
     events = [event._replace(trace_id="deploy-7") for event in risk_review()]
-    trace = traced(events)
+    trace = trace_spans(events)
     assert len(trace.id) == 32
     assert trace.resource["cogcli.trace.label"] == "deploy-7"
 
 
 def test_what_failed_says_with_which_code_and_keeps_the_message() -> None:
-    failed = named(traced(risk_review()))["execute_tool analysis.risk.score"]
+    failed = named(trace_spans(risk_review()))["execute_tool analysis.risk.score"]
     assert failed.error == failed.attributes["error.type"] == "call.rejected"
     assert failed.message == ""
-    assert named(traced(risk_review(), io=True))["execute_tool analysis.risk.score"].message.startswith(
+    assert named(trace_spans(risk_review(), io=True))["execute_tool analysis.risk.score"].message.startswith(
         "HTTP 422"
     )
 
 
 def test_a_step_that_never_began_is_a_moment_of_its_run() -> None:
-    (moment,) = traced(risk_review()).spans[0].moments
+    (moment,) = trace_spans(risk_review()).spans[0].moments
     assert moment.name == "step.skipped"
     assert moment.attributes == {"cogcli.step.id": "report", "cogcli.reason": "dependency"}
 
 
 def test_payloads_leave_only_when_asked() -> None:
     events = risk_review()
-    assert "example.com" not in json.dumps(otlp(traced(events)))
-    assert "example.com" in json.dumps(otlp(traced(events, io=True)))
+    assert "example.com" not in json.dumps(otlp(trace_spans(events)))
+    assert "example.com" in json.dumps(otlp(trace_spans(events, io=True)))
 
 
 def test_spans_that_are_open_at_the_end_say_so() -> None:
-    trace = traced(risk_review(until=10))
+    trace = trace_spans(risk_review(until=10))
     by_name = named(trace)
     assert by_name["execute_tool text.entity.extract"].attributes["cogcli.incomplete"] is True
     assert by_name["invoke_workflow risk.review"].attributes["cogcli.outcome"] == "pending"
@@ -99,7 +99,7 @@ def test_a_step_that_is_taken_up_again_is_two_spans() -> None:
     log.add(5000, "run.resumed", "runtime", {"reason": "resume"})
     log.began(5010, "fetch", [])
     log.ended(5020, "fetch", 10, [], [])
-    first, other, second = traced(log.events).spans[1:]
+    first, other, second = trace_spans(log.events).spans[1:]
     assert [s.attributes.get("cogcli.incomplete") for s in (first, other, second)] == [True, True, None]
     assert first.end == START + 20_000
     assert second.start == START + 5_010_000
@@ -178,7 +178,7 @@ def test_gates_stand_at_the_step_that_they_guard() -> None:
     log.began(3, "fetch", [])
     log.began(4, "fetch@post0", [])
     log.add(5, "gate.decided", "governance", decided, step_id="fetch@post0")
-    root, before, step, after = traced(log.events).spans
+    root, before, step, after = trace_spans(log.events).spans
     assert (before.parent, step.parent, after.parent) == (root.id, root.id, step.id)
     told = {
         "cogcli.step.id": "fetch@pre0",
@@ -190,7 +190,7 @@ def test_gates_stand_at_the_step_that_they_guard() -> None:
 
 
 def test_a_log_that_names_every_event_alike_still_gives_a_tree() -> None:
-    trace = traced([event._replace(id="ev", timestamp="never") for event in risk_review()])
+    trace = trace_spans([event._replace(id="ev", timestamp="never") for event in risk_review()])
     assert len({span.id for span in trace.spans}) == len(trace.spans)
     assert all(span.parent != span.id for span in trace.spans)
 
@@ -212,13 +212,13 @@ def test_hostile_members_are_passed_over() -> None:
             "started_at": value, "duration_ms": value}]}  # fmt: skip
         events.append(Event(1, "e", "2024-01-01T00:00:00Z", "ep", "r", "t", "act", "step.completed", made))
         for io in (False, True):
-            trace = traced(events, io=io)
+            trace = trace_spans(events, io=io)
             json.dumps(otlp(trace), allow_nan=False)
             json.dumps(chrome(trace), allow_nan=False)
 
 
 def test_overlapping_steps_lie_on_lanes_of_their_own() -> None:
-    trace = traced(risk_review())
+    trace = trace_spans(risk_review())
     lanes = lanes_of(trace.spans)
     by_name = {name: lanes[span.id] for name, span in named(trace).items()}
     assert by_name["invoke_workflow risk.review"] == by_name["execute_tool web.page.fetch"] == 0
@@ -237,10 +237,10 @@ def test_on_a_lane_only_what_is_inside_overlaps() -> None:
 
 
 def test_complete_events_are_in_microseconds() -> None:
-    events = chrome(traced(risk_review()))["traceEvents"]
+    events = chrome(trace_spans(risk_review()))["traceEvents"]
     fetch = next(e for e in events if e["name"] == "execute_tool web.page.fetch")
     assert (fetch["ph"], fetch["ts"], fetch["dur"]) == ("X", START, 412_000)
 
 
 def test_the_same_events_give_the_same_bytes() -> None:
-    assert json.dumps(otlp(traced(risk_review()))) == json.dumps(otlp(traced(iter(risk_review()))))
+    assert json.dumps(otlp(trace_spans(risk_review()))) == json.dumps(otlp(trace_spans(iter(risk_review()))))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cogcli.core.problems import Problem
 from cogcli.report.github import workflow_commands
-from cogcli.report.junit import Case, Failure, junit
+from cogcli.report.junit import Case, JunitFailure, junit
 from cogcli.report.problem_table import problem_table
 from cogcli.report.sarif import sarif
 
@@ -102,7 +102,10 @@ def test_no_problem_makes_an_empty_run() -> None:
 def test_junit_groups_cases_and_counts_them() -> None:
     cases = [
         Case(
-            "skills", "a.yaml", (Failure("ref.unwritten", "m", "t"), Failure("x.y", "n", "u")), file="a.yaml"
+            "skills",
+            "a.yaml",
+            (JunitFailure("ref.unwritten", "m", "t"), JunitFailure("x.y", "n", "u")),
+            file="a.yaml",
         ),
         Case("bindings", "b.yaml"),
         Case("skills", "c.yaml", notes=("warned",)),
@@ -122,7 +125,7 @@ def test_junit_groups_cases_and_counts_them() -> None:
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_makes_wellformed_junit(name: str, text: str) -> None:
-    case = Case("s", name, (Failure("x.y", text, text),), (text,))
+    case = Case("s", name, (JunitFailure("x.y", text, text),), (text,))
     document = junit("check", [case], seconds=0).encode()
     (failure,) = ET.fromstring(document).iter("failure")
     if text.isascii() and text.isprintable():

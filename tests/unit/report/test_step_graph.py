@@ -9,18 +9,18 @@ import pytest
 from fakes.risk_review import risk_review
 
 from cogcli.report.glyphs import UNICODE
-from cogcli.report.graph import Graph, Node, dot, graph_of, mermaid, text
+from cogcli.report.graph import GraphView, Node, dot, graph_of, mermaid, text
 from cogcli.report.run_fold import fold
-from cogcli.report.styled_text import plain, width
+from cogcli.report.styled_text import plain_text, width
 
-HOSTILE = Graph(
+HOSTILE = GraphView(
     'a"];--\n\x1b[2J',
     (Node('x"]; y --> z', "</script>\u202e", ()), Node("b", "#quot;`", ('x"]; y --> z', "no"))),
 )
 
 
 def test_a_run_is_told_with_statuses_and_what_each_step_waited_for() -> None:
-    assert [plain(line) for line in text(graph_of(fold(risk_review())), UNICODE, width=88)] == [
+    assert [plain_text(line) for line in text(graph_of(fold(risk_review())), UNICODE, width=88)] == [
         "risk.review 0.4.1 · 6 steps",
         "  ✓ fetch     web.page.fetch",
         "  ✓ clean     text.normalize        after fetch",
@@ -46,7 +46,7 @@ def test_mermaid_numbers_its_nodes_and_colours_them_by_status() -> None:
 
 
 def test_a_skill_has_no_statuses() -> None:
-    drawn = mermaid(Graph("a.b 1.0.0", (Node("a", "x.y", ()), Node("b", "x.y", ("a",)))))
+    drawn = mermaid(GraphView("a.b 1.0.0", (Node("a", "x.y", ()), Node("b", "x.y", ("a",)))))
     assert drawn == 'flowchart TD\n    s0["a<br/>x.y"]\n    s1["b<br/>x.y"]\n    s0 --> s1\n'
 
 

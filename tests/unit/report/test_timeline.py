@@ -6,7 +6,7 @@ from fakes.risk_review import risk_review
 
 from cogcli.report.glyphs import ASCII, UNICODE
 from cogcli.report.run_fold import fold
-from cogcli.report.styled_text import plain, width
+from cogcli.report.styled_text import plain_text, width
 from cogcli.report.timeline import rows, timeline
 
 
@@ -14,7 +14,7 @@ def lines(
     columns: int | None = 88, *, only: str = "", glyphs: object = UNICODE, until: int = 100
 ) -> list[str]:
     found = timeline(fold(risk_review(until=until)), glyphs, width=columns, only=only)  # type: ignore[arg-type]
-    return [plain(line) for line in found]
+    return [plain_text(line) for line in found]
 
 
 def test_bars_stand_where_their_step_began_and_are_as_long_as_it_took() -> None:
@@ -35,7 +35,7 @@ def test_without_a_terminal_nothing_is_cut() -> None:
 def test_no_row_exceeds_the_width() -> None:
     for columns in range(20, 121):
         for line in timeline(fold(risk_review()), UNICODE, width=columns):
-            assert width(line) <= columns, (columns, plain(line))
+            assert width(line) <= columns, (columns, plain_text(line))
 
 
 def test_a_narrow_terminal_keeps_names_and_times() -> None:

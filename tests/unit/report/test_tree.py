@@ -9,7 +9,7 @@ from fakes.logged import NOW, STAMP, event
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import ASCII, UNICODE
 from cogcli.report.run_fold import fold
-from cogcli.report.styled_text import plain, width
+from cogcli.report.styled_text import plain_text, width
 from cogcli.report.table import EventLines, rows
 from cogcli.report.tree import footer, header, tree
 
@@ -39,7 +39,7 @@ def log() -> list[Event]:
 
 
 def lines(width: int | None, glyphs: Any = UNICODE) -> list[str]:
-    return [plain(line) for line in tree(fold(log()), glyphs, status="error", width=width)]
+    return [plain_text(line) for line in tree(fold(log()), glyphs, status="error", width=width)]
 
 
 def test_nested_steps_stand_under_their_step_and_parallel_ones_are_marked() -> None:
@@ -66,7 +66,7 @@ def gated() -> list[Event]:
 
 
 def test_gates_items_and_rounds_stand_under_their_step_and_are_not_counted() -> None:
-    shown = [plain(line) for line in tree(fold(gated()), UNICODE, status="ok", width=60)]
+    shown = [plain_text(line) for line in tree(fold(gated()), UNICODE, status="ok", width=60)]
     assert [line.rstrip().removesuffix("1ms").split("✓ ")[0] + line.split()[-3 if "doc." in line else -2]
             for line in shown[1:]] == [
         "├─ read", "│  └─ read@pre0", "└─ each", "   ├─ each#0", "   │  └─ each#0@pre0", "   └─ each#1",
@@ -105,12 +105,12 @@ def test_runs_that_claim_to_be_inside_one_another_end() -> None:
 def test_rows_never_exceed_the_width() -> None:
     for columns in (30, 40, 60, 80):
         for line in tree(fold(log()), UNICODE, status="error", width=columns):
-            assert width(line) <= columns, (columns, plain(line))
+            assert width(line) <= columns, (columns, plain_text(line))
 
 
 def test_without_a_terminal_there_are_no_boxes_and_full_ids() -> None:
     assert not any("├" in line or "│" in line for line in lines(None))
-    head = plain(header(fold(log()), UNICODE, status="error", now=NOW, width=None))
+    head = plain_text(header(fold(log()), UNICODE, status="error", now=NOW, width=None))
     assert "ep_01M7XJXW876C0000000000000A" in head
     assert STAMP.format(0) in head
 
@@ -124,7 +124,8 @@ def test_ascii_signs_carry_the_same_meaning() -> None:
 
 def test_sums_count_nested_calls_once() -> None:
     assert (
-        plain(footer(fold(log()), UNICODE)) == "tokens 412 in, 190 out · 1 call · slowest risks 1.63s (72%)"
+        plain_text(footer(fold(log()), UNICODE))
+        == "tokens 412 in, 190 out · 1 call · slowest risks 1.63s (72%)"
     )
 
 
@@ -137,13 +138,13 @@ def test_sums_count_the_calls_of_items_and_gates_once() -> None:
     for whole in ([*each], [*each, ended("each", 3)]):
         begun = event(0, "step.started", "act", {"step_id": "each", "step_status": "running"})
         sums = footer(fold([log()[0], begun, *whole]), UNICODE)
-        assert plain(sums) == "tokens 3 in, 0 out · 3 calls"
+        assert plain_text(sums) == "tokens 3 in, 0 out · 3 calls"
 
 
 def test_a_step_left_out_says_by_whom() -> None:
     left = {"step_id": "b", "step_status": "skipped", "reason": "degraded", "detail": "left out by eve"}
     shown = tree(fold([log()[0], event(1, "step.degraded", "act", left)]), UNICODE, status="ok", width=100)
-    assert plain(shown[1]).endswith("skipped, left out by eve")
+    assert plain_text(shown[1]).endswith("skipped, left out by eve")
 
 
 def test_table_rows_follow_the_tree() -> None:

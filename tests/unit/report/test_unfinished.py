@@ -9,13 +9,13 @@ from fakes.logged import NOW, STAMP, event
 
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import UNICODE
-from cogcli.report.lineage import Flow, targets
+from cogcli.report.lineage import Lineage, targets
 from cogcli.report.run_fold import RunFold, fold
-from cogcli.report.styled_text import plain, width
+from cogcli.report.styled_text import plain_text, width
 from cogcli.report.table import rows
 from cogcli.report.timeline import timeline
 from cogcli.report.tree import header, tree
-from cogcli.report.unfinished_runs import Standing, settled, told
+from cogcli.report.unfinished_runs import UnfinishedState, describe, unfinished_state
 
 
 def begun(effect: str = "effect", **payload: Any) -> list[Event]:
@@ -37,9 +37,9 @@ def asked(second: int = 2, id: str = "ap_1", step: str = "tell", **more: Any) ->
     return event(second, "approval.requested", "governance", request)
 
 
-def stood(events: list[Event], status: str) -> tuple[RunFold, Standing]:
+def stood(events: list[Event], status: str) -> tuple[RunFold, UnfinishedState]:
     folded = fold(events)
-    return folded, settled(folded, status)
+    return folded, unfinished_state(folded, status)
 
 
 def words(folded: RunFold) -> dict[str, str]:
@@ -66,24 +66,26 @@ def test_an_answer_that_was_kept_leaves_no_doubt() -> None:
     answer = event(2, "step.answered", "act", {"step_id": "send", "output": {}})
     folded, standing = stood([*begun(), answer], "interrupted")
     assert words(folded)["send"] == "cut off"
-    assert told(standing, NOW, str) == [("cut off", "send: it was answered, and the answer is kept")]
+    assert describe(standing, NOW, str) == [("cut off", "send: it was answered, and the answer is kept")]
 
 
 def test_a_run_that_is_alive_stands_as_its_log_says() -> None:
     folded, standing = stood([*begun(), asked()], "running")
     assert words(folded) == {"send": "running", "tell": "pending"}
-    assert standing == Standing()
+    assert standing == UnfinishedState()
 
 
 def test_every_view_says_what_became_of_a_step() -> None:
     folded, standing = stood(begun(), "interrupted")
-    shown = [plain(line) for line in tree(folded, UNICODE, status="interrupted, not finalised", width=70)]
+    shown = [
+        plain_text(line) for line in tree(folded, UNICODE, status="interrupted, not finalised", width=70)
+    ]
     assert shown[1] == "├─ ! send  mail.send    in doubt"
-    assert plain(timeline(folded, UNICODE, width=60)[1]).endswith("0ms  in doubt")
-    assert plain(header(folded, UNICODE, status="interrupted, not finalised", now=NOW, width=80)).startswith(
-        "a.b 1.0.0 · ! interrupted, not finalised · "
-    )
-    assert told(standing, NOW, str) == [
+    assert plain_text(timeline(folded, UNICODE, width=60)[1]).endswith("0ms  in doubt")
+    assert plain_text(
+        header(folded, UNICODE, status="interrupted, not finalised", now=NOW, width=80)
+    ).startswith("a.b 1.0.0 · ! interrupted, not finalised · ")
+    assert describe(standing, NOW, str) == [
         ("in doubt", "send: mail.send may have happened before the run stopped: look at the other side")
     ]
 
@@ -104,13 +106,13 @@ def test_what_asks_waits_and_so_does_what_is_around_it() -> None:
     planned = event(2, "plan.created", "plan", plan, run_id="run_child")
     folded, standing = stood([begun()[0], around, inner, planned, asked(step="tell/ask")], "pending")
     assert words(folded) == {"tell": "waits", "tell/ask": "waits"}
-    shown = [plain(line) for line in tree(folded, UNICODE, status="pending", width=70)]
+    shown = [plain_text(line) for line in tree(folded, UNICODE, status="pending", width=70)]
     assert "? tell" in shown[1]
     assert shown[2].endswith("needs your approval")
-    assert plain(header(folded, UNICODE, status="pending", now=NOW, width=70)).startswith(
+    assert plain_text(header(folded, UNICODE, status="pending", now=NOW, width=70)).startswith(
         "a.b 1.0.0 · ? pending"
     )
-    assert told(standing, NOW, lambda at: at[11:16]) == [
+    assert describe(standing, NOW, lambda at: at[11:16]) == [
         ("waits", "tell/ask: somebody has to look, expired 22:58")
     ]
 
@@ -128,7 +130,7 @@ def test_a_run_that_ended_asks_nothing_but_leaves_doubt() -> None:
     folded, standing = stood([*begun(), asked(), ended], "error")
     assert standing.asks == ()
     assert [step.id for step in standing.doubtful] == ["send"]
-    shown = [plain(line) for line in tree(folded, UNICODE, status="error", width=70)]
+    shown = [plain_text(line) for line in tree(folded, UNICODE, status="error", width=70)]
     assert shown[1] == "   env.disk: the disk was full"
 
 
@@ -136,7 +138,9 @@ def test_what_a_step_shows_is_not_told_again_of_the_run() -> None:
     error = {"code": "call.rejected", "message": "no"}
     failed = event(2, "step.failed", "act", {"step_id": "send", "step_status": "failed", "error": error})
     ended = event(3, "run.terminated", "terminate", {"status": "error", "error": error})
-    shown = [plain(line) for line in tree(fold([*begun(), failed, ended]), UNICODE, status="error", width=70)]
+    shown = [
+        plain_text(line) for line in tree(fold([*begun(), failed, ended]), UNICODE, status="error", width=70)
+    ]
     assert sum("call.rejected" in line for line in shown) == 1
 
 
@@ -144,11 +148,11 @@ def test_lineage_says_what_became_of_the_step_that_would_have_written() -> None:
     events = begun()
     folded, _ = stood(events, "interrupted")
     declared = type("Declared", (), {"writes": {"send": ["vars.id"]}, "required": set()})()
-    (target,) = targets(folded, Flow(events), declared)
+    (target,) = targets(folded, Lineage(events), declared)
     assert target.never == "never written: send is in doubt"
 
 
 def test_requests_of_another_shape_are_passed_over() -> None:
     odd = [asked(2, id="ap_1", step=7, expires_at=None), asked(3, id=None)]  # type: ignore[arg-type]
     _, standing = stood([*begun(), *odd], "pending")
-    assert told(standing, NOW, str)[0] == ("waits", ": somebody has to look")
+    assert describe(standing, NOW, str)[0] == ("waits", ": somebody has to look")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cogcli.schema.bundle import Closing
+from cogcli.schema.bundle import SchemaBundler
 from cogcli.schema.combinations import parts_in, ways_in
 from cogcli.schema.containment import covers, disjoint
-from cogcli.schema.visitor import at, members
-from cogcli.specs.checks.type_fit import described, misfit, misfit_as_text
+from cogcli.schema.visitor import members, schema_at
+from cogcli.specs.checks.type_fit import describe_schema, misfit, misfit_as_text
 from cogcli.verification.sample import NoSample, sample
 
 
@@ -79,7 +79,7 @@ def test_comparing_ends(schema: Any, other: Any) -> None:
             disjoint(wide, narrow)
             misfit(wide, narrow, who="it")
             misfit_as_text(wide, narrow, who="it")
-        assert described(schema)
+        assert describe_schema(schema)
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_making_a_value_ends(schema: Any) -> None:
 def test_looking_into_a_schema_ends(schema: Any) -> None:
     with soon():
         for path in (["x", "x", "x", "x"], ["0", "0", "0"], ["p1", "p2", "p3", "p4"]):
-            at(schema, path)
+            schema_at(schema, path)
         members(schema)
 
 
@@ -101,7 +101,7 @@ def test_names_of_very_many_schemas_are_found_soon() -> None:
     schemas = {f"s{n}": {"a": {"b": {"type": "string"}}} for n in range(5000)}
     references = [{"$ref": f"#/schemas/s{n}/a/b"} for n in range(5000)]
     with soon():
-        closed = Closing({"schemas": schemas}).closed({"anyOf": references}, ())
+        closed = SchemaBundler({"schemas": schemas}).closed({"anyOf": references}, ())
     assert len(closed["$defs"]) == 5000
 
 

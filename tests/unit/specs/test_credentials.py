@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogcli.core.problems import Problem
-from cogcli.specs.credentials import in_capability, in_skill, masked
+from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
 from cogcli.specs.shapes import check_file
 from cogcli.yaml.reader import parse
 
@@ -107,18 +107,18 @@ def test_in_a_skill_it_is_a_warning_and_masked_in_what_is_kept(step: str) -> Non
     (problem,) = told("skill", text)
     assert problem.severity == "W"
     raw = parse(text.encode(), file="x.yaml").value
-    shown = masked(raw, in_skill(raw))
+    shown = mask_places(raw, find_in_skill(raw))
     assert not {"sentinel", "123456"} & {word for word in ("sentinel", "123456") if word in str(shown)}
     assert "[masked]" in str(shown)
     assert "[masked]" not in str(raw)
-    assert list(in_skill(shown)) == []
+    assert list(find_in_skill(shown)) == []
 
 
 @pytest.mark.parametrize("key", ["default: X", "enum: [X]", "examples: [X]"])
 def test_so_it_is_among_the_values_of_a_field(key: str) -> None:
     field = f"{{password: {{type: string, description: what it is, {key.replace('X', SECRET)}}}}}"
     raw = parse(f"{SKILL}inputs: {field}\nsteps: []\n".encode(), file="x.yaml").value
-    for shown in (masked(raw, in_skill(raw)), masked(raw, in_capability(raw))):
+    for shown in (mask_places(raw, find_in_skill(raw)), mask_places(raw, find_in_capability(raw))):
         assert "sentinel" not in str(shown)
         assert shown["inputs"]["password"]["description"] == "what it is"
 
@@ -136,4 +136,4 @@ def test_references_and_plain_keys_stay(step: str) -> None:
     text = SKILL + f"inputs: {{}}\nsteps: [{{id: s, uses: a.c, {step}}}]\n"
     assert told("skill", text) == []
     raw = parse(text.encode(), file="x.yaml").value
-    assert masked(raw, in_skill(raw)) is raw
+    assert mask_places(raw, find_in_skill(raw)) is raw

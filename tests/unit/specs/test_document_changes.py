@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.documents.changes import Change, openapi_changes, openrpc_changes
+from cogcli.documents.changes import ContractChange, openapi_changes, openrpc_changes
 from cogcli.documents.openapi import OpenApiDocument
 from cogcli.documents.openrpc import OpenRpcDocument
 
@@ -60,11 +60,11 @@ def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return copy
 
 
-def api(path: str, value: Any) -> tuple[Change, ...]:
+def api(path: str, value: Any) -> tuple[ContractChange, ...]:
     return openapi_changes(OpenApiDocument(API), OpenApiDocument(changed(API, path, value)))
 
 
-def rpc(path: str, value: Any) -> tuple[Change, ...]:
+def rpc(path: str, value: Any) -> tuple[ContractChange, ...]:
     return openrpc_changes(OpenRpcDocument(RPC), OpenRpcDocument(changed(RPC, path, value)))
 
 
@@ -110,16 +110,16 @@ def test_each_part_of_an_operation_counts(
 
 def test_operations_come_go_and_move() -> None:
     added = api("paths ~new", {"get": {"operationId": "fresh", "responses": {}}})
-    assert added == (Change("fresh", "added"),)
+    assert added == (ContractChange("fresh", "added"),)
     gone = api("paths ~notes post", None)
-    assert gone == (Change("POST /notes", "removed", breaking=True),)
+    assert gone == (ContractChange("POST /notes", "removed", breaking=True),)
     moved = deepcopy(API)
     moved["paths"]["/memos"] = moved["paths"].pop("/notes")
     told = openapi_changes(OpenApiDocument(API), OpenApiDocument(moved))
-    assert Change("list", "changed", ("GET /notes -> GET /memos",), breaking=True) in told
+    assert ContractChange("list", "changed", ("GET /notes -> GET /memos",), breaking=True) in told
     assert openapi_changes(None, OpenApiDocument(API)) == (
-        Change("POST /notes", "added"),
-        Change("list", "added"),
+        ContractChange("POST /notes", "added"),
+        ContractChange("list", "added"),
     )
 
 
@@ -147,10 +147,10 @@ PARAMS = "methods 0 params"
     ],
 )
 def test_each_part_of_a_method_counts(path: str, value: Any, fields: tuple[str, ...], breaking: bool) -> None:
-    assert rpc(path, value) == (Change("add", "changed", fields, breaking),)
+    assert rpc(path, value) == (ContractChange("add", "changed", fields, breaking),)
 
 
 def test_methods_come_and_go() -> None:
     told = rpc("methods 0 name", "plus")
-    assert told == (Change("add", "removed", breaking=True), Change("plus", "added"))
+    assert told == (ContractChange("add", "removed", breaking=True), ContractChange("plus", "added"))
     assert openrpc_changes(OpenRpcDocument(RPC), OpenRpcDocument(RPC)) == ()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.specs.problem_report import Report
+from cogcli.specs.problem_report import ProblemReport
 
 
 @pytest.mark.parametrize("letter", ["a", "漢"])
 def test_a_message_of_a_long_text_keeps_both_ends(letter: str) -> None:
-    report = Report("x.yaml", None)
+    report = ProblemReport("x.yaml", None)
     report.error("ref.format", ("steps", 0), f"step `ask`: `inputs.{letter * 40_000}` is no reference")
     report.place("ref.format", "E", (1, 1), f"step `ask`: `inputs.{letter * 40_000}` is no reference")
     for problem in report.problems:
@@ -19,6 +19,6 @@ def test_a_message_of_a_long_text_keeps_both_ends(letter: str) -> None:
 
 
 def test_a_message_that_fits_is_told_whole() -> None:
-    report = Report("x.yaml", None)
+    report = ProblemReport("x.yaml", None)
     report.error("ref.format", (), "m" * 1000)
     assert report.problems[0].message == "m" * 1000

@@ -12,7 +12,7 @@ from document_service import service_with
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.documents.openapi import OpenApiDocument, openapi_of
-from cogcli.specs.request_locations import Place, placed
+from cogcli.specs.request_locations import RequestLocation, locate_keys
 from cogcli.specs.service import Service
 
 NOTES = """
@@ -197,15 +197,15 @@ def test_security_holds_the_alternatives(notes: OpenApiDocument) -> None:
 
 def test_keys_of_a_request_have_places(notes: OpenApiDocument) -> None:
     get, add = notes.operation("getNote", None), notes.operation("addNote", None)
-    assert placed(["path.id", "lang"], get) == {
-        "path.id": Place("path", "id"),
-        "lang": Place("query", "lang"),
+    assert locate_keys(["path.id", "lang"], get) == {
+        "path.id": RequestLocation("path", "id"),
+        "lang": RequestLocation("query", "lang"),
     }
-    assert placed(["text", "body.more"], add) == {
-        "text": Place("body", "text"),
-        "body.more": Place("body", "more"),
+    assert locate_keys(["text", "body.more"], add) == {
+        "text": RequestLocation("body", "text"),
+        "body.more": RequestLocation("body", "more"),
     }
-    assert placed(["body"], add) == {"body": Place("whole", "")}
+    assert locate_keys(["body"], add) == {"body": RequestLocation("whole", "")}
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_key_without_one_clear_place_is_told(
     notes: OpenApiDocument, name: str, method: str | None, keys: list[str], said: str
 ) -> None:
     with pytest.raises(DocumentFault) as caught:
-        placed(keys, notes.operation(name, method))
+        locate_keys(keys, notes.operation(name, method))
     assert caught.value.code == "wire.parameter"
     assert said in f"{caught.value.message} {caught.value.hint}"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cogcli.schema.validator import errors
-from cogcli.schema.visitor import Found, any_of, at, members
+from cogcli.schema.visitor import FoundSchema, any_of, members, schema_at
 from cogcli.specs.field_schema import schema_of
 from cogcli.specs.fields import FieldSpec
 
@@ -39,8 +39,8 @@ NOTE: dict[str, Any] = {
 NOTES = {"$ref": "#/$defs/Note", "$defs": {"Note": NOTE}}
 
 
-def found(path: str) -> Found | None:
-    result = at(NOTES, path.split("."))
+def found(path: str) -> FoundSchema | None:
+    result = schema_at(NOTES, path.split("."))
     if result and isinstance(result.schema, dict):
         return result._replace(schema={k: v for k, v in result.schema.items() if k != "$defs"})
     return result
@@ -49,29 +49,29 @@ def found(path: str) -> Found | None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("id", Found({"type": "string"})),
-        ("parent.parent.id", Found({"type": "string"}, maybe=True)),
-        ("tags.0", Found({"type": "string"}, maybe=True)),
+        ("id", FoundSchema({"type": "string"})),
+        ("parent.parent.id", FoundSchema({"type": "string"}, maybe=True)),
+        ("tags.0", FoundSchema({"type": "string"}, maybe=True)),
         ("tags.x", None),
-        ("pair.0", Found({"type": "integer"}, maybe=True)),
+        ("pair.0", FoundSchema({"type": "integer"}, maybe=True)),
         ("pair.1", None),
-        ("extra.any", Found({"type": "number"}, maybe=True)),
+        ("extra.any", FoundSchema({"type": "number"}, maybe=True)),
         ("sealed.b", None),
         ("id.x", None),
-        ("title", Found(True, maybe=True, undeclared=True)),
-        ("silent.x", Found(True, maybe=True)),
-        ("both.id", Found({"type": "string"}, maybe=True)),
-        ("both.more", Found({"type": "null"}, maybe=True)),
-        ("either.x", Found({"anyOf": [{"type": "string"}, {"type": "integer"}]}, maybe=True)),
+        ("title", FoundSchema(True, maybe=True, undeclared=True)),
+        ("silent.x", FoundSchema(True, maybe=True)),
+        ("both.id", FoundSchema({"type": "string"}, maybe=True)),
+        ("both.more", FoundSchema({"type": "null"}, maybe=True)),
+        ("either.x", FoundSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]}, maybe=True)),
     ],
 )
-def test_what_stands_at_a_path(path: str, expected: Found | None) -> None:
+def test_what_stands_at_a_path(path: str, expected: FoundSchema | None) -> None:
     assert found(path) == expected
 
 
 def test_what_one_part_requires_is_there() -> None:
     schema = {"allOf": [{"required": ["a"]}, {"properties": {"a": {"type": "string"}}}]}
-    assert at(schema, ["a"]) == Found({"type": "string"})
+    assert schema_at(schema, ["a"]) == FoundSchema({"type": "string"})
 
 
 def test_members_add_up_over_references_and_parts() -> None:

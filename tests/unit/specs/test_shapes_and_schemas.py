@@ -9,14 +9,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cogcli.schema.limits import faults
-from cogcli.schema.regex_safety import refused
+from cogcli.schema.regex_safety import unsafe_reason
 from cogcli.specs import checks
 from cogcli.specs.json_schema import schema_of
-from cogcli.specs.shape import Number, Text, cleaned, may, need
+from cogcli.specs.shape import NumberShape, Text, clean, may, required_key
 from cogcli.specs.shape import Record as Shape
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shapes import HOST_KINDS, KINDS, SHAPES, check_file
-from cogcli.specs.template import Slot, TemplateFault, parse_template
+from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
 from cogcli.yaml import reader
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -74,7 +74,7 @@ def test_codes_of_this_room_all_have_a_case() -> None:
     assert codes - elsewhere - set(re.findall(r" [EWR] (\S+)", lines)) == set()
 
 
-SHAPE = Shape({"id": need(Text()), "n": may(Number(whole=True))})
+SHAPE = Shape({"id": required_key(Text()), "n": may(NumberShape(whole=True))})
 
 
 def test_null_on_an_optional_key_is_absent_and_on_a_required_one_wrong() -> None:
@@ -84,9 +84,9 @@ def test_null_on_an_optional_key_is_absent_and_on_a_required_one_wrong() -> None
 
 
 def test_cleaned_drops_authors_keys_and_nulls_and_keeps_integers() -> None:
-    assert cleaned(SHAPE, {"id": "a", "x-note": 1, "n": 3.0}) == {"id": "a", "n": 3}
-    assert type(cleaned(SHAPE, {"id": "a", "n": 3.0})["n"]) is int
-    assert cleaned(SHAPE, {"id": "a", "n": None}) == {"id": "a"}
+    assert clean(SHAPE, {"id": "a", "x-note": 1, "n": 3.0}) == {"id": "a", "n": 3}
+    assert type(clean(SHAPE, {"id": "a", "n": 3.0})["n"]) is int
+    assert clean(SHAPE, {"id": "a", "n": None}) == {"id": "a"}
 
 
 def test_foreign_names_are_never_ignored() -> None:
@@ -113,7 +113,7 @@ def test_every_kind_has_a_table() -> None:
     "pattern", ["^[a-z]+$", "a{2,5}", "(ab)?c*", "(foo|bar)+", r"\d{3}-\d+", "(a{3})+", "[^x]*", r"\bword\b"]
 )
 def test_patterns_that_take_linear_time_are_fine(pattern: str) -> None:
-    assert refused(pattern) == ""
+    assert unsafe_reason(pattern) == ""
 
 
 @pytest.mark.parametrize(
@@ -121,24 +121,24 @@ def test_patterns_that_take_linear_time_are_fine(pattern: str) -> None:
     ["(a+)+", "(a*)*", "(?=a)", "(?<!a)b", r"(a)\1", "(?P<x>a)(?P=x)", "((a?)b)*", "(a{1,3}){9}", "("],
 )
 def test_patterns_that_may_not_take_linear_time_are_refused(pattern: str) -> None:
-    assert refused(pattern)
+    assert unsafe_reason(pattern)
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("input.a.b", (Slot(("a", "b"), True),)),
-        ("${input.a}", (Slot(("a",), True),)),
-        ("x ${input.a} y", ("x ", Slot(("a",), False), " y")),
-        ("${input.a:-}", (Slot(("a",), False, ""),)),
-        ("${input.a:-b:-c}", (Slot(("a",), False, "b:-c"),)),
+        ("input.a.b", (TemplateSlot(("a", "b"), True),)),
+        ("${input.a}", (TemplateSlot(("a",), True),)),
+        ("x ${input.a} y", ("x ", TemplateSlot(("a",), False), " y")),
+        ("${input.a:-}", (TemplateSlot(("a",), False, ""),)),
+        ("${input.a:-b:-c}", (TemplateSlot(("a",), False, "b:-c"),)),
         ("$${input.a}", ("${", "input.a}")),
         ("costs $5", ("costs $5",)),
         ("my input.a", ("my input.a",)),
         ("", ("",)),
     ],
 )
-def test_templates_are_texts_and_slots(text: str, parts: tuple[str | Slot, ...]) -> None:
+def test_templates_are_texts_and_slots(text: str, parts: tuple[str | TemplateSlot, ...]) -> None:
     assert tuple(part for part in parse_template(text)) == parts
 
 

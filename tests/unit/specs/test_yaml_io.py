@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.yaml import reader
-from cogcli.yaml.reader import Parsed, Places, Span, parse, pointer, read
+from cogcli.yaml.reader import Parsed, Places, Span, parse, pointer, read_file
 
 Place = tuple[str, int, int, str]
 
@@ -705,13 +705,15 @@ def test_a_pointer_escapes_slash_and_tilde() -> None:
 
 def test_the_bytes_read_are_the_bytes_parsed(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"a: 1\n")
-    data, found = read(tmp_path / "a.yaml", file="specs/a.yaml")
+    data, found = read_file(tmp_path / "a.yaml", file="specs/a.yaml")
     assert (data, found.value, found.problems) == (b"a: 1\n", {"a": 1}, [])
 
 
 def test_problems_carry_the_given_name(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"a: yes")
-    assert [p.file for p in read(tmp_path / "a.yaml", file="specs/a.yaml")[1].problems] == ["specs/a.yaml"]
+    assert [p.file for p in read_file(tmp_path / "a.yaml", file="specs/a.yaml")[1].problems] == [
+        "specs/a.yaml"
+    ]
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
@@ -722,7 +724,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         ("pipe", "is a named pipe, not a regular file"),
         ("/dev/zero", "is a device, not a regular file"),
     ]:
-        data, result = read(tmp_path / name, file="f")
+        data, result = read_file(tmp_path / name, file="f")
         (problem,) = result.problems
         assert (data, result.value) == (b"", None)
         assert (problem.code, problem.line, problem.column, problem.message) == ("yaml.io", 0, 0, found)
@@ -731,7 +733,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.truncate(1 << 40)
-    data, result = read(tmp_path / "a", file="f")
+    data, result = read_file(tmp_path / "a", file="f")
     assert (data, [p.code for p in result.problems]) == (b"", ["yaml.size"])
 
 

@@ -5,7 +5,7 @@ import pytest
 from fakes.states import whole
 
 from cogcli.core.refs import FRAME_FIELDS, OUTPUT_FIELDS, WORKING_SLOTS
-from cogcli.state.cognitive import FrameState, OutputState, WorkingState, as_dict, frame_from
+from cogcli.state.cognitive import FrameState, OutputState, WorkingState, frame_from, to_payload
 from cogcli.state.execution import ExecutionState, snapshot
 from cogcli.state.trace import TraceMetrics, TraceStep
 
@@ -40,7 +40,7 @@ def test_frame_comes_from_an_object_and_goes_back() -> None:
     raw = {"goal": "g", "context": {"a": 1}, "assumptions": ["x"], "priority": None}
     frame = frame_from(raw)
     assert frame.assumptions == ("x",)
-    assert as_dict(frame) == {
+    assert to_payload(frame) == {
         "goal": "g",
         "context": {"a": 1},
         "constraints": {},
@@ -48,7 +48,7 @@ def test_frame_comes_from_an_object_and_goes_back() -> None:
         "assumptions": ["x"],
         "priority": None,
     }
-    assert as_dict(frame_from(as_dict(frame))) == as_dict(frame)
+    assert to_payload(frame_from(to_payload(frame))) == to_payload(frame)
 
 
 def test_current_step_is_the_first_in_plan_order_whatever_started_first() -> None:

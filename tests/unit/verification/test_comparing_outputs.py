@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cogcli.verification.output_diff import ABSENT, differences
-from cogcli.verification.verdict import framed, told
+from cogcli.verification.verdict import find_in_json, join_differences
 
 SAME: list[tuple[str, Any, Any]] = [
     ("exact", {"a": [1, {"b": None}]}, {"a": [1.0, {"b": None}]}),
@@ -38,28 +38,31 @@ def test_these_differ_there(match: str, expected: Any, found: Any, wanted: Any) 
 
 
 def test_differences_are_told_in_a_line() -> None:
-    assert told(differences({"errors": []}, {"errors": None}, "exact"), "exact") == (
+    assert join_differences(differences({"errors": []}, {"errors": None}, "exact"), "exact") == (
         '- "errors": []   + "errors": null'
     )
-    assert told(differences({"n": 1}, {"n": "x"}, "shape"), "shape") == "n: expected number, found text"
+    assert (
+        join_differences(differences({"n": 1}, {"n": "x"}, "shape"), "shape")
+        == "n: expected number, found text"
+    )
     many = differences(list(range(9)), [], "exact")
-    assert told(many, "exact").endswith("and 6 more")
+    assert join_differences(many, "exact").endswith("and 6 more")
 
 
 def test_a_secret_key_is_told_without_its_value() -> None:
-    said = told(differences({"token": "a"}, {"token": "hunter2-hunter2"}, "exact"), "exact")
+    said = join_differences(differences({"token": "a"}, {"token": "hunter2-hunter2"}, "exact"), "exact")
     assert "hunter2" not in said
 
 
 def test_a_place_in_a_short_reply_is_framed_on_its_line() -> None:
-    frame = framed({"valid": True, "errors": None}, "errors")
+    frame = find_in_json({"valid": True, "errors": None}, "errors")
     assert frame is not None
     assert frame == (1, '{"valid": true, "errors": null}', 27, 4)
 
 
 def test_a_place_in_a_long_reply_has_a_line_of_its_own() -> None:
     value = {"notes": [{"id": "n-1", "text": "x" * 100}, {"id": 7}]}
-    frame = framed(value, "notes/1/id")
+    frame = find_in_json(value, "notes/1/id")
     assert frame is not None
     assert frame.text.strip() == '"id": 7'
     assert frame.text[frame.column - 1 : frame.column - 1 + frame.width] == "7"
@@ -67,4 +70,4 @@ def test_a_place_in_a_long_reply_has_a_line_of_its_own() -> None:
 
 
 def test_what_is_not_there_has_no_frame() -> None:
-    assert framed({"a": 1}, "b/c") is None
+    assert find_in_json({"a": 1}, "b/c") is None

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from cogcli.verification.document_mock import DocumentMock
 from cogcli.verification.loopback_server import Answering, Loopback, Reply, json_reply
-from cogcli.verification.named_mocks import STAND_INS, canned, stand_in
+from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
 from cogcli.verification.scenario import CannedReply
 
 DOCUMENTS = Path(__file__).parents[3] / "tooling/openapi_scenarios/registry/documents"
@@ -158,7 +158,7 @@ def test_stand_ins_refuse_what_their_service_would() -> None:
 
 def test_canned_replies_come_in_turn_and_the_last_repeats() -> None:
     replies = (CannedReply(503, {"Retry-After": "1"}, None, 0), CannedReply(200, {}, {"a": 1}, 0))
-    with Loopback(canned(replies)) as server:
+    with Loopback(canned_replies(replies)) as server:
         first, second, third = (ask(server, "GET", "/") for _ in range(3))
     assert (first.status, first.headers["retry-after"], first.body) == (503, "1", b"")
     assert second.json == third.json == {"a": 1}

@@ -17,14 +17,14 @@ from cogcli.protocols.registry import INVOKERS
 from cogcli.verification import failure_rules, mcp_rules, openrpc_rules
 from cogcli.verification.harness import Bench
 from cogcli.verification.openapi_rules import LINES
-from cogcli.verification.rule_runner import Line, Lines, require, verdict_of
+from cogcli.verification.rule_runner import InvokerRule, InvokerRules, require, verdict_of
 from cogcli.verification.verdict import FAILED, PASSED
 
 OTHER_ENTRIES = ("command line", "environment")
 """Categories of what a command refuses before there is a run."""
 
 
-def provoked(lines: Lines, id: str) -> Any:
+def provoked(lines: InvokerRules, id: str) -> Any:
     with Bench() as bench:
         return verdict_of(id, lines[id], bench)
 
@@ -43,8 +43,8 @@ def test_a_line_that_raises_is_a_failed_line() -> None:
         raise AttributeError("x")
 
     with Bench() as bench:
-        assert verdict_of("a", Line("", wrong), bench).reason == "number: found 1, expected 2"
-        assert verdict_of("b", Line("", bug), bench).reason == "AttributeError: x"
+        assert verdict_of("a", InvokerRule("", wrong), bench).reason == "number: found 1, expected 2"
+        assert verdict_of("b", InvokerRule("", bug), bench).reason == "AttributeError: x"
 
 
 def test_a_broken_timeout_precedence_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

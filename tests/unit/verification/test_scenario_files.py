@@ -10,7 +10,7 @@ import pytest
 
 from cogcli.core.errors import UsageError
 from cogcli.verification.named_mocks import STAND_INS
-from cogcli.verification.scenario import Scenario, files_in, read
+from cogcli.verification.scenario import Scenario, files_in, read_scenario
 
 WHOLE: dict[str, Any] = {
     "id": "notes.read",
@@ -24,7 +24,7 @@ WHOLE: dict[str, Any] = {
 def read_as(tmp_path: Path, value: Any) -> Scenario:
     file = tmp_path / "s.json"
     file.write_text(value if isinstance(value, str) else json.dumps(value, indent=2))
-    return read(str(file), "s.json", STAND_INS)
+    return read_scenario(str(file), "s.json", STAND_INS)
 
 
 def test_a_scenario_needs_five_fields(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_slip_is_placed_and_what_was_meant_is_named(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        read(str(tmp_path / "no.json"), "no.json", ())
+        read_scenario(str(tmp_path / "no.json"), "no.json", ())
     assert caught.value.code == "input.file"
 
 

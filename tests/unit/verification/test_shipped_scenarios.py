@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cogcli.verification.named_mocks import STAND_INS
-from cogcli.verification.scenario import files_in, read
+from cogcli.verification.scenario import files_in, read_scenario
 
 TOOLING = Path(__file__).parents[3] / "tooling"
 PROTOCOLS = ("openapi", "openrpc", "mcp")
@@ -28,7 +28,7 @@ def test_a_scenarios_id_is_the_name_of_its_file(protocol: str) -> None:
     files = files_in(str(TOOLING / f"{protocol}_scenarios"))
     assert files
     for path in files:
-        assert read(path, path, STAND_INS).id == Path(path).stem
+        assert read_scenario(path, path, STAND_INS).id == Path(path).stem
 
 
 def test_nothing_of_them_is_chosen_by_a_skill() -> None:
