@@ -1,4 +1,5 @@
-"""The entry point. `--version` is answered here, before anything else is imported (cli.md 6).
+"""The entry point. `--version` is answered here, before anything else is imported
+(docs/reference/command-line.md#start-up).
 
 Until a run takes its signals over, Ctrl-C and SIGTERM end the process at once: nothing has begun that would have to be
 finished, and an exception out of the middle of an import can crash extension modules.

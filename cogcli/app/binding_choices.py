@@ -1,4 +1,5 @@
-"""Which binding a capability gets, told with every one that it does not get, and why (execution.md 7)."""
+"""Which binding a capability gets, told with every one that it does not get, and why
+(docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration: the keys there are, and reading one file of them (cli.md 5).
+"""Configuration: the keys there are, and reading one file of them (docs/reference/command-line.md#settings).
 
 A project's file may ask for less trust than its user gives, never for more; nothing but a flag confirms.
 """

@@ -1,4 +1,5 @@
-"""The error of a run as its caller is told it: where, expected and found, what caused it (cli.md 3).
+"""The error of a run as its caller is told it: where, expected and found, what caused it
+(docs/reference/command-line.md#errors).
 
 Positions are looked up here, so only when something has failed.
 """

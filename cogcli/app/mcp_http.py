@@ -1,4 +1,4 @@
-"""The HTTP transport of `serve mcp`: who may talk to it, and what a body may be (protocols.md 9).
+"""The HTTP transport of `serve mcp`: who may talk to it, and what a body may be (docs/reference/protocols.md#serve).
 
 1. Host names this machine, Origin is absent or does, too: a page in a browser cannot reach the server under a name
    that it chose. Bound to every address, Origin must be the Host that was asked for.

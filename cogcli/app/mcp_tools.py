@@ -1,4 +1,5 @@
-"""Skills as tools of the Model Context Protocol: names, schemas, hints (protocols.md 9). Knows no library of it."""
+"""Skills as tools of the Model Context Protocol: names, schemas, hints (docs/reference/protocols.md#serve).
+Knows no library of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a planned run needs to be there or allowed: variables, network, trust, approvals (cli.md 4)."""
+"""What a planned run needs to be there or allowed: variables, network, trust, approvals
+(docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

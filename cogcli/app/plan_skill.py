@@ -1,4 +1,4 @@
-"""`run --plan`: what a run would do, told from the specs alone (cli.md 4)."""
+"""`run --plan`: what a run would do, told from the specs alone (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

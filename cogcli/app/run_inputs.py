@@ -1,4 +1,4 @@
-"""What the caller gives a run, checked before anything starts: inputs and frame (execution.md 1)."""
+"""What the caller gives a run, checked before anything starts: inputs and frame (docs/reference/execution.md#start)."""
 
 from __future__ import annotations
 

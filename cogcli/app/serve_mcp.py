@@ -1,4 +1,4 @@
-"""`serve mcp`: skills as tools for clients of the Model Context Protocol (protocols.md 9).
+"""`serve mcp`: skills as tools for clients of the Model Context Protocol (docs/reference/protocols.md#serve).
 
 1. What is offered and with which options it runs is fixed at the start: a client raises no trust and approves nothing.
 2. A call is a run with an episode of its own; its `_meta` names that. At most 8 go on at once, the others wait.

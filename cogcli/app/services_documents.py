@@ -1,4 +1,5 @@
-"""`services refresh` of a described service: its live document against the one behind `spec_ref` (protocols.md 6)."""
+"""`services refresh` of a described service: its live document against the one behind `spec_ref`
+(docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`skills export`: skills as folders with a SKILL.md, for agents that read such folders (protocols.md 9).
+"""`skills export`: skills as folders with a SKILL.md, for agents that read such folders
+(docs/reference/protocols.md#skill-folders).
 
 The head is YAML that the strictest readers of the format take: block style, every text in quotes, no `---` inside.
 """

@@ -1,4 +1,4 @@
-"""Reading a folder with a SKILL.md that somebody else made (protocols.md 9, quality.md rule 5).
+"""Reading a folder with a SKILL.md that somebody else made (docs/reference/protocols.md#skill-folders).
 
 1. The folder's name is the skill's; the head is read under the rules of every spec file.
 2. No symbolic link is followed, no special file is opened, every size has a cap; whatever breaks that refuses it all.

@@ -1,4 +1,4 @@
-"""`skills import`: a skill file of ours around the text of a SKILL.md (protocols.md 9).
+"""`skills import`: a skill file of ours around the text of a SKILL.md (docs/reference/protocols.md#skill-folders).
 
 1. The skill is one step that calls the capability asked for, with the body as a literal and the input `request`.
    Which of its inputs take them follows from their names, see `_BODY` and `_REQUEST`; messages take both.

@@ -1,4 +1,5 @@
-"""Trust in a project (protocols.md 2): as it was accepted, file by file, or the folder whatever it holds.
+"""Trust in a project (docs/reference/service.md#trust): as it was accepted, file by file, or the folder
+whatever it holds.
 
 The store lies beside the user's configuration, never in the project: nothing that a project says can widen trust.
 """

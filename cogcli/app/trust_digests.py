@@ -1,4 +1,4 @@
-"""What a project is trusted with, file by file (protocols.md 2): each file by the digest of its bytes.
+"""What a project is trusted with, file by file (docs/reference/service.md#trust): each file by the digest of its bytes.
 
 1. The service files and bindings of all its registry roots.
 2. Below a root that holds a module which a service names: every file that Python can import.

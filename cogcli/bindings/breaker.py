@@ -1,4 +1,4 @@
-"""The circuit breaker: a service that keeps failing is left alone for a while (execution.md 7).
+"""The circuit breaker: a service that keeps failing is left alone for a while (docs/reference/execution.md#breaker).
 
 1. Faults of the service count: unreachable, late, overloaded, failed. Faults of the caller, mapping and safety neither
    count nor end a row.

@@ -1,4 +1,5 @@
-"""The reply to a call that failed, as one line for people: status, size and how it begins (cli.md 4)."""
+"""The reply to a call that failed, as one line for people: status, size and how it begins
+(docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From a step's input to a service's payload: request templates, compiled once per run (formats.md 6)."""
+"""From a step's input to a service's payload: request templates, compiled once per run
+(docs/reference/binding.md#request)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a service's answer to a capability's outputs, strictly (formats.md 6)."""
+"""From a service's answer to a capability's outputs, strictly (docs/reference/binding.md#response)."""
 
 from __future__ import annotations
 

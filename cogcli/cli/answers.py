@@ -1,4 +1,4 @@
-"""What a person says on the command line about calls that may have happened (cli.md 2, `resume`).
+"""What a person says on the command line about calls that may have happened (docs/reference/episode.md#doubts).
 
 `--in-doubt` and `--output` pair by their step. An answer is always an object, so `{` or `@` begins one and anything
 else before `=` is a step; without a step both are for the one call that is open.

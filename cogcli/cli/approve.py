@@ -1,4 +1,4 @@
-"""Asking a person about the one action that a paused run waits for (cli.md 4).
+"""Asking a person about the one action that a paused run waits for (docs/reference/command-line.md#prompts).
 
 Only where somebody sits at both ends. The pause is saved before anybody is asked, and an answer is the same `resume`
 that another process would make: whoever closes the terminal loses nothing.

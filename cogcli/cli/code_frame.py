@@ -1,4 +1,4 @@
-"""A place in a file, with the line itself and carets under what is meant (cli.md 4)."""
+"""A place in a file, with the line itself and carets under what is meant (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 

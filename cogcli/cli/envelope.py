@@ -1,4 +1,5 @@
-"""The JSON envelope of `--json`: one object on success and on each failure (cli.md 1)."""
+"""The JSON envelope of `--json`: one object on success and on each failure
+(docs/reference/command-line.md#envelope)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Telling all problems at once: those of the command line and those of specs become one list (cli.md 3)."""
+"""Telling all problems at once: those of the command line and those of specs become one list
+(docs/reference/command-line.md#problems-at-once)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Help as plain text out of the table (cli.md 2): three examples, grouped flags, exit codes."""
+"""Help as plain text out of the table (docs/reference/command-line.md#flags): three examples, grouped flags,
+exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The home screen: what a bare `cogcli` and `cogcli --help` print (cli.md 4), at most 24 lines."""
+"""The home screen: what a bare `cogcli` and `cogcli --help` print (docs/reference/command-line.md#flags), at
+most 24 lines."""
 
 from __future__ import annotations
 

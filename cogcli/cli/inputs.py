@@ -1,4 +1,5 @@
-"""Assembling the input object of a run from --input, --input-file, -p and stdin (cli.md 3).
+"""Assembling the input object of a run from --input, --input-file, -p and stdin
+(docs/reference/command-line.md#inputs).
 
 1. `-p` wins over the object of --input or --input-file; both of these together are an error.
 2. Text from `-p` is converted by the declared type, JSON never is.

@@ -1,4 +1,5 @@
-"""Lists in their five formats (cli.md 1): a table on terminals, TSV when piped, JSON lines, CSV, Markdown."""
+"""Lists in their five formats (docs/reference/command-line.md#lists): a table on terminals, TSV when piped,
+JSON lines, CSV, Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command to paste after an error (cli.md 3): what was typed without its slip, or where to look."""
+"""The command to paste after an error (docs/reference/command-line.md#errors): what was typed without its
+slip, or where to look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing argv by the table (cli.md 2).
+"""Parsing argv by the table (docs/reference/command-line.md#flags).
 
 1. Global flags stand anywhere, a command's own flags after its name.
 2. `--flag value`, `--flag=value`, `-p value`, `-pvalue`, `-qv`; after `--` everything is positional.

@@ -1,4 +1,4 @@
-"""`run --plan`: what would run, nothing executed (cli.md 4)."""
+"""`run --plan`: what would run, nothing executed (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

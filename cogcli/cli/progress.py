@@ -1,4 +1,5 @@
-"""The conversation of a run on stderr (cli.md 1): a live display, a line per event, JSON lines, or silence.
+"""The conversation of a run on stderr (docs/reference/command-line.md#progress): a live display, a line per
+event, JSON lines, or silence.
 
 Every display takes events from the coordinator's thread, one by one, and never raises into the run.
 """

@@ -1,4 +1,4 @@
-"""Questions to a person: asked only where one sits at both ends (cli.md 1)."""
+"""Questions to a person: asked only where one sits at both ends (docs/reference/command-line.md#prompts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Errors and problems as people read them: code, sentence, place, expected and found, next (cli.md 3)."""
+"""Errors and problems as people read them: code, sentence, place, expected and found, next
+(docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`--report KIND:PATH`: files beside the answer. What is asked is tested before any work (cli.md 5)."""
+"""`--report KIND:PATH`: files beside the answer. What is asked is tested before any work
+(docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 

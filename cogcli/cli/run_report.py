@@ -1,4 +1,5 @@
-"""The last lines of a run: its error in five parts, its outcome, what to do next (cli.md 4)."""
+"""The last lines of a run: its error in five parts, its outcome, what to do next
+(docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A word that may name a skill or an episode (cli.md 2)."""
+"""A word that may name a skill or an episode (docs/reference/command-line.md#skill-or-episode)."""
 
 from __future__ import annotations
 

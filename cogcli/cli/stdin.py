@@ -1,4 +1,4 @@
-"""Standard input, read only where `-` asks for it (cli.md 1)."""
+"""Standard input, read only where `-` asks for it (docs/reference/command-line.md#stdin)."""
 
 from __future__ import annotations
 

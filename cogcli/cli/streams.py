@@ -1,4 +1,4 @@
-"""The two streams: stdout is the answer, stderr the conversation (cli.md 1).
+"""The two streams: stdout is the answer, stderr the conversation (docs/reference/command-line.md#streams).
 
 1. Both are UTF-8, whatever the locale; what cannot be encoded is escaped: printing never raises for its content.
 2. A stream without a terminal has no colour, no width, no cursor control.

@@ -1,4 +1,5 @@
-"""The views of `trace EP`: the same events as a tree, a table, bars, lineage, a graph or lines (cli.md 2, 4)."""
+"""The views of `trace EP`: the same events as a tree, a table, bars, lineage, a graph or lines
+(docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts in the formats of `--report` (cli.md 5)."""
+"""Verdicts in the formats of `--report` (docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 

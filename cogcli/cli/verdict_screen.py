@@ -1,4 +1,5 @@
-"""Verdicts on a screen: a line each, then what failed with its checks and the place in the reply (cli.md 4)."""
+"""Verdicts on a screen: a line each, then what failed with its checks and the place in the reply
+(docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which network addresses a service may be reached at (protocols.md 2). Pure rules; nothing here looks a name up.
+"""Which network addresses a service may be reached at (docs/reference/service.md#addresses). Pure rules;
+nothing here looks a name up.
 
 1. `public` is what is globally routable. `private` adds loopback, 10/8, 172.16/12, 192.168/16 and fc00::/7.
 2. Never, whatever is asked: link-local, 100.64/10, unspecified, multicast, reserved, and fd00:ec2::254 (metadata).

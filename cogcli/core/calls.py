@@ -57,7 +57,8 @@ class PassedOver(NamedTuple):
 
 
 class BindingChain(NamedTuple):
-    """The bindings a capability may be called through, in order, and why these (execution.md 7)."""
+    """The bindings a capability may be called through, in order, and why these
+    (docs/reference/binding.md#selection)."""
 
     members: tuple[Member, ...]
     explanation: dict[str, Any]
@@ -190,8 +191,8 @@ class BatchSlot:
 class Attempt(NamedTuple):
     """One wire attempt, as a worker is asked to make it. `input` is the worker's own copy.
 
-    `traceparent` is the W3C header that names the attempt's span (protocols.md 10); `place` is its place among those
-    calls that may go out with it.
+    `traceparent` is the W3C header that names the attempt's span (docs/reference/protocols.md#export);
+    `place` is its place among those calls that may go out with it.
     """
 
     capability_id: str
@@ -211,7 +212,8 @@ class Attempt(NamedTuple):
 class Answer(NamedTuple):
     """What an attempt gave: the capability's outputs, checked; usage as reported; what went over the wire.
 
-    `record` holds members for the attempt's element in `attempts[]` (protocols.md 1), not yet masked.
+    `record` holds members for the attempt's element in `attempts[]` (docs/reference/protocols.md#record), not
+    yet masked.
     """
 
     output: dict[str, Any]

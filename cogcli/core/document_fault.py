@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 class DocumentFault(Exception):
-    """A document that cannot be used, or something it does not say: a code of protocols.md 7, and what to do.
+    """A document that cannot be used, or something it does not say: a code of
+    docs/reference/protocols.md#wire-checks, and what to do.
 
     `pointer` or `line` and `column` tell where in the document; `file` is its real path, known once it was read.
     """

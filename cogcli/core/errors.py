@@ -1,7 +1,7 @@
 """Every error a user can meet: its class, stable code and exit code. Imports nothing.
 
-`FAILURES` is the failure model as one table (execution.md 9, cli.md 3): an error is raised with one of the codes of
-its class, and exit code, `retryable` and `falls_back` follow from the code alone.
+`FAILURES` is the failure model as one table (docs/reference/execution.md#errors): an error is raised with one
+of the codes of its class, and exit code, `retryable` and `falls_back` follow from the code alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ ABORTED = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143, "ABORT": OK}
 
 
 class CogcliError(Exception):
-    """An error with a stable code, told to the user in five parts (cli.md 3).
+    """An error with a stable code, told to the user in five parts (docs/reference/command-line.md#errors).
 
     `message` is one sentence without the code; `where`, `expected` and `found` may be empty; `next` holds commands
     that can be pasted.
@@ -61,7 +61,8 @@ class PathAbsent(CogcliError):
 
 
 class RuntimeErrorBase(CogcliError):
-    """What can go wrong in a run [seed]. Identifiers are filled in where they become known.
+    """What can go wrong in a run (docs/reference/execution.md#errors). Identifiers are filled in where they
+    become known.
 
     `left` tells whether a first byte of the request may have gone out, `None` where no request was made.
     """
@@ -79,7 +80,8 @@ class RuntimeErrorBase(CogcliError):
         """`unknown` where a call gave no answer and nobody said whether it has effects."""
         self.attempts: list[dict[str, object]] = []
         self.record: dict[str, object] | None = None
-        """What went over the wire before it failed, as members of the attempt's record (protocols.md 1)."""
+        """What went over the wire before it failed, as members of the attempt's record
+        (docs/reference/protocols.md#record)."""
         self.reply = ""
         """What was answered, as one short line without secrets."""
         self.retry_after: float | None = None
@@ -203,11 +205,11 @@ class FinalOutputValidationError(RuntimeErrorBase):
 
 
 class SafetyTrustLevelError(RuntimeErrorBase):
-    """The run's trust level is below the capability's [seed]."""
+    """The run's trust level is below the capability's (docs/reference/execution.md#safety)."""
 
 
 class SafetyGateFailedError(RuntimeErrorBase):
-    """A mandatory gate refused, or gave no clear answer [seed]."""
+    """A mandatory gate refused, or gave no clear answer (docs/reference/execution.md#gates)."""
 
 
 class SafetyScopeError(RuntimeErrorBase):
@@ -215,7 +217,7 @@ class SafetyScopeError(RuntimeErrorBase):
 
 
 class SafetyConfirmationRequiredError(RuntimeErrorBase):
-    """A human has to confirm first [seed]."""
+    """A human has to confirm first (docs/reference/execution.md#approvals)."""
 
 
 class PolicyApprovalError(RuntimeErrorBase):
@@ -353,6 +355,7 @@ FAILURE_OF: dict[str, FailureRow] = {code: row for row in FAILURES for code in r
 
 
 def exit_code(code: str) -> int:
-    """The exit code of an error code; codes of specs (formats.md) are all environment errors."""
+    """The exit code of an error code; codes of specs
+    (docs/reference/failures.md#codes-of-checks-and-findings) are all environment errors."""
     row = FAILURE_OF.get(code)
     return row.exit if row else ENVIRONMENT

@@ -1,4 +1,5 @@
-"""The expression language (execution.md 3): part of Python's syntax, read by its own parser, never by eval.
+"""The expression language (docs/reference/execution.md#expressions): part of Python's syntax, read by its own
+parser, never by eval.
 
 1. Only what `_COMPILE` lists is in the language; everything else is refused when the expression is read.
 2. Values are compared without coercion: `1 == 1.0`, but `true` is not 1 and `"10"` is not 10.

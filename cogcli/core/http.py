@@ -1,4 +1,4 @@
-"""HTTP: the one module that imports the HTTP library (protocols.md 2).
+"""HTTP: the one module that imports the HTTP library (docs/reference/service.md#http).
 
 1. No redirects, no cookies, no environment, TLS verified against the bundled authorities, no encoding asked for.
 2. Sockets come from `core/connections`: it judges addresses and keeps deadline, cancellation and `left`.

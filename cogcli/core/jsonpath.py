@@ -1,4 +1,5 @@
-"""Paths into JSON documents: `outcomes.actions.0.tool` = `.outcomes.actions[0].tool`, `vars["a.b"]` (cli.md 2)."""
+"""Paths into JSON documents: `outcomes.actions.0.tool` = `.outcomes.actions[0].tool`, `vars["a.b"]`
+(docs/reference/command-line.md#paths)."""
 
 from __future__ import annotations
 

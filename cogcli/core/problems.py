@@ -1,4 +1,4 @@
-"""Problems: what a static check found. Data, never an exception (formats.md 1)."""
+"""Problems: what a static check found. Data, never an exception (docs/reference/spec-files.md#problems)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masking secrets before anything is written (quality.md, hostile input 13).
+"""Masking secrets before anything is written (docs/reference/episode.md#redaction).
 
 1. A value known to be secret is masked wherever it stands, in keys too, plain or encoded: base64 at any offset,
    URL-quoted, hex, JSON-escaped, HTML-escaped. Values shorter than 8 characters are not: they would hit plain words.

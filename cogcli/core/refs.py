@@ -1,4 +1,4 @@
-"""The grammar of references, shared by the static checks and the mapping (execution.md 3)."""
+"""The grammar of references, shared by the static checks and the mapping (docs/reference/execution.md#reading)."""
 
 from __future__ import annotations
 

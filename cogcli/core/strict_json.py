@@ -1,6 +1,6 @@
 """The one strict JSON parser for everything that comes in.
 
-Rules (quality.md, hostile input 8):
+Rules (docs/reference/spec-files.md#json):
 
 1. UTF-8, one leading byte order mark tolerated; one value; not a character after it but white space.
 2. No NaN, no Infinity, no float beyond the range of a double, no integer beyond 2^53-1 either way.

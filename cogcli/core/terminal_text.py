@@ -1,4 +1,4 @@
-"""Text from anywhere, made safe and measurable for a terminal (cli.md 1).
+"""Text from anywhere, made safe and measurable for a terminal (docs/reference/command-line.md#streams).
 
 Control, bidi and invisible characters are shown as `\\x1b` or `\\u202e`; nothing else changes.
 """

@@ -1,4 +1,4 @@
-"""Trace and span ids of the W3C and OpenTelemetry, derived from our own (protocols.md 10)."""
+"""Trace and span ids of the W3C and OpenTelemetry, derived from our own (docs/reference/protocols.md#export)."""
 
 from __future__ import annotations
 

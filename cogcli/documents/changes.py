@@ -1,7 +1,7 @@
 """What two documents of one service say differently, and whether that breaks a call that fitted before.
 
 1. Compatible: whatever was asked rightly before is still right, and what comes back is of what came back before.
-2. Everything else is breaking, what cannot be proved compatible too (protocols.md 7: `covers`).
+2. Everything else is breaking, what cannot be proved compatible too (docs/reference/spec-files.md#schemas).
 """
 
 from __future__ import annotations

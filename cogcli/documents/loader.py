@@ -1,4 +1,4 @@
-"""Reading what services say about themselves: the file behind `spec_ref` (protocols.md 4 and 5).
+"""Reading what services say about themselves: the file behind `spec_ref` (docs/reference/service.md#documents).
 
 1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read strictly.
 2. `$ref` leads inside the document only, and somewhere. Nothing is ever fetched.

@@ -1,4 +1,5 @@
-"""OpenAPI documents: what may be asked of a service, and where each value of a request goes (protocols.md 4)."""
+"""OpenAPI documents: what may be asked of a service, and where each value of a request goes
+(docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
 

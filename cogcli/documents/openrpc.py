@@ -1,4 +1,4 @@
-"""OpenRPC documents: the methods of a JSON-RPC service (protocols.md 5)."""
+"""OpenRPC documents: the methods of a JSON-RPC service (docs/reference/protocols.md#openrpc)."""
 
 from __future__ import annotations
 

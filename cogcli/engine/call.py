@@ -1,4 +1,5 @@
-"""The governed call: the one way to a capability (execution.md 7 and 8).
+"""The governed call: the one way to a capability (docs/reference/execution.md#governed-call,
+docs/reference/execution.md#safety).
 
 1. Trust and confirmation, then pre-gates on a copy of the input.
 2. A worker slot, then the intent event: it is on disk before the call leaves.
@@ -306,7 +307,7 @@ def _made(runner: CapabilityRunner, attempt: Attempt) -> Answer:
 
 
 def _traceparent(run: Run, record: StepRecord, number: int) -> str:
-    """The W3C header of an attempt: its span is known before it leaves (protocols.md 10)."""
+    """The W3C header of an attempt: its span is known before it leaves (docs/reference/protocols.md#export)."""
     if record.intent is None:
         return ""
     return f"00-{trace_of(run.state.trace_id)}-{span_of(record.intent, number)}-01"

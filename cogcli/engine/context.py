@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NamedTuple):
-    """Fixed for the whole run tree, out of reach of data (execution.md 1)."""
+    """Fixed for the whole run tree, out of reach of data (docs/reference/execution.md#options)."""
 
     trust_level: str = "standard"
     confirmed_capabilities: frozenset[str] = frozenset()

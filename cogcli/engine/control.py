@@ -1,4 +1,5 @@
-"""Control flow of one step (execution.md 6): once, per item, per round, or on several targets at once.
+"""Control flow of one step (docs/reference/execution.md#control-flow): once, per item, per round, or on
+several targets at once.
 
 1. foreach: one invocation per item, in item order or `max_parallel` at a time; the first failing item fails the step.
 2. while: the first round always runs; a round's writes are visible to the next round and the condition, to others when

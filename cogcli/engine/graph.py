@@ -1,4 +1,4 @@
-"""Driving a graph of steps (execution.md 5).
+"""Driving a graph of steps (docs/reference/execution.md#scheduling).
 
 1. Ready steps start in plan order while a call slot is free.
 2. A step that is done, or skipped by condition or degrade, releases its dependents; one that failed or was vetoed

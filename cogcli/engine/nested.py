@@ -1,4 +1,4 @@
-"""Nested skills: a child run with its own state inside the same episode (execution.md 6)."""
+"""Nested skills: a child run with its own state inside the same episode (docs/reference/execution.md#nested)."""
 
 from __future__ import annotations
 

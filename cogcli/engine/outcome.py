@@ -1,4 +1,5 @@
-"""From the endings of steps to the outcome of a run: one table, first that fits (execution.md 5)."""
+"""From the endings of steps to the outcome of a run: one table, first that fits
+(docs/reference/execution.md#outcome)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Space kept for the end of a run, so that a full disk still gets its terminal event (episode.md, Writing 6).
+"""Space kept for the end of a run, so that a full disk still gets its terminal event
+(docs/reference/episode.md#disk-full).
 
 1. The file exists while its run is alive, and is freed when its end is written, the run pauses or its log is closed.
    Only a killed process leaves it behind; whoever reopens the episode replaces it.

@@ -1,10 +1,10 @@
-"""An event of another tool in the words of the seed, where that tool has others for the same.
+"""An event of another tool in the words of the shared format, where that tool has others for the same.
 
 1. `outcome` of an act is its `result_status`, `outcome` of the end its `status`.
 2. `message` of what went wrong is its `error`, and so is an `error` that is a text.
 3. `metrics` that tell when something began and ended tell how long it took; so does a duration in the payload.
 
-Where the seed's own words are there, they count; an event of ours is left as it is.
+Where the shared format's own words are there, they count; an event of ours is left as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def is_foreign(event: Event) -> bool:
 
 
 def translate_event(event: Event) -> Event:
-    """The event with the seed's words in payload and metrics; the same event where nothing is to be said otherwise."""
+    """The event with the shared format's words in payload and metrics; the same event where nothing is to be
+    said otherwise."""
     if not is_foreign(event) or type(event.payload) is not dict or event.phase not in ("act", "terminate"):
         return event
     payload = event.payload

@@ -1,4 +1,4 @@
-"""Writing the log so that nothing is lost (episode.md, Writing).
+"""Writing the log so that nothing is lost (docs/reference/episode.md#writing).
 
 1. The directory is created exclusively; `events.jsonl` is append-only and locked while its run is alive. The kernel
    releases the lock when the process dies.

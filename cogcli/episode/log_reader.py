@@ -3,7 +3,8 @@
 1. A line without its newline is not committed: whoever reads a run in progress sees a prefix.
 2. A last line that is no JSON is torn as well; one anywhere else is a finding, and reading stops before it. So does it
    before a line that is JSON but no event, or does not fit its checksum, even at the end: no torn write leaves one.
-3. Only the seed's fields are expected. A member of a wrong type counts as absent; unknown phases and types are kept.
+3. Only the fields of the shared format are expected. A member of a wrong type counts as absent; unknown
+   phases and types are kept.
 4. Blobs are resolved: folds see values.
 5. A log whose first line has neither `seq` nor `prev` is another tool's. Its last line needs no newline: whole JSON is
    committed there, since no torn write leaves it.

@@ -1,4 +1,5 @@
-"""What a manifest says of the files of an episode, whoever wrote it, and whether the files are that [seed].
+"""What a manifest says of the files of an episode, whoever wrote it, and whether the files are that
+(docs/reference/episode.md#shared-format).
 
 1. `files[]` holds `{name, sha256, size_bytes, kind}`. A hash is hex in either case, plain or after `sha256:`. Hash and
    size may be missing; what is there has to fit. An entry for the manifest itself says nothing: none can hold its own

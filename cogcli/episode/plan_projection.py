@@ -1,4 +1,4 @@
-"""The seed's plan reconstruction contract, made exact (episode.md, Projection).
+"""How a plan is put together from a log, made exact (docs/reference/episode.md#plan-projection).
 
 1. The latest `plan` event counts; one whose payload is no object does not. It starts the plan afresh.
 2. Steps come from `step_records` when that key holds a list, even an empty one. Entries that are no objects are passed
@@ -156,7 +156,7 @@ def _is_text(value: Any) -> bool:
 
 
 def project_plan_state(events: Iterable[Event]) -> dict[str, Any]:
-    """The plan of a log's root run, as the seed names this function."""
+    """The plan of a log's root run, as the shared format names this function."""
     projection = PlanProjection()
     for event in events:
         projection.feed(event)

@@ -1,11 +1,11 @@
-"""The projection: from the events of a log to `state.json` (episode.md, Projection).
+"""The projection: from the events of a log to `state.json` (docs/reference/episode.md#projection).
 
 1. Pure: it reads no clock and nothing but the events. Equal events give equal bytes.
 2. `run.state_projection` events are ignored, so that a document projected again is the same: a fixed point.
 3. The root run is that of the first event. Of nested runs only actions count; what they called and used stands in the
    closing event of the step that ran them.
 4. `episode.started_at` is the timestamp of the root's start event, an action's timestamp that of its act event.
-5. The plan follows the seed's contract (`plan_projection`), beliefs and memory follow `knowledge`.
+5. The plan follows `plan_projection`, beliefs and memory follow `knowledge`.
 6. The outcome is that of the terminate event, `pending` without one. A word outside the vocabulary reads `error`.
 7. Summary and manifest are linked by terminal runs only.
 8. `x-cognitive` is the run's own state, brought there by the reducer of the live run.

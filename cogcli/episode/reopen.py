@@ -1,4 +1,5 @@
-"""Going on with an episode whose process died or whose run waits (episode.md, Writing 5; Resume).
+"""Going on with an episode whose process died or whose run waits (docs/reference/episode.md#recovery,
+docs/reference/episode.md#doubts).
 
 1. Nothing is touched before the lock is held. A held lock means that the run is alive: whoever else comes is told who
    holds it, and leaves at once. A file system without locks is refused.

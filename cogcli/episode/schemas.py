@@ -1,6 +1,7 @@
 """JSON Schemas of the five artifacts, made from the models: an event line, a learn line and three documents.
 
-`state.json` has two: `state` is what readers accept, of any tool [seed]; `state-written` what is written here.
+`state.json` has two: `state` is what readers accept, of any tool (docs/reference/episode.md#shared-format);
+`state-written` what is written here.
 """
 
 from __future__ import annotations

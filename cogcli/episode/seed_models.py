@@ -1,7 +1,8 @@
-"""The shape of `state.json` as any tool may write it: what the seed requires, and nothing beyond [seed].
+"""The shape of `state.json` as any tool may write it: what the shared format requires, and nothing beyond
+(docs/reference/episode.md#shared-format).
 
 Readers accept this; what is written here fits `models.StateDocument`, which is narrower. Optional members may be null,
-keys that the seed does not name may stand anywhere; its three vocabularies are closed.
+keys that the shared format does not name may stand anywhere; its three vocabularies are closed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Has anything in an episode been altered? (episode.md, Verify)
+"""Has anything in an episode been altered? (docs/reference/episode.md#verify)
 
 Pure over the bytes read; nothing is written. Without a signature it can say that an episode is consistent, not that it
 is authentic: whoever may write every file may write all of them anew. It says so.

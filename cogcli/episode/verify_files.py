@@ -1,4 +1,4 @@
-"""Which files an episode consists of, and whether each is one (quality.md, hostile input 9).
+"""Which files an episode consists of, and whether each is one (docs/reference/episode.md#files).
 
 1. Regular files of known names, and `blobs/` with files named by their content. Anything else is a finding.
 2. No symbolic link, no FIFO, no second name for a file.

@@ -1,11 +1,12 @@
 """What can be said of an episode whose log is another tool's: its manifest is compared with its files, and only the
-seed's fields are held to something.
+shared format's fields are held to something.
 
 1. Every file that the manifest names is there, with the size and the hash that it gives. What it does not name is told
    as a warning: other tools may keep more files. Without a manifest nothing vouches for any of them, which is said.
 2. Files are plain files, also in folders. A link, a pipe, a file with a second name, a name that leads elsewhere: an
    error, and nothing is opened.
-3. `state.json` has the seed's fields, is of the episode that the log names, and repeats the last evidence of the log.
+3. `state.json` has the fields of the shared format, is of the episode that the log names, and repeats the
+   last evidence of the log.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class ForeignFiles:
 def foreign_findings(
     folder: Folder, inventory: ForeignFiles, episode_id: Any, evidence: Event | None
 ) -> Iterator[Finding]:
-    """The manifest against the files, then the seed's promises about `state.json`."""
+    """The manifest against the files, then the shared format's promises about `state.json`."""
     yield Finding("chain.unchained", "info", EVENTS, 1, "another tool's log: its lines are not chained")
     yield from _blobs(folder, inventory)
     if MANIFEST in inventory.files:

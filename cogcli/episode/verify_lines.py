@@ -1,4 +1,4 @@
-"""What each line of a log must be by itself and next to its neighbours (episode.md, Events).
+"""What each line of a log must be by itself and next to its neighbours (docs/reference/episode.md#events).
 
 1. `seq` counts from 0 without gaps, `prev` is the hash of the line before, ids are unique, time never goes back.
 2. All lines name one episode and one trace; `caused_by` names an earlier event.

@@ -1,4 +1,4 @@
-"""Whether the events of a log can have happened in this order (episode.md, Events; quality.md, durability).
+"""Whether the events of a log can have happened in this order (docs/reference/episode.md#types).
 
 1. A run starts with its start event and has no other; the first event of the log is the root's.
 2. A run terminates at most once, and nothing of a nested run follows its end. After the root's end come runtime,

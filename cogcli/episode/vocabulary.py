@@ -1,4 +1,4 @@
-"""The seed's closed vocabularies, in its order."""
+"""The closed vocabularies of the shared format, in its order (docs/reference/episode.md#shared-format)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ STEP_STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "veto
 OUTCOMES: Final = ("ok", "error", "vetoed", "aborted", "partial", "pending")
 INTUITION_MODES: Final = ("advisory", "interventive", "hybrid")
 PROJECTION: Final = "run.state_projection"
-"""The event type of projection evidence [seed]."""
+"""The event type of projection evidence (docs/reference/episode.md#types)."""
 EXCERPT: Final = 200
 """Characters of JSON that stand for an action's input or output."""

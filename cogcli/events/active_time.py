@@ -1,4 +1,4 @@
-"""How long a run was under way, whoever drove it: the sum of its sittings (episode.md, summary.json).
+"""How long a run was under way, whoever drove it: the sum of its sittings (docs/reference/episode.md#summary).
 
 1. A sitting begins with the run, or where it was taken up again, and lasts to its last event.
 2. What lies between two sittings counts for nothing: waiting for a person, a process that was gone.

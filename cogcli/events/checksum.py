@@ -1,4 +1,4 @@
-"""The checksum that a line of a log carries of itself (episode.md, Events).
+"""The checksum that a line of a log carries of itself (docs/reference/episode.md#events).
 
 1. `sum` is the last key of a line: the CRC-32 of the bytes before `,"sum":`, as eight lower-case hex digits.
 2. It tells damage, of the newest line, too, which no later one vouches for. It stops nobody who alters a line and its

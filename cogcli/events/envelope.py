@@ -1,4 +1,4 @@
-"""The envelope of every event (episode.md, Events)."""
+"""The envelope of every event (docs/reference/episode.md#events)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approvals: a person's yes to one exact action (episode.md, Resume). Pure.
+"""Approvals: a person's yes to one exact action (docs/reference/execution.md#approvals). Pure.
 
 1. An approval names the action by hash: capability, binding, step, input and evidence. Anything else is not approved.
 2. It is used once. A repeat of the same call asks again.

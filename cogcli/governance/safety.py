@@ -1,4 +1,4 @@
-"""Safety levels (execution.md 8): the seed's order, trust ranks and what a gate's answer means. Pure."""
+"""Safety levels (docs/reference/execution.md#safety): their order, trust ranks and what a gate's answer means. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluating expressions in a scope (execution.md 3)."""
+"""Evaluating expressions in a scope (docs/reference/execution.md#expressions)."""
 
 from __future__ import annotations
 

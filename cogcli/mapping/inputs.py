@@ -1,4 +1,4 @@
-"""A step's input: compiled once per run, resolved at each invocation (execution.md 3)."""
+"""A step's input: compiled once per run, resolved at each invocation (docs/reference/execution.md#reading)."""
 
 from __future__ import annotations
 

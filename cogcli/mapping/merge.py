@@ -1,4 +1,4 @@
-"""The four merge strategies (execution.md 4): whether one may be used, and what it gives."""
+"""The four merge strategies (docs/reference/execution.md#merge): whether one may be used, and what it gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading and writing the namespaces of a run: one table (execution.md 3 and 4)."""
+"""Reading and writing the namespaces of a run: one table (docs/reference/execution.md#reading,
+docs/reference/execution.md#writing)."""
 
 from __future__ import annotations
 

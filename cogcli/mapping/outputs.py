@@ -1,4 +1,4 @@
-"""A step's output: from what was produced to the writes it makes (execution.md 4)."""
+"""A step's output: from what was produced to the writes it makes (docs/reference/execution.md#writing)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of one foreach that go out as one (protocols.md 5, batch).
+"""Calls of one foreach that go out as one (docs/reference/protocols.md#batch).
 
 1. The first to come gathers. It waits for those that the coordinator announced, and a moment for those that follow on
    answers just given; never past its own deadline, and never long: who comes later goes with the next ones.

@@ -1,4 +1,5 @@
-"""What programs that we start see of our environment: a few names, everything else has to be named (protocols.md 6)."""
+"""What programs that we start see of our environment: a few names, everything else has to be named
+(docs/reference/protocols.md#worker, docs/reference/protocols.md#mcp-stdio)."""
 
 from __future__ import annotations
 

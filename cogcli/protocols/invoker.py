@@ -1,4 +1,5 @@
-"""The invoker contract (protocols.md 1): one `invoke` is one wire attempt; everything else stays outside."""
+"""The invoker contract (docs/reference/protocols.md#invoker): one `invoke` is one wire attempt; everything
+else stays outside."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ class CallLimits(NamedTuple):
 
 
 class CallMeta(NamedTuple):
-    """What one attempt was on the wire (protocols.md 1). Of headers only names are told, under `request`.
+    """What one attempt was on the wire (docs/reference/protocols.md#record). Of headers only names are told,
+    under `request`.
 
     `request` and `reply` are `{media_type, body}`; a protocol without a wire leaves all of it empty.
     """

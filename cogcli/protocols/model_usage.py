@@ -1,4 +1,5 @@
-"""What a reply says about the model behind it: counted tokens, its name, why it stopped (protocols.md 1).
+"""What a reply says about the model behind it: counted tokens, its name, why it stopped
+(docs/reference/protocols.md#record).
 
 A count that is no whole number from 0 to 2^53 is refused, and that is told in the attempt's notices.
 """

@@ -1,4 +1,4 @@
-"""Protocol to invoker [seed]. What a protocol needs is imported when the first call speaks it."""
+"""Protocol to invoker. What a protocol needs is imported when the first call speaks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Secrets at the call (protocols.md 2): resolved when needed, told to the redactor first, kept nowhere else."""
+"""Secrets at the call (docs/reference/service.md#secrets): resolved when needed, told to the redactor first,
+kept nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One attempt of a call as a span of a trace: how it is called, what it tells, when it was (protocols.md 10)."""
+"""One attempt of a call as a span of a trace: how it is called, what it tells, when it was
+(docs/reference/protocols.md#export)."""
 
 from __future__ import annotations
 

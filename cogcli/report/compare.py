@@ -1,4 +1,5 @@
-"""What is different between two episodes (cli.md 4). Times, ids and tags are no differences.
+"""What is different between two episodes (docs/reference/command-line.md#views). Times, ids and tags are no
+differences.
 
 1. Steps are compared by their ids: status, then error, then what they gave, then what they were given.
 2. Inputs, bindings, pinned specs and outputs are compared by name, the first episode's order first.

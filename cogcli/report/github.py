@@ -1,4 +1,5 @@
-"""Problems as workflow commands of GitHub Actions: annotations at their lines (cli.md 5)."""
+"""Problems as workflow commands of GitHub Actions: annotations at their lines
+(docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The signs of statuses, as characters and as words for terminals that cannot show them (cli.md 1)."""
+"""The signs of statuses, as characters and as words for terminals that cannot show them
+(docs/reference/command-line.md#colour)."""
 
 from __future__ import annotations
 

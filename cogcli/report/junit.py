@@ -1,4 +1,4 @@
-"""Checks as JUnit XML: a suite per group, a case per file or check (cli.md 5)."""
+"""Checks as JUnit XML: a suite per group, a case per file or check (docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 

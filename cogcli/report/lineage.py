@@ -1,4 +1,4 @@
-"""Which step wrote what, who read it, and what was never written (cli.md 4).
+"""Which step wrote what, who read it, and what was never written (docs/reference/command-line.md#views).
 
 1. Only the root run: a nested skill reads and writes in a state of its own, its step stands for it.
 2. The closing event of a step sums up its gates, items and rounds: theirs are passed over.

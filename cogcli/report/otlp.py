@@ -1,4 +1,5 @@
-"""A trace as OTLP/JSON (protocols.md 10): hex ids, 64-bit integers as text, enumerations as numbers."""
+"""A trace as OTLP/JSON (docs/reference/protocols.md#export): hex ids, 64-bit integers as text, enumerations
+as numbers."""
 
 from __future__ import annotations
 

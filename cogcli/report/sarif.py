@@ -1,4 +1,4 @@
-"""Problems as SARIF 2.1.0, for code scanning (cli.md 5)."""
+"""Problems as SARIF 2.1.0, for code scanning (docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 

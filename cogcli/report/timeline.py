@@ -1,4 +1,4 @@
-"""A run as bars on a time axis (cli.md 4): the steps that began, in plan order.
+"""A run as bars on a time axis (docs/reference/command-line.md#views): the steps that began, in plan order.
 
 A column of the axis stands for the same time in every row. Where the width is too small, columns stand for more time;
 below a few columns only names and times are left.

@@ -1,4 +1,4 @@
-"""A log as spans of one trace (protocols.md 10): what every export of traces shares.
+"""A log as spans of one trace (docs/reference/protocols.md#export): what every export of traces shares.
 
 1. Pure: the same events give the same spans.
 2. A span's id comes from the event that opens it, so that it was known when an attempt's `traceparent` was sent.

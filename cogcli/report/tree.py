@@ -1,4 +1,5 @@
-"""A run as a tree: each step with its time, what it read and wrote; nested runs under their step (cli.md 4).
+"""A run as a tree: each step with its time, what it read and wrote; nested runs under their step
+(docs/reference/command-line.md#views).
 
 Rows never fold: where the width is too small the flow is cut or dropped first, then the other columns from the
 right, then names are shortened in the middle. Without a width nothing is cut and no boxes are drawn.

@@ -1,4 +1,4 @@
-"""Why a place of the state holds what it holds, or why it holds nothing (cli.md 4).
+"""Why a place of the state holds what it holds, or why it holds nothing (docs/reference/command-line.md#views).
 
 1. What is there is led back from its last writers over what they read to the inputs of the run.
 2. What is not there is led back to the step that would have written it, to what kept that step from it, and to what the

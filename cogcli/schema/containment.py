@@ -1,4 +1,5 @@
-"""Whether all that fits one schema fits another: proved, disproved by an example, or not known (protocols.md 7).
+"""Whether all that fits one schema fits another: proved, disproved by an example, or not known
+(docs/reference/spec-files.md#schemas).
 
 1. YES is a proof. NO comes with a value that was tried: it fits the narrow schema and breaks the wide one.
 2. Without jsonschema-rs only what is plain is told: equal schemas, bare types, finite choices, disjoint types.

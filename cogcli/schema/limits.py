@@ -1,4 +1,5 @@
-"""What a JSON Schema fragment may hold: local references, bounded size, linear-time patterns (formats.md 3)."""
+"""What a JSON Schema fragment may hold: local references, bounded size, linear-time patterns
+(docs/reference/spec-files.md#schemas)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Patterns of schemas in one meaning for every engine (protocols.md 7), and only those that never run away (ADR 9).
+"""Patterns of schemas in one meaning for every engine (docs/reference/spec-files.md#schemas), and only those
+that never run away (ADR 9).
 
 JSON Schema says ECMA 262; Python's `re` and Rust's `regex` each differ from it in what `\\d`, `\\s`, `.` and `$`
 match and in what must be escaped. So a pattern is parsed once and written anew, out of parts that mean the same to

@@ -1,4 +1,5 @@
-"""References inside a JSON Schema fragment: they lead to a subschema, and following them ends (formats.md 3)."""
+"""References inside a JSON Schema fragment: they lead to a subschema, and following them ends
+(docs/reference/spec-files.md#schemas)."""
 
 from __future__ import annotations
 

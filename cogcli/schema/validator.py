@@ -1,4 +1,5 @@
-"""The one place that applies JSON Schema (protocols.md 7): one answer, whichever engine is in use, in bounded time."""
+"""The one place that applies JSON Schema (docs/reference/spec-files.md#schemas): one answer, whichever engine
+is in use, in bounded time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bindings: how a service fulfils a capability (formats.md 6)."""
+"""Bindings: how a service fulfils a capability (docs/reference/binding.md#keys)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Binding(NamedTuple):
     layer: str = ""
     file: str = ""
     trusted: bool = False
-    """Whether its layer may read the environment (protocols.md 2)."""
+    """Whether its layer may read the environment (docs/reference/service.md#trust)."""
     distrust: str = ""
     """Why not, where there is more to say than that it is not."""
 

@@ -1,4 +1,4 @@
-"""The table and the rules of bindings (formats.md 6)."""
+"""The table and the rules of bindings (docs/reference/binding.md#keys)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _check_response(response: Any, report: ProblemReport, subject: str) -> None:
 
 
 def _check_unused(protocol: Any, metadata: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """`binding.unused`: keys that the protocol has no use for (protocols.md 4)."""
+    """`binding.unused`: keys that the protocol has no use for (docs/reference/binding.md#metadata)."""
     unused = {"method": protocol != "openapi", "response_mode": protocol in ("pythoncall", "openrpc")}
     for key, useless in unused.items():
         if useless and metadata.get(key) is not None and protocol in PROTOCOLS:

@@ -1,4 +1,4 @@
-"""Capabilities: contracts with typed inputs, typed outputs and safety (formats.md 5)."""
+"""Capabilities: contracts with typed inputs, typed outputs and safety (docs/reference/capability.md#keys)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Capability(NamedTuple):
 
     @property
     def effect(self) -> EffectClass:
-        """The effect class (formats.md 5): what may happen outside when this is called."""
+        """The effect class (docs/reference/capability.md#effects): what may happen outside when this is called."""
         declared = self.properties.get("side_effects")
         if declared is False:
             return "none"
@@ -91,7 +91,8 @@ class Capability(NamedTuple):
 
     @property
     def step_kind(self) -> str:
-        """The kind of a step calling this (episode.md): by first role, else by side effects."""
+        """The kind of a step calling this (docs/reference/capability.md#effects): by first role, else by side
+        effects."""
         if self.roles:
             return _KIND_OF_ROLE[self.roles[0]]
         return "act" if self.properties.get("side_effects") else "analyze"

@@ -1,4 +1,4 @@
-"""The table and the rules of capabilities (formats.md 5)."""
+"""The table and the rules of capabilities (docs/reference/capability.md#keys)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cognitive hints: where the outputs of a step without an `output` mapping go (formats.md 5)."""
+"""Cognitive hints: where the outputs of a step without an `output` mapping go (docs/reference/capability.md#hints)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def check_version(raw: dict[str, Any], report: ProblemReport, subject: str) -> N
 
 
 def check_headers(headers: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
-    """Header names and values of a service or binding (protocols.md 4)."""
+    """Header names and values of a service or binding (docs/reference/protocols.md#headers)."""
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if not settable(name):
             message = f"{subject}: header `{name}` cannot be set"

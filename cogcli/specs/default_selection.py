@@ -1,4 +1,4 @@
-"""Which binding a capability gets by default (formats.md 8)."""
+"""Which binding a capability gets by default (docs/reference/binding.md#default-selection)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether a binding may be used here and now, and if not, why (execution.md 7, protocols.md 2 and 3)."""
+"""Whether a binding may be used here and now, and if not, why (docs/reference/binding.md#eligibility,
+docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 

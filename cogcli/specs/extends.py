@@ -1,4 +1,4 @@
-"""The chain of bases of a capability: followed, judged and folded (formats.md 5)."""
+"""The chain of bases of a capability: followed, judged and folded (docs/reference/capability.md#extends)."""
 
 from __future__ import annotations
 

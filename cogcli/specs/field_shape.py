@@ -1,4 +1,4 @@
-"""The table and the rules of field specifications (formats.md 3)."""
+"""The table and the rules of field specifications (docs/reference/spec-files.md#fields)."""
 
 from __future__ import annotations
 

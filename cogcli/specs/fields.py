@@ -1,4 +1,5 @@
-"""Field specifications: the types of inputs and outputs, and checking values against them (formats.md 3)."""
+"""Field specifications: the types of inputs and outputs, and checking values against them
+(docs/reference/spec-files.md#fields)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which headers a service, a binding or a parameter may set (protocols.md 4)."""
+"""Which headers a service, a binding or a parameter may set (docs/reference/protocols.md#headers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where host overrides lie: the folder `.agent-skills` of a project (formats.md 8)."""
+"""Where host overrides lie: the folder `.agent-skills` of a project (docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
 

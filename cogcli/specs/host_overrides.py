@@ -1,4 +1,5 @@
-"""Host overrides: which binding somebody who runs the tool here has chosen, and where that is said (formats.md 8)."""
+"""Host overrides: which binding somebody who runs the tool here has chosen, and where that is said
+(docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tables of the three files of host overrides: services, active bindings, overrides (formats.md 8)."""
+"""The tables of the three files of host overrides: services, active bindings, overrides
+(docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammars of ids and names (formats.md 2)."""
+"""The grammars of ids and names (docs/reference/spec-files.md#ids)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`extends`: a capability with everything its bases say folded in (formats.md 5).
+"""`extends`: a capability with everything its bases say folded in (docs/reference/capability.md#extends).
 
 Inherited are inputs, outputs, properties, safety, hints and requires: mappings by key, all else as a whole.
 What identifies a capability stays its own: id, version, name, description, metadata, aliases, status, deprecation.

@@ -1,4 +1,4 @@
-"""Layers: the places a registry is made of, later ones winning (formats.md 9)."""
+"""Layers: the places a registry is made of, later ones winning (docs/reference/spec-files.md#layers)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Layer(NamedTuple):
     root: str
     trusted: bool
     host: bool = False
-    """Whether it is a folder of host overrides, laid out as formats.md 8 says."""
+    """Whether it is a folder of host overrides, laid out as docs/reference/binding.md#host-overrides says."""
     distrust: str = ""
     """Why it is not trusted, where there is more to say than that it is not."""
 

@@ -1,4 +1,4 @@
-"""Where specs lie below a layer's root, and what their path says about them (formats.md 2).
+"""Where specs lie below a layer's root, and what their path says about them (docs/reference/spec-files.md#places).
 
 Reads directories only, each at most once per instance; no file is opened here.
 """

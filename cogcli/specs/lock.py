@@ -1,4 +1,4 @@
-"""`cogcli.lock.json`: the tools of MCP services as a person accepted them (protocols.md 6).
+"""`cogcli.lock.json`: the tools of MCP services as a person accepted them (docs/reference/protocols.md#mcp-pins).
 
 `{"schema": "cogcli.lock/1", "services": {ID: {"tools": [{name, description, inputSchema, outputSchema, annotations,
 sha256}]}}}`, the digest being over the canonical JSON of the five members before it, null where a tool has none.

@@ -1,4 +1,4 @@
-"""Finding the Python behind a pythoncall service without importing it (protocols.md 3)."""
+"""Finding the Python behind a pythoncall service without importing it (docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The operation of an openapi binding without a document: a path below the service's address (protocols.md 4)."""
+"""The operation of an openapi binding without a document: a path below the service's address
+(docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
 

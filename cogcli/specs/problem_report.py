@@ -1,4 +1,4 @@
-"""Collecting problems: a place in a file, a subject, and the codes of formats.md."""
+"""Collecting problems: a place in a file, a subject, and a stable code (docs/reference/spec-files.md#problems)."""
 
 from __future__ import annotations
 

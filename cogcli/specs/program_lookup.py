@@ -1,4 +1,4 @@
-"""Finding the program of an MCP service without starting it (protocols.md 6)."""
+"""Finding the program of an MCP service without starting it (docs/reference/protocols.md#mcp-stdio)."""
 
 from __future__ import annotations
 

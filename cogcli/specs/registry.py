@@ -1,4 +1,5 @@
-"""The registry: loading what one skill can reach, everything, or single files (formats.md 2 and 9)."""
+"""The registry: loading what one skill can reach, everything, or single files
+(docs/reference/spec-files.md#places, docs/reference/spec-files.md#layers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where the value of each key of a binding's request goes, by the operation that it calls (protocols.md 4)."""
+"""Where the value of each key of a binding's request goes, by the operation that it calls
+(docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
 

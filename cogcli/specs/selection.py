@@ -1,4 +1,4 @@
-"""Choosing the binding of a capability (execution.md 7).
+"""Choosing the binding of a capability (docs/reference/binding.md#selection).
 
 1. The first rule that names a binding decides: flag, active, override, policy, only. The environment never selects.
 2. What flag, active or override names must itself be eligible; an override that only prefers leaves the choice to the

@@ -1,4 +1,4 @@
-"""Why nothing can be called for a capability, in words, with what helps (execution.md 7)."""
+"""Why nothing can be called for a capability, in words, with what helps (docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services: who does the work (formats.md 7)."""
+"""Services: who does the work (docs/reference/service.md#keys)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from cogcli.core.jsonvalue import NOTHING
 class Service(NamedTuple):
     """A service as its file declares it.
 
-    `trusted` tells whether its layer may start code and read the environment (protocols.md 2); `root` is the
-    directory that holds the layer, where a pythoncall module may be found; both follow from its place.
+    `trusted` tells whether its layer may start code and read the environment
+    (docs/reference/service.md#trust); `root` is the directory that holds the layer, where a pythoncall module
+    may be found; both follow from its place.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The table and the rules of services (formats.md 7)."""
+"""The table and the rules of services (docs/reference/service.md#keys)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walker that compares a parsed file with its shape (formats.md 1).
+"""The walker that compares a parsed file with its shape (docs/reference/spec-files.md#keys).
 
 1. `x-` keys are allowed in every record and every map of ours, and ignored; `Data` and foreign names are not touched.
 2. Null on an optional key means absent; on a required key only where the table says so.

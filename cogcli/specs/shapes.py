@@ -1,4 +1,4 @@
-"""The tables of all kinds, and checking one parsed file against its own (formats.md 3-8)."""
+"""The tables of all kinds, and checking one parsed file against its own (docs/reference/spec-files.md#keys)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tool servers that come with the package: which tools they have, and the function behind each (protocols.md 6)."""
+"""The tool servers that come with the package: which tools they have, and the function behind each
+(docs/reference/protocols.md#mcp-bundled)."""
 
 from __future__ import annotations
 

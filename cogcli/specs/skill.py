@@ -1,4 +1,4 @@
-"""Skills: a graph of steps (formats.md 4)."""
+"""Skills: a graph of steps (docs/reference/skill.md#keys)."""
 
 from __future__ import annotations
 

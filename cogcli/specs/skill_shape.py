@@ -1,4 +1,4 @@
-"""The table and the rules of skills (formats.md 4)."""
+"""The table and the rules of skills (docs/reference/skill.md#keys)."""
 
 from __future__ import annotations
 

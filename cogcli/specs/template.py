@@ -1,4 +1,4 @@
-"""Request templates: `input.a`, `${input.a}`, `x ${input.a:-text} y`, `$${` (formats.md 6)."""
+"""Request templates: `input.a`, `${input.a}`, `x ${input.a:-text} y`, `$${` (docs/reference/binding.md#request)."""
 
 from __future__ import annotations
 

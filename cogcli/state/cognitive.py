@@ -1,4 +1,4 @@
-"""The cognitive blocks of a run: frame, working memory, output metadata (cognitive-state-v1)."""
+"""The cognitive blocks of a run: frame, working memory, output metadata (docs/reference/execution.md#state)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class StepResult(NamedTuple):
 class ExecutionState:
     """All that a run knows. Only `mapping.apply` changes it.
 
-    The seed's `events` list is the episode's log: keeping it here too would make a run's memory grow with its length.
+    The list of events is the episode's log: keeping it here too would make a run's memory grow with its length.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a run did: one entry per ended step, and sums (cognitive-state-v1). Times are RFC 3339 texts."""
+"""What a run did: one entry per ended step, and sums (docs/reference/execution.md#trace). Times are RFC 3339 texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A request as a line for a shell, every secret as the variable that holds it (cli.md 4)."""
+"""A request as a line for a shell, every secret as the variable that holds it
+(docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that does what an API document says (protocols.md 8, type `spec`).
+"""A server that does what an API document says (docs/reference/protocols.md#mocks).
 
 1. An unknown path is 404, another method 405, a request that breaks its schemas 422 with a pointer for each fault.
 2. It answers with the first 2xx: the example written there, else the smallest value the schema allows.

@@ -1,4 +1,4 @@
-"""One request and its reply, judged by the operation they belong to (protocols.md 8)."""
+"""One request and its reply, judged by the operation they belong to (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row of the failure model, provoked (execution.md 9, protocols.md 1).
+"""Every row of the failure model, provoked (docs/reference/execution.md#errors, docs/reference/protocols.md#failures).
 
 What is expected of a code stands in `core.errors.FAILURES`; here stands what brings it about. Each row is run three
 times: as it is, with a step that retries, and with a binding to fall back to. What then happened is compared with what

@@ -1,4 +1,5 @@
-"""The rules of the mcp client, each shown against a program of our own over stdio (protocols.md 6 and 8)."""
+"""The rules of the mcp client, each shown against a program of our own over stdio
+(docs/reference/protocols.md#mcp, docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 

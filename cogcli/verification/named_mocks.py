@@ -1,4 +1,5 @@
-"""The mock servers that scenarios in the wild name (protocols.md 8): POST, replies made from the request."""
+"""The mock servers that scenarios in the wild name (docs/reference/protocols.md#mocks): POST, replies made
+from the request."""
 
 from __future__ import annotations
 

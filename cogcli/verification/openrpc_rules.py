@@ -1,4 +1,5 @@
-"""The rules of the openrpc invoker, each shown against a server on loopback (protocols.md 5 and 8)."""
+"""The rules of the openrpc invoker, each shown against a server on loopback
+(docs/reference/protocols.md#openrpc, docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 

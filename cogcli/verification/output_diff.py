@@ -1,4 +1,5 @@
-"""Comparing what came back with what a scenario expects (protocols.md 8): exact, subset or shape.
+"""Comparing what came back with what a scenario expects (docs/reference/protocols.md#scenarios): exact,
+subset or shape.
 
 - exact: equal as JSON, without coercion.
 - subset: every expected member is there; lists have the same length, their elements fit one by one.

@@ -1,4 +1,5 @@
-"""Whether a request fits an operation of an API document: its parameters and its body (protocols.md 8)."""
+"""Whether a request fits an operation of an API document: its parameters and its body
+(docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 

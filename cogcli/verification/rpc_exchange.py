@@ -1,4 +1,5 @@
-"""One JSON-RPC call and its answer, judged by the method they belong to (protocols.md 5 and 8)."""
+"""One JSON-RPC call and its answer, judged by the method they belong to (docs/reference/protocols.md#openrpc,
+docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A JSON-RPC server that does what an OpenRPC document says (protocols.md 8, type `spec`).
+"""A JSON-RPC server that does what an OpenRPC document says (docs/reference/protocols.md#mocks).
 
 1. An unknown method is -32601, parameters that break their schemas -32602 with a pointer for each fault.
 2. It answers with the method's first example result, else the smallest value that the result's schema allows; a method

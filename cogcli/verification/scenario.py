@@ -1,4 +1,5 @@
-"""Scenarios: one call of a binding, what it is given and what must come back (protocols.md 8)."""
+"""Scenarios: one call of a binding, what it is given and what must come back
+(docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 

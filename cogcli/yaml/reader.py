@@ -46,7 +46,7 @@ class Limits(NamedTuple):
 
 SPEC: Final = Limits(MAX_BYTES, MAX_DEPTH, MAX_NODES)
 DOCUMENT: Final = Limits(4 * 1024 * 1024, 100, 500_000)
-"""What others wrote about their services (protocols.md 1)."""
+"""What others wrote about their services (docs/reference/spec-files.md#yaml)."""
 
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _BIDI_CONTROL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -185,7 +185,7 @@ def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed
 
 
 def parse(data: bytes, *, file: str, limits: Limits = SPEC) -> Parsed:
-    """The mapping that a YAML file holds, under the rules of formats.md 1. Raises nothing."""
+    """The mapping that a YAML file holds, under the rules of docs/reference/spec-files.md#yaml. Raises nothing."""
     if len(data) > limits.bytes:
         found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
         return _nothing("yaml.size", file, found, "split the file")

@@ -1,4 +1,5 @@
-"""A failing run tells where, what was expected and found, and with `-v` everything that led to it (cli.md 3 and 4)."""
+"""A failing run tells where, what was expected and found, and with `-v` everything that led to it
+(docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 

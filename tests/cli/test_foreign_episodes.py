@@ -189,7 +189,7 @@ def test_a_folder_with_neither_is_refused(cli: Cli, runs: Path) -> None:
 
 @pytest.mark.parametrize("name", [RELEASE, LABELS, PAUSED])
 def test_a_check_of_the_document_says_what_verify_says(cli: Cli, runs: Path, name: str) -> None:
-    """The tool writes on one line, and adds members of its own: the seed's promises are kept all the same."""
+    """The tool writes on one line, and adds members of its own: the shared format's promises are kept all the same."""
     assert cli("state", "show", name, "--check")[0] == cli("verify", name)[0] == 0
 
 

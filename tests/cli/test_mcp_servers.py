@@ -1,4 +1,5 @@
-"""Skills over real MCP servers from the package index, through the installed command (protocols.md 11)."""
+"""Skills over real MCP servers from the package index, through the installed command
+(docs/reference/protocols.md#counterparts)."""
 
 from __future__ import annotations
 

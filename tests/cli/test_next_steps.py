@@ -1,4 +1,5 @@
-"""After an error comes a command that can be pasted: what was meant, or where to look (cli.md 3)."""
+"""After an error comes a command that can be pasted: what was meant, or where to look
+(docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A service that keeps failing, a fallback in its place, and the same story told again (execution.md 7)."""
+"""A service that keeps failing, a fallback in its place, and the same story told again
+(docs/reference/execution.md#breaker, docs/reference/execution.md#attempts)."""
 
 from __future__ import annotations
 

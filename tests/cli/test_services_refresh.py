@@ -1,4 +1,4 @@
-"""`services refresh`: what a server offers against what was agreed to (protocols.md 6)."""
+"""`services refresh`: what a server offers against what was agreed to (docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
 

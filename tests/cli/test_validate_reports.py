@@ -1,4 +1,4 @@
-"""`validate` for people and CI: formats, reports beside the answer, stdin (cli.md 5)."""
+"""`validate` for people and CI: formats, reports beside the answer, stdin (docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 

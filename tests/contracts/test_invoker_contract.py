@@ -1,4 +1,4 @@
-"""What holds for every invoker, whatever it speaks (protocols.md 1)."""
+"""What holds for every invoker, whatever it speaks (docs/reference/protocols.md#invoker)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Skills that call web APIs of other people's making: FastAPI and connexion, as they come (protocols.md 11)."""
+"""Skills that call web APIs of other people's making: FastAPI and connexion, as they come
+(docs/reference/protocols.md#counterparts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A skill that calls a JSON-RPC server of other people's making (protocols.md 11)."""
+"""A skill that calls a JSON-RPC server of other people's making (docs/reference/protocols.md#counterparts)."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_every_state_document_fits_its_schema(case: str, name: str) -> None:
 
 
 def test_the_seeds_complete_example_comes_out_of_its_log() -> None:
-    """Every member of the seed's example stands in the document; the document may hold more."""
+    """Every member of the published example stands in the document; the document may hold more."""
     assert holds(json.loads(projected("seed-example")), COMPLETE)
 
 

@@ -67,7 +67,7 @@ def test_P07_P08_a_link_is_a_plain_name_or_a_finding(demo: Any, link: object) ->
 
 
 def foreign_episode(project: Any, link: object) -> str:
-    """Another tool's episode, its log with the seed's fields only."""
+    """Another tool's episode, its log with the fields of the shared format only."""
     folder = project.root / ".cogcli/episodes/ep_foreign"
     folder.mkdir()
     event = {

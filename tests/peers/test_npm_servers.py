@@ -1,4 +1,4 @@
-"""Servers of other people's making from npm, through the installed command (protocols.md 11).
+"""Servers of other people's making from npm, through the installed command (docs/reference/protocols.md#counterparts).
 
 An optional job: it downloads, so it runs with `COGCLI_LONG_TESTS=1` (`check.py --long`) alone, and where there is node.
 `COGCLI_NPM_DIR` names a directory in which the packages are installed already.

@@ -3,8 +3,8 @@
 An optional job: it downloads, so it runs with `COGCLI_LONG_TESTS=1` (`check.py --long`) alone, and where there is npm;
 or where `COGCLI_NPM_DIR` names a directory in which the package is installed already. A case is marked valid or not.
 What is not valid is refused. What is valid loads with the value of the suite, or stands in `yaml_suite.txt` with the
-code that refuses it: specs are written in a part of YAML (formats.md 1). As most cases are no mappings, each is also
-read as the value of a key.
+code that refuses it: specs are written in a part of YAML (docs/reference/spec-files.md#yaml). As most cases
+are no mappings, each is also read as the value of a key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Episodes as another tool writes them: the seed's fields, JSON with blanks, a manifest of its own form.
+"""Episodes as another tool writes them: the fields of the shared format, JSON with blanks, a manifest of its own form.
 
 Each is complete and authentic: log, reflections, state, summary, what it made, and the manifest of all that.
 """
@@ -14,7 +14,7 @@ Event = dict[str, Any]
 
 
 def event(number: int, second: float, episode_id: str, phase: str, payload: Any, **more: Any) -> Event:
-    """One line with the seed's fields; `second` counts from half past ten."""
+    """One line with the fields of the shared format; `second` counts from half past ten."""
     return {
         "id": f"ev_{number}", "timestamp": at(second), "episode_id": episode_id, "phase": phase,
         "payload": payload, "evidence_ids": [], **more,
@@ -104,7 +104,7 @@ def outcomes(status: str) -> dict[str, Any]:
 
 
 def state_of(events: list[Event], status: str = "ok") -> dict[str, Any]:
-    """`state.json` with what the seed requires."""
+    """`state.json` with what the shared format requires."""
     return {
         "outcomes": outcomes(status),
         "version": "1.0",

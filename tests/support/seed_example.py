@@ -1,4 +1,4 @@
-"""What the seed shows."""
+"""The example of the shared format (docs/reference/episode.md#shared-format)."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ COMPLETE: dict[str, Any] = {
         "artifacts": ["release_notes.md"],
     },
 }
-"""The seed's complete example."""
+"""The complete example."""

@@ -1,4 +1,4 @@
-"""`diff [EP EP]`: what is different between two episodes (cli.md 4)."""
+"""`diff [EP EP]`: what is different between two episodes (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

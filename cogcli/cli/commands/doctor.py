@@ -1,4 +1,4 @@
-"""`doctor`: one line per check, only problems expand (cli.md 4)."""
+"""`doctor`: one line per check, only problems expand (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gc`: clear episodes away; never one that runs, waits or is pinned (cli.md 2, 4)."""
+"""`gc`: clear episodes away; never one that runs, waits or is pinned (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

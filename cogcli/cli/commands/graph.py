@@ -1,4 +1,5 @@
-"""`graph SKILL|EP`: steps and what they wait for; an episode adds the status of each (cli.md 2)."""
+"""`graph SKILL|EP`: steps and what they wait for; an episode adds the status of each
+(docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

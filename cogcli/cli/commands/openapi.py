@@ -1,4 +1,4 @@
-"""`openapi verify-bindings`: scenarios against mock servers, or live (cli.md 4, protocols.md 8)."""
+"""`openapi verify-bindings`: scenarios against mock servers, or live (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`openapi verify-invoker` and `openapi verify-errors`: our own rules, each really provoked (cli.md 4)."""
+"""`openapi verify-invoker` and `openapi verify-errors`: our own rules, each really provoked
+(docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rerun EP`: a new episode that takes over what stands before a step (cli.md 2)."""
+"""`rerun EP`: a new episode that takes over what stands before a step (docs/reference/episode.md#rerun)."""
 
 from __future__ import annotations
 

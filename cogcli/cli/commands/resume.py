@@ -1,4 +1,5 @@
-"""`resume EP`: go on with an interrupted or paused run, or answer what it asks (cli.md 2)."""
+"""`resume EP`: go on with an interrupted or paused run, or answer what it asks
+(docs/reference/episode.md#doubts, docs/reference/execution.md#approvals)."""
 
 from __future__ import annotations
 

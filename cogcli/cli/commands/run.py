@@ -1,4 +1,6 @@
-"""`run SKILL`: check everything, run, answer with the outputs (cli.md 1-4)."""
+"""`run SKILL`: check everything, run, answer with the outputs (docs/reference/command-line.md#streams,
+docs/reference/command-line.md#flags, docs/reference/command-line.md#inputs,
+docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`serve mcp`: offer skills as tools over stdio or HTTP until the client leaves or a signal comes (protocols.md 9)."""
+"""`serve mcp`: offer skills as tools over stdio or HTTP until the client leaves or a signal comes
+(docs/reference/protocols.md#serve)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`state show [EP]`: a summary on terminals, the file itself when piped, one value, or a check (cli.md 2, 4)."""
+"""`state show [EP]`: a summary on terminals, the file itself when piped, one value, or a check
+(docs/reference/command-line.md#paths, docs/reference/episode.md#projection)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`trace [EP|SKILL]`: the positional decides whether an episode is inspected or a skill is run (cli.md 2)."""
+"""`trace [EP|SKILL]`: the positional decides whether an episode is inspected or a skill is run
+(docs/reference/command-line.md#skill-or-episode)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`validate`: problems are the answer, exit 1 if there is an error (cli.md 4 and 5)."""
+"""`validate`: problems are the answer, exit 1 if there is an error (docs/reference/command-line.md#errors,
+docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP statuses as our errors (protocols.md 1)."""
+"""HTTP statuses as our errors (docs/reference/protocols.md#failures)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headers of one HTTP request (protocols.md 4).
+"""The headers of one HTTP request (docs/reference/protocols.md#headers).
 
 1. Without regard to case, later ones win: ours, the service's, the binding's, header parameters, `auth_ref`.
 2. Names are tokens the connection does not need itself; values are visible ASCII.

@@ -1,4 +1,4 @@
-"""One HTTP exchange of an attempt, and what its record tells of it (protocols.md 1)."""
+"""One HTTP exchange of an attempt, and what its record tells of it (docs/reference/protocols.md#record)."""
 
 from __future__ import annotations
 

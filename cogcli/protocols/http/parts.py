@@ -1,4 +1,5 @@
-"""From a binding's payload to the parts of an HTTP request, with and without a document (protocols.md 4)."""
+"""From a binding's payload to the parts of an HTTP request, with and without a document
+(docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
 

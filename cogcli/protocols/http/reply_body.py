@@ -1,4 +1,4 @@
-"""What the body of a reply is for `response.*` to walk (protocols.md 4)."""
+"""What the body of a reply is for `response.*` to walk (docs/reference/protocols.md#replies)."""
 
 from __future__ import annotations
 

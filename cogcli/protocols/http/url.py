@@ -1,4 +1,5 @@
-"""URLs of HTTP calls (protocols.md 4): values are encoded whole, and no value leads out of the base path."""
+"""URLs of HTTP calls (docs/reference/protocols.md#openapi): values are encoded whole, and no value leads out
+of the base path."""
 
 from __future__ import annotations
 

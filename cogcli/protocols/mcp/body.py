@@ -1,4 +1,4 @@
-"""What `response.*` walks of a tool's result, and the usage it reports (protocols.md 6)."""
+"""What `response.*` walks of a tool's result, and the usage it reports (docs/reference/protocols.md#mcp)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tool servers that come with the package: tables of functions, called without any server (protocols.md 6)."""
+"""The tool servers that come with the package: tables of functions, called without any server
+(docs/reference/protocols.md#mcp-bundled)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What goes wrong in the SDK or in a server, in our own terms; translated here and nowhere else (protocols.md 1).
+"""What goes wrong in the SDK or in a server, in our own terms; translated here and nowhere else
+(docs/reference/protocols.md#failures).
 
 A server's own words are told as such; the SDK's and its libraries' never are: they name what nobody here has seen.
 """

@@ -1,4 +1,5 @@
-"""The streamable HTTP transport: the SDK's, over a client of ours that keeps the address rules (protocols.md 2 and 6).
+"""The streamable HTTP transport: the SDK's, over a client of ours that keeps the address rules
+(docs/reference/service.md#http, docs/reference/protocols.md#mcp-http).
 
 1. No redirect is followed. A body or an event holds at most 8 MiB; a body in any encoding is refused.
 2. Headers of the service go with every request, those of a binding with its calls.

@@ -1,4 +1,4 @@
-"""mcp: tools of MCP servers through the official SDK (protocols.md 6).
+"""mcp: tools of MCP servers through the official SDK (docs/reference/protocols.md#mcp).
 
 1. One session per service and run, on one portal thread; the SDK is imported when the first real call is made.
 2. A tool is named by service and name. What a server says about its tools decides nothing and enters no prompt.

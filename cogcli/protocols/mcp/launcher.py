@@ -1,5 +1,5 @@
-"""Starts a program of which nothing lives on, whoever ends how (protocols.md 6). Linux only; run by its path, never
-imported:
+"""Starts a program of which nothing lives on, whoever ends how (docs/reference/protocols.md#mcp-stdio). Linux
+only; run by its path, never imported:
 
     python -I -S mcp_launcher.py LEASH PROGRAM ARGV0 ARGUMENT...
 

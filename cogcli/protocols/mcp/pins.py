@@ -1,4 +1,4 @@
-"""Whether a tool is still the one that was agreed to (protocols.md 6, quality.md hostile input 11).
+"""Whether a tool is still the one that was agreed to (docs/reference/protocols.md#mcp-pins).
 
 1. A tool's digest is over canonical name, description, schemas and annotations.
 2. A locked service has only the tools of its lock, as they stand there.

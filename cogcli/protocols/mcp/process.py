@@ -1,4 +1,5 @@
-"""A server program: what it gets, where it is found, and who belongs to it when it has to end (protocols.md 6)."""
+"""A server program: what it gets, where it is found, and who belongs to it when it has to end
+(docs/reference/protocols.md#mcp-stdio)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""HTTP answers of MCP servers that are no results, as our errors (protocols.md 1 and 6).
+"""HTTP answers of MCP servers that are no results, as our errors (docs/reference/protocols.md#failures,
+docs/reference/protocols.md#mcp).
 
 1. A JSON-RPC error in an answer counts as itself, whatever the status; but 401 and 403 tell the way in, 429 and its
    like that it is too early, and a session that the server no longer knows is lost: the call did not run.

@@ -1,4 +1,5 @@
-"""The stdio transport: a server program of our own, one JSON-RPC message a line (protocols.md 6).
+"""The stdio transport: a server program of our own, one JSON-RPC message a line
+(docs/reference/protocols.md#mcp-stdio).
 
 1. The program runs in a session and process group of its own; its stderr is drained, the last 64 KiB are kept.
 2. A line holds at most 8 MiB. A longer one fails what is under way and ends the program at once.

@@ -1,4 +1,5 @@
-"""The one thread of a run on which all MCP sessions live; others hand it work and wait (protocols.md 6)."""
+"""The one thread of a run on which all MCP sessions live; others hand it work and wait
+(docs/reference/protocols.md#mcp)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tools a server lists: their definitions, all pages of them, within limits (protocols.md 1 and 6)."""
+"""The tools a server lists: their definitions, all pages of them, within limits
+(docs/reference/protocols.md#caps, docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
 

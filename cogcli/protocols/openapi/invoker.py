@@ -1,4 +1,4 @@
-"""openapi: calling an HTTP API, with its document or without (protocols.md 4).
+"""openapi: calling an HTTP API, with its document or without (docs/reference/protocols.md#openapi).
 
 1. The document, where there is one, decides method, path, parameters, body and the header of the credentials.
 2. Whatever the status is, what went over the wire is recorded; of headers only names.

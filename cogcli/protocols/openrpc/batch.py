@@ -1,4 +1,4 @@
-"""Several JSON-RPC calls in one array (protocols.md 5).
+"""Several JSON-RPC calls in one array (docs/reference/protocols.md#batch).
 
 1. Only calls that may be made twice, with an answer, of a service whose document says `x-batch: true`.
 2. Answers are matched by id, by type and value, in any order; what matches no id of ours is no answer. Two answers to

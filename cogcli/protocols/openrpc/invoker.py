@@ -1,4 +1,4 @@
-"""openrpc: calling JSON-RPC 2.0 methods over HTTP POST (protocols.md 5).
+"""openrpc: calling JSON-RPC 2.0 methods over HTTP POST (docs/reference/protocols.md#openrpc).
 
 1. Ids count up from 1 within a run. Parameters go by name, or by position where the document says so.
 2. A method without a result is a notification: it has no id, any 2xx is success, what comes back is ignored.

@@ -1,4 +1,4 @@
-"""Judging the answer to one JSON-RPC call (protocols.md 5).
+"""Judging the answer to one JSON-RPC call (docs/reference/protocols.md#openrpc).
 
 1. It is an object of version 2.0 with exactly one of `result` and `error`.
 2. Its id is ours by type and value: an answer to somebody else is no answer. An error that could not read the request

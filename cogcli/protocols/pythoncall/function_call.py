@@ -1,4 +1,5 @@
-"""The functions of allowed modules: finding one, entering it, reading what it gave (protocols.md 3).
+"""The functions of allowed modules: finding one, entering it, reading what it gave
+(docs/reference/protocols.md#pythoncall).
 
 One code for both ways of calling, in a thread of ours and in a worker process; it imports little, so that a worker
 starts quickly.

@@ -1,4 +1,5 @@
-"""pythoncall: calling a function of an allowed module, in a thread of ours or in a worker process (protocols.md 3).
+"""pythoncall: calling a function of an allowed module, in a thread of ours or in a worker process
+(docs/reference/protocols.md#pythoncall).
 
 1. Allowed are exactly the modules that trusted service files name: never the standard library, and of this package only
    the shipped service modules. Nothing is imported, no process is started before that is known.

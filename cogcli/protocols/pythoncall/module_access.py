@@ -1,4 +1,4 @@
-"""Which module a pythoncall service may load, and from where (protocols.md 3, quality.md rule 12)."""
+"""Which module a pythoncall service may load, and from where (docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The worker processes of a run: at most so many, each for one service, lent for one call at a time (protocols.md 3).
+"""The worker processes of a run: at most so many, each for one service, lent for one call at a time
+(docs/reference/protocols.md#worker).
 
 A worker never serves two services: what one module does to its interpreter is not the other's business.
 """

@@ -1,4 +1,4 @@
-"""One worker process from our side: started, called, ended (protocols.md 3).
+"""One worker process from our side: started, called, ended (docs/reference/protocols.md#worker).
 
 1. It is killed by letting go of its leash and cutting its channel: neither blocks, both may happen on any thread.
 2. One call at a time. A call that ends in any other way than by an answer ends the worker.

@@ -1,4 +1,5 @@
-"""The static checks of a catalog (formats.md 1 and 10): every problem, before anything runs."""
+"""The static checks of a catalog (docs/reference/spec-files.md#problems, docs/reference/skill.md#checks):
+every problem, before anything runs."""
 
 from __future__ import annotations
 

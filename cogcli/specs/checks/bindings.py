@@ -1,4 +1,5 @@
-"""Checks of bindings against their capability, service and fallbacks (formats.md 6)."""
+"""Checks of bindings against their capability, service and fallbacks (docs/reference/binding.md#request,
+docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
 
 from __future__ import annotations
 

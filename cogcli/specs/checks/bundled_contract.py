@@ -1,4 +1,5 @@
-"""mcp with `server:`: a binding against a tool server that comes with the package (protocols.md 6 and 7)."""
+"""mcp with `server:`: a binding against a tool server that comes with the package
+(docs/reference/protocols.md#mcp-bundled, docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Checks of capabilities against each other (formats.md 5)."""
+"""Checks of capabilities against each other (docs/reference/capability.md#hints,
+docs/reference/capability.md#replacing)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the wire checks find about one binding, before it has a place in a file (protocols.md 7)."""
+"""What the wire checks find about one binding, before it has a place in a file
+(docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What flows over the wire: request values into an operation, its reply into outputs (protocols.md 7)."""
+"""What flows over the wire: request values into an operation, its reply into outputs
+(docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _EVERY: Final = frozenset(TYPES)
 _OURS: Final = "content_json"
-"""A sibling that we make of a text (protocols.md 4)."""
+"""A sibling that we make of a text (docs/reference/protocols.md#replies)."""
 
 
 def flow_findings(

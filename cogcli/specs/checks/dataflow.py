@@ -1,4 +1,5 @@
-"""Dataflow along the graph: who writes what before whom (formats.md 10).
+"""Dataflow along the graph: who writes what before whom (docs/reference/skill.md#reference-checks,
+docs/reference/skill.md#graph-checks).
 
 Sets of steps are bit sets over the plan order, so a step costs a few operations however many steps there are.
 1. A read needs a writer before it; a writer beside it makes the value depend on timing.

@@ -1,4 +1,4 @@
-"""Checks of the default selection (formats.md 8)."""
+"""Checks of the default selection (docs/reference/binding.md#default-selection)."""
 
 from __future__ import annotations
 

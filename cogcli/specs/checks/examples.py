@@ -1,4 +1,5 @@
-"""Contract examples in a capability's metadata, as far as they can be judged without a call (formats.md 5)."""
+"""Contract examples in a capability's metadata, as far as they can be judged without a call
+(docs/reference/capability.md#examples)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Checks of safety gates (formats.md 5): they exist, answer `allowed`, have no effects and can be asked."""
+"""Checks of safety gates (docs/reference/capability.md#gates): they exist, answer `allowed`, have no effects
+and can be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""mcp: a binding against the tools that its service is locked to, or that come with us (protocols.md 6 and 7)."""
+"""mcp: a binding against the tools that its service is locked to, or that come with us
+(docs/reference/protocols.md#mcp, docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 

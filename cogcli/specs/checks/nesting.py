@@ -1,4 +1,4 @@
-"""Nested skills: no cycles, at most ten deep (formats.md 10)."""
+"""Nested skills: no cycles, at most ten deep (docs/reference/skill.md#graph-checks)."""
 
 from __future__ import annotations
 

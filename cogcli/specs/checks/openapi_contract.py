@@ -1,4 +1,5 @@
-"""openapi: a binding against its service's document (protocols.md 4 and 7)."""
+"""openapi: a binding against its service's document (docs/reference/protocols.md#openapi,
+docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 

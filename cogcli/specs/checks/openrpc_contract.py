@@ -1,4 +1,5 @@
-"""openrpc: a binding against its service's document (protocols.md 5 and 7)."""
+"""openrpc: a binding against its service's document (docs/reference/protocols.md#openrpc,
+docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what the host chooses: active bindings and overrides (formats.md 8).
+"""Checks of what the host chooses: active bindings and overrides (docs/reference/binding.md#host-overrides).
 
 Of severity R: who does not need the capability is not concerned.
 """

@@ -1,4 +1,5 @@
-"""pythoncall: a binding against the signature of its function, read without importing it (protocols.md 3 and 7)."""
+"""pythoncall: a binding against the signature of its function, read without importing it
+(docs/reference/protocols.md#pythoncall, docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""References: which texts of a step are references, and what is wrong with each by itself (formats.md 10, ref.*)."""
+"""References: which texts of a step are references, and what is wrong with each by itself
+(docs/reference/skill.md#reference-checks)."""
 
 from __future__ import annotations
 

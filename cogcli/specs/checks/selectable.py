@@ -1,4 +1,4 @@
-"""Whether a binding can be chosen for everything that is called (execution.md 7, codes of severity R)."""
+"""Whether a binding can be chosen for everything that is called (docs/reference/skill.md#step-checks)."""
 
 from __future__ import annotations
 

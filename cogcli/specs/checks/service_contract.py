@@ -1,4 +1,5 @@
-"""Bindings against what their services say about themselves: a wrong one is found before it is called (protocols.md 7).
+"""Bindings against what their services say about themselves: a wrong one is found before it is called
+(docs/reference/protocols.md#wire-checks).
 
 1. Only what is needed is looked at: of what one skill can reach the chosen bindings and their fallbacks.
 2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the lock or the

@@ -1,4 +1,5 @@
-"""Checks of services: variables, isolation, and whether the Python behind them is there (protocols.md 2 and 3)."""
+"""Checks of services: variables, isolation, and whether the Python behind them is there
+(docs/reference/service.md#trust, docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Expressions of a step: what is wrong with each by itself, and the references in it (formats.md 10, expr.*).
+"""Expressions of a step: what is wrong with each by itself, and the references in it
+(docs/reference/skill.md#expression-checks).
 
 1. `condition`, `while.condition` and `foreach.items` see no loop names, `router.on` does.
 2. A path that the expression itself asks for, `vars.x is not null and vars.x > 5`, needs no certain writer.

@@ -1,4 +1,5 @@
-"""A step by itself: what it calls, takes and gives (formats.md 10, step.*, target.*, ref.* without order)."""
+"""A step by itself: what it calls, takes and gives (docs/reference/skill.md#step-checks,
+docs/reference/skill.md#target-checks, docs/reference/skill.md#reference-checks)."""
 
 from __future__ import annotations
 

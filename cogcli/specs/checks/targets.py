@@ -1,4 +1,4 @@
-"""Targets: whether a text can be written to at all (formats.md 10, target.*)."""
+"""Targets: whether a text can be written to at all (docs/reference/skill.md#target-checks)."""
 
 from __future__ import annotations
 

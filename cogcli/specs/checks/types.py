@@ -1,4 +1,4 @@
-"""Whether declared types can fit each other, and literals their field (formats.md 10, flow.*)."""
+"""Whether declared types can fit each other, and literals their field (docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Writes against writes: races, values nobody reads, and the skill's own outputs (formats.md 10)."""
+"""Writes against writes: races, values nobody reads, and the skill's own outputs
+(docs/reference/skill.md#target-checks, docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
 

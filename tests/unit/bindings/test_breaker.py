@@ -1,4 +1,4 @@
-"""The circuit breaker (execution.md 7)."""
+"""The circuit breaker (docs/reference/execution.md#breaker)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pythoncall in a thread (protocols.md 3)."""
+"""pythoncall in a thread (docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 

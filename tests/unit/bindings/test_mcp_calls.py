@@ -1,4 +1,5 @@
-"""Tools called over stdio: what goes out, what comes back, and how failures are told (protocols.md 1 and 6)."""
+"""Tools called over stdio: what goes out, what comes back, and how failures are told
+(docs/reference/protocols.md#failures, docs/reference/protocols.md#mcp)."""
 
 from __future__ import annotations
 

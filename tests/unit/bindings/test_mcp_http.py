@@ -1,4 +1,5 @@
-"""Tools called over streamable HTTP: the same calls, and the rules of every HTTP edge (protocols.md 2 and 6)."""
+"""Tools called over streamable HTTP: the same calls, and the rules of every HTTP edge
+(docs/reference/service.md#http, docs/reference/protocols.md#mcp-http)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tools are pinned at their first use, and a changed one is refused by the fields that changed (protocols.md 6)."""
+"""Tools are pinned at their first use, and a changed one is refused by the fields that changed
+(docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sessions over HTTP: one that is lost is opened anew, one that is refused tells the way in (protocols.md 6)."""
+"""Sessions over HTTP: one that is lost is opened anew, one that is refused tells the way in
+(docs/reference/protocols.md#mcp-http)."""
 
 from __future__ import annotations
 

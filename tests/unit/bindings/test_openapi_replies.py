@@ -1,4 +1,5 @@
-"""What an openapi binding makes of a reply: modes, failures, and what the record tells (protocols.md 1 and 4)."""
+"""What an openapi binding makes of a reply: modes, failures, and what the record tells
+(docs/reference/protocols.md#failures, docs/reference/protocols.md#replies)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an openapi binding sends: URL, query, headers and body, with a document and without (protocols.md 4)."""
+"""What an openapi binding sends: URL, query, headers and body, with a document and without
+(docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
 

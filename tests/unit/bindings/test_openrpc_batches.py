@@ -1,4 +1,4 @@
-"""Calls of one foreach in one array: what goes out, and whose answer is whose (protocols.md 5)."""
+"""Calls of one foreach in one array: what goes out, and whose answer is whose (docs/reference/protocols.md#batch)."""
 
 from __future__ import annotations
 

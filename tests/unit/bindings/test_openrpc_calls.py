@@ -1,4 +1,4 @@
-"""JSON-RPC calls: what goes out, and which answers count (protocols.md 5)."""
+"""JSON-RPC calls: what goes out, and which answers count (docs/reference/protocols.md#openrpc)."""
 
 from __future__ import annotations
 

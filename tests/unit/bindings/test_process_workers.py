@@ -1,4 +1,4 @@
-"""pythoncall in a worker process (protocols.md 3)."""
+"""pythoncall in a worker process (docs/reference/protocols.md#worker)."""
 
 from __future__ import annotations
 

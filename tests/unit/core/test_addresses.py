@@ -1,4 +1,4 @@
-"""Which addresses a service may be reached at (protocols.md 2)."""
+"""Which addresses a service may be reached at (docs/reference/service.md#addresses)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seed's plan reconstruction contract, rule by rule."""
+"""How a plan is put together from a log, rule by rule (docs/reference/episode.md#plan-projection)."""
 
 from __future__ import annotations
 

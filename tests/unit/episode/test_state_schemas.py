@@ -40,7 +40,7 @@ OUTCOMES: dict[str, Any] = {
     "artifacts": ["release_notes.md"],
     "error": None,
 }
-"""The seed's example of outcomes; those below are its examples of other members."""
+"""The example of outcomes; those below are its examples of other members."""
 PLAN: dict[str, Any] = {
     "source": "planner.minimal",
     "updated_at": "2024-01-15T10:30:01Z",
