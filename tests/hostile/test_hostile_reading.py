@@ -16,6 +16,12 @@ PATH = "{path: {type: any, required: true}}"
 
 
 @pytest.fixture
+def tmp_path(ordinary_path: Path) -> Path:
+    """Shipped functions read documents in ordinary folders alone."""
+    return ordinary_path
+
+
+@pytest.fixture
 def untrusted(tmp_path: Path) -> Project:
     """A project with skills that read what they are given, beside files that are none of its business."""
     project = Project(tmp_path)
