@@ -1,0 +1,61 @@
+"""One word, one meaning: names that were given up stay away, and a class name stands once in the package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.sources import PACKAGE, modules
+
+PAIRS = {
+    "SkillRef": "in an event and in a document, which grow apart",
+}
+"""Names that two models have on purpose, with the reason."""
+GIVEN_UP = {
+    "again", "away", "ballast", "blackboard", "doubts", "following", "gather", "going_on", "granted",
+    "heard", "knowledge", "leftovers", "listening", "marks", "own_schemas", "places", "recall", "retold",
+    "runs_at_once", "sittings", "standing", "start_rows", "survey", "tally", "told_error", "told_values",
+    "traced", "unfinished", "wanted", "wire", "words",
+}  # fmt: skip
+"""Modules that no stranger could guess the content of."""
+SPEECH = {
+    "told",
+    "asked",
+    "heard",
+    "said",
+    "shown",
+    "opened",
+    "governed",
+    "sent",
+    "performed",
+    "begun",
+    "recalled",
+}
+"""Functions are verbs, and none of them speaks."""
+
+
+def classes() -> Iterator[tuple[str, Path]]:
+    for path in modules():
+        if "official" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    yield node.name, path
+
+
+def test_a_class_name_stands_once() -> None:
+    found: dict[str, list[Path]] = defaultdict(list)
+    for name, path in classes():
+        found[name].append(path)
+    twice = {name: paths for name, paths in found.items() if len(paths) > 1 and name not in PAIRS}
+    assert not twice, twice
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_name_that_was_given_up_returns(path: Path) -> None:
+    assert path.stem not in GIVEN_UP
+    functions = {node.name for node in ast.parse(path.read_text(encoding="utf-8")).body
+                 if isinstance(node, ast.FunctionDef)}  # fmt: skip
+    assert not functions & SPEECH
