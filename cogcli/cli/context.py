@@ -69,6 +69,16 @@ class CommandContext:
 
         return f" {join(words)}"
 
+    @property
+    def user(self) -> str:
+        """The name of the user as the system gives it, else the variable `USER`, else `somebody`."""
+        import getpass
+
+        try:
+            return getpass.getuser()
+        except (OSError, KeyError, ImportError):
+            return self.environ.get("USER") or "somebody"
+
     def warn_of_shared_runs(self) -> None:
         """Warn where others may write to the runs directory."""
         from cogcli.app.runs_dir import shared_warning

@@ -1,18 +1,45 @@
-"""What keeps a run from its end, in a person's words, and the commands that go on with it."""
+"""An episode as `trace` takes it: what its run waits for, and the commands that continue it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.report.unfinished_runs import describe, is_expired
+from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from cogcli.cli.context import CommandContext
-    from cogcli.cli.trace_views import TracedEpisode
+    from cogcli.events.envelope import Event
+    from cogcli.report.run_fold import RunFold
     from cogcli.report.styled_text import StyledLine
     from cogcli.report.unfinished_runs import Ask
+
+
+class TracedEpisode(NamedTuple):
+    """An episode to be shown: its fold and events, the status word, the step asked for, a note about its trace."""
+
+    fold: RunFold
+    status: str
+    only: str = ""
+    note: str = ""
+    events: tuple[Event, ...] = ()
+    directory: Path | None = None
+    standing: UnfinishedState = UnfinishedState()
+    unsealed: bool = False
+    """Whether its run has ended, but no manifest says so."""
+
+    @property
+    def said(self) -> str:
+        """The status as people read it."""
+        return "interrupted, not finalised" if self.status == "interrupted" else self.status
+
+    @property
+    def out_of_disk(self) -> bool:
+        """Whether the run ended for want of room."""
+        error = self.fold.root.error if self.fold.root else None
+        return error is not None and error.get("code") == "env.disk"
 
 
 def lines(

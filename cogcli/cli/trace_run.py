@@ -26,7 +26,8 @@ def trace_run(context: CommandContext, skill_id: str) -> int:
     def after(result: RunResult) -> None:
         if context.screen.quiet:
             return
-        from cogcli.cli.trace_views import TracedEpisode, tree_lines
+        from cogcli.cli.next_actions import TracedEpisode
+        from cogcli.cli.trace_views import tree_lines
 
         for line in tree_lines(context, TracedEpisode(display.fold, result.status), on_stderr=True):
             context.screen.say(line)

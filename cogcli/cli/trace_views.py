@@ -3,51 +3,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from cogcli.cli import next_actions
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import UsageError
 from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible, visible_block
 from cogcli.report.glyphs import style_of
-from cogcli.report.unfinished_runs import UnfinishedState
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cogcli.cli.context import CommandContext
+    from cogcli.cli.next_actions import TracedEpisode
     from cogcli.events.envelope import Event
     from cogcli.report.lineage import TargetFlow
-    from cogcli.report.run_fold import RunFold, StepView
+    from cogcli.report.run_fold import StepView
     from cogcli.report.styled_text import StyledLine
 
 LISTED = ("tsv", "csv", "md")
 DRAWN = ("mermaid", "dot")
 EXPORTED = ("otlp", "chrome")
-
-
-class TracedEpisode(NamedTuple):
-    """An episode to be shown: its fold and events, the status word, the step asked for, a note about its trace."""
-
-    fold: RunFold
-    status: str
-    only: str = ""
-    note: str = ""
-    events: tuple[Event, ...] = ()
-    directory: Path | None = None
-    standing: UnfinishedState = UnfinishedState()
-    unsealed: bool = False
-    """Whether its run has ended, but no manifest says so."""
-
-    @property
-    def said(self) -> str:
-        """The status as people read it."""
-        return "interrupted, not finalised" if self.status == "interrupted" else self.status
-
-    @property
-    def out_of_disk(self) -> bool:
-        """Whether the run ended for want of room."""
-        error = self.fold.root.error if self.fold.root else None
-        return error is not None and error.get("code") == "env.disk"
 
 
 def view_of(context: CommandContext) -> str:
@@ -86,7 +60,6 @@ def answer(context: CommandContext, view: str, shown: TracedEpisode) -> None:
     _VIEWS[view](context, shown)
     if view == "export" or context.screen.quiet or (context.arguments.text("--format") or "text") != "text":
         return
-    from cogcli.cli import next_actions
     from cogcli.cli.render_error import next_lines
 
     told = (
@@ -133,7 +106,6 @@ def exists(path: str) -> UsageError:
 
 def episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> dict[str, Any]:
     """The episode for the envelope, with what the view adds."""
-    from cogcli.cli.next_actions import commands
     from cogcli.report.table import rows
 
     root = shown.fold.root
@@ -146,7 +118,7 @@ def episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> 
         "error": root.error if root else None,
         "steps": rows(shown.fold, only=shown.only),
         "waits": [ask._asdict() for ask in shown.standing.asks],
-        "next": commands(context, shown),
+        "next": next_actions.commands(context, shown),
     }
     if not shown.fold.chained:
         body["actions"] = shown.fold.actions
@@ -177,8 +149,6 @@ def _note(shown: TracedEpisode) -> list[StyledLine]:
 
 
 def _tree(context: CommandContext, shown: TracedEpisode) -> None:
-    from cogcli.cli import next_actions
-
     told = next_actions.lines(context, shown, width=context.screen.out.width, in_tree=True)
     context.screen.answer_lines([*tree_lines(context, shown), *told, *_io(context, shown)])
 

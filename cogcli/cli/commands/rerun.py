@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.app import episodes
-from cogcli.cli.commands.resume import user_of
-from cogcli.cli.commands.run import DisplayListener, Signals, pairs_of, tell
+from cogcli.cli.commands.run import pairs_of
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
+from cogcli.cli.live_run import DisplayListener, SignalHandlers, report_result
 from cogcli.cli.progress import display_for
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
@@ -45,21 +45,21 @@ def execute(context: CommandContext) -> int:
     reuse = ask_effects(context, probe_effects(settings, loaded, request, reuse))
     _tell_why(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
-    control, heard = app.Control(), DisplayListener(display)
+    control, listener = app.Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
-        with Signals(context, control, display):
+        with SignalHandlers(context, control, display):
             result = app.run(
-                settings, loaded, request, listener=heard, control=control, taken_over=reuse.steps,
-                effects=reuse.again.told(user_of(context)), around=WholeInputs,
+                settings, loaded, request, listener=listener, control=control, taken_over=reuse.steps,
+                effects=reuse.again.told(context.user), around=WholeInputs,
             )  # fmt: skip
     except CogcliError as error:
-        heard.place(error)
+        listener.add_trace_command(error)
         raise
     finally:
         display.close()
-    tell(context, result, heard, None, answer=True)
+    report_result(context, result, listener, None, answer=True)
     return result.exit_code
 
 

@@ -4,24 +4,20 @@ docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli import inputs as given
-from cogcli.cli.envelope import dumps
+from cogcli.cli.live_run import DisplayListener, SignalHandlers, answer_pause, report_result
 from cogcli.cli.progress import display_for
-from cogcli.core.errors import OK, CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cogcli.app.run_skill import CheckedSkill, Control, RunRequest, RunResult
+    from cogcli.app.run_skill import CheckedSkill, RunRequest, RunResult
     from cogcli.cli.context import CommandContext
     from cogcli.cli.progress import Display
-    from cogcli.events.envelope import Event
     from cogcli.specs.catalog import Catalog
-
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def execute(context: CommandContext) -> int:
@@ -45,24 +41,21 @@ def run_skill(
         return show_plan(context, loaded.catalog, request)
     word = str(context.settings.value("progress"))
     display = display or display_for(context.screen, word, verbose=context.arguments.on("--verbose"))
-    control, heard = app.Control(), DisplayListener(display)
+    control, listener = app.Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
-        with Signals(context, control, display):
-            result = app.run(context.settings, loaded, request, listener=heard, control=control)
+        with SignalHandlers(context, control, display):
+            result = app.run(context.settings, loaded, request, listener=listener, control=control)
     except CogcliError as error:
-        heard.place(error)
+        listener.add_trace_command(error)
         raise
     finally:
         display.close()
     for text in result.leftovers:
         context.warn(EnvironmentRefusal("service.leftover", text))
-    if result.status == "pending":
-        from cogcli.cli.commands.resume import ask_person
-
-        result, heard = ask_person(context, result, heard)
-    tell(context, result, heard, after, answer=answer)
+    result, listener = answer_pause(context, result, listener)
+    report_result(context, result, listener, after, answer=answer)
     return result.exit_code
 
 
@@ -172,108 +165,3 @@ def pairs_of(given: list[str], flag: str, shape: str, problems: list[CogcliError
                 UsageError("usage.value", f"`{flag} {name}` is given twice", hint="keep one of them")
             )
     return pairs
-
-
-class DisplayListener:
-    """Hands events to the display and keeps the run's wall time. A display that fails is dropped; the run goes on."""
-
-    def __init__(self, display: Display) -> None:
-        self.display = display
-        self.wall_ms: int | None = None
-        self._broken = False
-        self._root: str | None = None
-        self._episode = ""
-
-    def __call__(self, event: Event) -> None:
-        self._root = self._root or event.run_id
-        self._episode = self._episode or event.episode_id
-        if event.phase == "terminate" and event.run_id == self._root:
-            self.wall_ms = round((event.metrics or {}).get("duration_ms") or 0)
-        if self._broken:
-            return
-        try:
-            self.display(event)
-        except Exception:
-            self._broken = True
-
-    def place(self, error: CogcliError) -> None:
-        """Give an error that stopped a run which had begun the command that shows how far it came."""
-        if self._episode and not error.next:
-            from cogcli.report.humanize import short_episode
-
-            error.next = (f"cogcli trace {short_episode(self._episode)}",)
-
-
-class Signals:
-    """While a run goes on, signals cancel it; the second ends at once. The handlers before are put back."""
-
-    def __init__(self, context: CommandContext, control: Control, display: Display) -> None:
-        self._context = context
-        self._control = control
-        self._display = display
-        self._before: dict[int, Any] = {}
-        self._count = 0
-
-    def __enter__(self) -> None:
-        for name in self._names():
-            number = getattr(signal, name)
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._handle)
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-
-    def _names(self) -> Iterator[str]:
-        return (name for name in (*_SIGNALS, "SIGBREAK") if hasattr(signal, name))
-
-    def _handle(self, number: int, frame: object) -> None:
-        name = signal.Signals(number).name
-        self._count += 1
-        self._control.cancel("SIGINT" if name == "SIGBREAK" else name)
-        if self._count == 1:
-            self._display.close()
-            hint = " (Ctrl-C again: now)" if name == "SIGINT" else ""
-            self._context.screen.tell(f"stopping, up to 5s for running calls{hint}\n")
-
-
-def tell(
-    context: CommandContext,
-    result: RunResult,
-    heard: DisplayListener,
-    after: Callable[[RunResult], None] | None,
-    *,
-    answer: bool,
-) -> None:
-    """Fill the envelope, answer with the outputs, say how it ended."""
-    from cogcli.cli.run_report import error_of, final_lines
-
-    context.own.update(
-        {
-            "status": result.status,
-            "episode_id": result.episode_id,
-            "run_id": result.run_id,
-            "trace_id": result.trace_id,
-            "dir": context.settings.shown(result.directory),
-            "outputs": result.outputs,
-            "metrics": result.metrics,
-        }
-    )
-    context.error = error_of(result, context.again)
-    if answer and not context.json and result.status in ("ok", "partial") and result.outputs is not None:
-        _answer(context, dumps(result.outputs, indent=True) + "\n", keep=result.exit_code != OK)
-    if after:
-        after(result)
-    for line in final_lines(context, result, heard.wall_ms, brief=heard.display.brief):
-        context.screen.say(line)
-
-
-def _answer(context: CommandContext, text: str, *, keep: bool) -> None:
-    """The outputs. A reader that has gone does not change what a run reports."""
-    from cogcli.cli.streams import silence_stdout
-
-    try:
-        context.screen.answer(text)
-    except BrokenPipeError:
-        silence_stdout()
-        context.screen.out.file = None

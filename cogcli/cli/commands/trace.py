@@ -86,6 +86,7 @@ def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
 def _inspect(context: CommandContext, directory: Path, note: str) -> int:
     from cogcli.app.logs import events_to_show
     from cogcli.cli import trace_views
+    from cogcli.cli.next_actions import TracedEpisode
     from cogcli.episode.episode_row import overview
     from cogcli.episode.foreign_log import for_reports
     from cogcli.report.run_fold import fold
@@ -105,7 +106,7 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
     standing = unfinished_state(folded, row.status)
     if view == "events":
         reported = tuple(event for event in events if not only or trace_views.inside(_step_of(event), only))
-    shown = trace_views.TracedEpisode(
+    shown = TracedEpisode(
         folded, row.status, only, note, reported, directory, standing,
         unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),
     )  # fmt: skip

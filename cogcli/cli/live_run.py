@@ -1,0 +1,189 @@
+"""What the commands `run`, `resume` and `rerun` share: a run with its display, signals, questions and last lines
+(docs/reference/command-line.md#streams, docs/reference/command-line.md#prompts)."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cogcli.cli.envelope import dumps
+from cogcli.cli.progress import display_for
+from cogcli.core.errors import OK, CogcliError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cogcli.app.resume import ResumeRequest
+    from cogcli.app.run_skill import Control, RunResult
+    from cogcli.cli.context import CommandContext
+    from cogcli.cli.progress import Display
+    from cogcli.events.envelope import Event
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class DisplayListener:
+    """Passes the events of a run to its display, and keeps the root run's wall time in milliseconds.
+
+    A display that raises gets no further event: what is displayed never ends a run.
+    """
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self.wall_ms: int | None = None
+        self._failed = False
+        self._root: str | None = None
+        self._episode = ""
+
+    def __call__(self, event: Event) -> None:
+        self._root = self._root or event.run_id
+        self._episode = self._episode or event.episode_id
+        if event.phase == "terminate" and event.run_id == self._root:
+            self.wall_ms = round((event.metrics or {}).get("duration_ms") or 0)
+        if self._failed:
+            return
+        try:
+            self.display(event)
+        except Exception:
+            self._failed = True
+
+    def add_trace_command(self, error: CogcliError) -> None:
+        """Set `next` of an error to `cogcli trace EPISODE`, if the run had begun and the error names no command."""
+        if self._episode and not error.next:
+            from cogcli.report.humanize import short_episode
+
+            error.next = (f"cogcli trace {short_episode(self._episode)}",)
+
+
+class SignalHandlers:
+    """Within it a signal cancels the run, a second one without grace. On exit the earlier handlers are restored."""
+
+    def __init__(self, context: CommandContext, control: Control, display: Display) -> None:
+        self._context = context
+        self._control = control
+        self._display = display
+        self._previous: dict[int, Any] = {}
+        self._count = 0
+
+    def __enter__(self) -> None:
+        for name in self._names():
+            number = getattr(signal, name)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._handle)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    def _names(self) -> Iterator[str]:
+        return (name for name in (*_SIGNALS, "SIGBREAK") if hasattr(signal, name))
+
+    def _handle(self, number: int, frame: object) -> None:
+        name = signal.Signals(number).name
+        self._count += 1
+        self._control.cancel("SIGINT" if name == "SIGBREAK" else name)
+        if self._count == 1:
+            self._display.close()
+            hint = " (Ctrl-C again: now)" if name == "SIGINT" else ""
+            self._context.screen.tell(f"stopping, up to 5s for running calls{hint}\n")
+
+
+def answer_pause(
+    context: CommandContext, result: RunResult, listener: DisplayListener
+) -> tuple[RunResult, DisplayListener]:
+    """The result of a run after the answers of a person at the terminal, with the listener of its last part.
+
+    Both unchanged for a run that does not wait, and where nobody can be asked.
+    """
+    if result.status != "pending":
+        return result, listener
+    from cogcli.cli.approve import ask_approval
+
+    latest = listener
+
+    def resume_with(request: ResumeRequest) -> RunResult:
+        nonlocal latest
+        durable = request._replace(durability=str(context.settings.value("durability")))
+        after, latest = resume_run(context, Path(result.directory), durable)
+        return after
+
+    answered = ask_approval(context, result, context.user, resume_with)
+    return answered, latest
+
+
+def resume_run(
+    context: CommandContext, directory: Path, request: ResumeRequest
+) -> tuple[RunResult, DisplayListener]:
+    """Resume a run with a display. Raises what `app.resume.resume` does."""
+    from cogcli.app.resume import resume
+    from cogcli.app.run_skill import Control
+
+    settings = context.settings
+    display = display_for(
+        context.screen, str(settings.value("progress")), verbose=context.arguments.on("--verbose")
+    )
+    _recall(display, directory)
+    control, listener = Control(), DisplayListener(display)
+    context.screen.claim_stdout()
+    try:
+        with SignalHandlers(context, control, display):
+            result = resume(settings, directory, request, listener=listener, control=control)
+    finally:
+        display.close()
+    return result, listener
+
+
+def _recall(display: Display, directory: Path) -> None:
+    """Give the display the events that are in the log already. A damaged log is no error here: `resume` refuses it."""
+    from contextlib import suppress
+
+    from cogcli.app.logs import each_event
+
+    with suppress(CogcliError):
+        display.recall(each_event(directory))
+
+
+def report_result(
+    context: CommandContext,
+    result: RunResult,
+    listener: DisplayListener,
+    after: Callable[[RunResult], None] | None,
+    *,
+    answer: bool,
+) -> None:
+    """Fill the envelope, write the outputs to stdout (with `answer`), and the last lines to stderr.
+
+    `after` is called between the two.
+    """
+    from cogcli.cli.run_report import error_of, final_lines
+
+    context.own.update(
+        {
+            "status": result.status,
+            "episode_id": result.episode_id,
+            "run_id": result.run_id,
+            "trace_id": result.trace_id,
+            "dir": context.settings.shown(result.directory),
+            "outputs": result.outputs,
+            "metrics": result.metrics,
+        }
+    )
+    context.error = error_of(result, context.again)
+    if answer and not context.json and result.status in ("ok", "partial") and result.outputs is not None:
+        _write_outputs(context, dumps(result.outputs, indent=True) + "\n", keep=result.exit_code != OK)
+    if after:
+        after(result)
+    for line in final_lines(context, result, listener.wall_ms, brief=listener.display.brief):
+        context.screen.say(line)
+
+
+def _write_outputs(context: CommandContext, text: str, *, keep: bool) -> None:
+    """Write the outputs. A reader that closed the pipe changes neither exit code nor last lines of a run."""
+    from cogcli.cli.streams import silence_stdout
+
+    try:
+        context.screen.answer(text)
+    except BrokenPipeError:
+        silence_stdout()
+        context.screen.out.file = None
