@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from cogcli.app.recorded_calls import recorded_answer
 from cogcli.engine.tasks import Cancelled
+from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
     from cogcli.app.run_skill import Control
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 ABORT: Final = "ABORT"
 """What stands in the log in place of a signal's name."""
-BEGINNINGS: Final = frozenset(("step.started", "call.retried", "approval.requested"))
 
 
 class AbortingSink:
@@ -46,7 +46,7 @@ class AbortingSink:
         if recorded is not None:
             self._turns.told(recorded)
             return recorded
-        if draft.event_type in BEGINNINGS:
+        if row_of(draft.event_type).begins:
             self._end()
         return self._sink.append(draft, durable=durable)
 

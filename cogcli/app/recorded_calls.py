@@ -9,6 +9,7 @@ from cogcli.engine.doubt import LeftOut
 from cogcli.engine.step_ending import LEFT_OUT, Degraded
 from cogcli.engine.tasks import Cancelled
 from cogcli.episode.log_index import error_of
+from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
     from cogcli.core.calls import Answer, Attempt
@@ -38,7 +39,7 @@ def error_of_ending(end: Event) -> Exception:
     if end.event_type == "step.degraded":
         return Degraded(end.payload.get("detail") or "")
     error = end.payload.get("error")
-    return error_of(error) if error and end.event_type in ("step.failed", "step.vetoed") else Cancelled()
+    return error_of(error) if error and row_of(end.event_type).fails else Cancelled()
 
 
 def _left_out(end: Event) -> bool:

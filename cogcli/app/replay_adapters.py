@@ -14,7 +14,7 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.app.abort import ABORT, BEGINNINGS
+from cogcli.app.abort import ABORT
 from cogcli.app.recorded_calls import recorded_answer
 from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
@@ -24,6 +24,7 @@ from cogcli.episode.closed_scopes import find_full_disk
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.masking import mask_payload
+from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
     from cogcli.core.redact import Redactor
@@ -34,8 +35,6 @@ _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that a clock, a source of ids or the journal decides."""
 _SINCE: Final = frozenset(("input_hash",))
 """Payload members that older logs do not have yet."""
-_BY_TIMING: Final = frozenset(("run.paused", "run.aborting", "step.answered", "approval.requested"))
-"""Events that are there or not, depending on who was faster, or on when somebody answered."""
 
 
 class ReplayDifference(NamedTuple):
@@ -73,8 +72,6 @@ class CutOff:
     def __init__(self, signal: str | None) -> None:
         self.signal = signal
         self.loop: Loop | None = None
-        self.beginnings = BEGINNINGS if signal == ABORT else frozenset(("step.started",) if signal else ())
-        """What began after that, had the run gone on. A run that was closed asked nobody any more, either."""
 
     def __call__(self) -> None:
         """The log goes no further here: it was cut off by the signal, if one came; now as then, without grace."""
@@ -86,6 +83,12 @@ class CutOff:
     def is_over(self) -> bool:
         """Whether the signal has been taken into account: nothing begins any more."""
         return self.loop is not None and self.loop.signal is not None
+
+    def is_late(self, draft: Draft) -> bool:
+        """Whether this would have begun only after the signal. A closed run began no retry and no request, either."""
+        if self.signal == ABORT:
+            return row_of(draft.event_type).begins
+        return self.signal is not None and draft.event_type == "step.started"
 
     def begin_nothing(self) -> None:
         """Nothing begins from here on; what was answered within the grace is still to be told, now as then."""
@@ -149,17 +152,17 @@ class ReplaySink:
         started = recording.started
         self._first_rules = started is None or rules_of(started.payload) == FIRST
         untold = recording.untold if recording.signal is not None and not recording.stops else []
-        self._to_tell = sum(event.event_type not in _BY_TIMING for event in untold)
+        self._to_tell = sum(not row_of(event.event_type).by_timing for event in untold)
         """Of a run that a signal ended: how much is still to be told, its end among it."""
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded event that this one is told again as. Raises Diverged or EndOfLog."""
         recorded = self._recording.told(draft)
         if recorded is None:
-            if draft.event_type in self._cut_off.beginnings:
+            if self._cut_off.is_late(draft):
                 self._cut_off.begin_nothing()
                 raise Cancelled(outside=True)
-            if draft.event_type in _BY_TIMING or self._never_began(draft):
+            if row_of(draft.event_type).by_timing or self._never_began(draft):
                 return _unrecorded(draft)
             if self._recording.stops:
                 return self._beyond(draft)
@@ -175,7 +178,7 @@ class ReplaySink:
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
         self._turns.told(recorded)
-        if draft.event_type not in _BY_TIMING:
+        if not row_of(draft.event_type).by_timing:
             self._to_tell -= 1
         if self._to_tell == 1:
             self._cut_off.begin_nothing()  # all that ran ended within the grace: only the end itself is left
@@ -199,7 +202,7 @@ class ReplaySink:
         return [
             event
             for event in self._recording.untold
-            if event.event_type not in _BY_TIMING and event is not full
+            if not row_of(event.event_type).by_timing and event is not full
         ]
 
     def untold(self) -> ReplayDifference | None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.app.abort import BEGINNINGS
 from cogcli.app.recorded_calls import error_of_ending, recorded_answer
 from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
+from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
     from cogcli.app.doubt_decisions import OpenDoubts
@@ -110,7 +110,7 @@ class ResumeSink:
 
     def _too_late(self, draft: Draft, end: Event) -> Event:
         """What the log has no room for after this end. Raises what ended it where something would begin."""
-        if draft.event_type in BEGINNINGS:
+        if row_of(draft.event_type).begins:
             _cut_off(self._recording, self._control, end)
             same = (end.run_id, end.step_id) == (draft.run_id, draft.step_id)
             raise error_of_ending(end) if same else Cancelled()

@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 
 from cogcli import __version__
 from cogcli.core.errors import CogcliError
+from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     Asked = ServerRequestContext[Any, Any]
 
 _TRACEPARENT: Final = re.compile(r"00-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-_ENDED: Final = ("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed")
 
 
 class ServerListener(NamedTuple):
@@ -139,7 +139,7 @@ class Progress:
         """One event of the run. Called on the event loop."""
         self._root = self._root or event.run_id
         step = event.step_id or ""
-        if not self._wanted or event.event_type not in _ENDED or event.run_id != self._root:
+        if not self._wanted or not row_of(event.event_type).closes or event.run_id != self._root:
             return
         if "#" in step or "@" in step:  # an item, a round, a gate: part of a step
             return

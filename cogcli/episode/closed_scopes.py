@@ -12,7 +12,7 @@ from typing import Final
 
 from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
-from cogcli.mapping.apply import FINISHES
+from cogcli.events.types import row_of
 
 _PART_OF: Final = re.compile(r"(.*)[#@][^/]*")
 """Items, rounds, targets and gates bear the path of their step in front."""
@@ -34,7 +34,7 @@ class ClosedScopes:
     def take(self, event: Event) -> None:
         """Learn from the next event."""
         kind = event.event_type
-        if kind in FINISHES:
+        if row_of(kind).closes:
             self.steps[event.run_id, event.step_id] = event
             self._note_cut(event.payload.get("reason") == "cancelled")
         elif kind == "run.terminated":

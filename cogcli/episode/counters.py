@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from cogcli.events.envelope import Event
-from cogcli.mapping.apply import FINISHES
+from cogcli.events.types import row_of
 
 _REPEATED_PART = re.compile(r"#[A-Za-z0-9_-]+")
 
@@ -51,7 +51,8 @@ class Tally:
         kind, payload = event.event_type, event.payload
         if kind is None or type(payload) is not dict:
             return
-        if kind in FINISHES:
+        row = row_of(kind)
+        if row.closes:
             self._finish(event, payload, is_root)
         elif kind == "step.started":
             self._start(event, payload)
@@ -59,7 +60,7 @@ class Tally:
             self._retry(event, payload)
         elif kind == "plan.created":
             self._plan(payload)
-        elif kind in ("gate.decided", "policy.decided"):
+        elif row.decides:
             self.would_vetoes += payload.get("decision") == "audit"
         elif kind == "approval.requested":
             self.approvals += 1

@@ -21,8 +21,8 @@ from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import Lines, is_torn, is_torn_tail, parse_line
 from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, valid_prefix
+from cogcli.events.types import EVENT_TYPES, UNKNOWN, row_of
 
-INTENTS: Final = ("step.started", "call.retried")
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
 _TYPE: Final = re.compile(
     rb'\{"seq":\d+,"id":%b,"timestamp":%b,"episode_id":%b,"run_id":%b,"trace_id":%b,"phase":%b,"event_type":"([a-z._-]+)"'
@@ -113,7 +113,8 @@ def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | No
     if value is not None:
         return _told(value, lost)
     found = _TYPE.match(lost)
-    return LostIntent(None, lost) if found and _known(found[1].decode()) else None
+    row = row_of(found[1].decode()) if found else UNKNOWN
+    return LostIntent(None, lost) if row is not UNKNOWN and not row.write_ahead else None
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -127,15 +128,10 @@ def _told(value: dict[str, Any], line: bytes) -> LostIntent | None:
     from cogcli.events.payloads import problem_of
 
     kind = value.get("event_type")
-    if type(kind) is str and _known(kind):
+    if type(kind) is not str or kind not in EVENT_TYPES:
+        return None
+    if not EVENT_TYPES[kind].write_ahead:
         return LostIntent(None, line)
-    if kind not in INTENTS or type(value.get("step_id")) is not str or problem_of(kind, value.get("payload")):
+    if type(value.get("step_id")) is not str or problem_of(kind, value.get("payload")):
         return None
     return LostIntent(value, line)
-
-
-def _known(kind: str) -> bool:
-    """Whether this is a type of ours and no intent's."""
-    from cogcli.events.payloads import MODELS
-
-    return kind in MODELS and kind not in INTENTS

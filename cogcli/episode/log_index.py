@@ -25,12 +25,10 @@ from cogcli.episode.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 from cogcli.events.active_time import Sittings
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Draft, Event
+from cogcli.events.types import row_of
 from cogcli.governance.approvals import Answered, Asked
-from cogcli.mapping.apply import FINISHES, ReusedResult, Write
+from cogcli.mapping.apply import ReusedResult, Write
 
-_OF_ONE_SITTING: Final = frozenset(
-    ("run.paused", "run.resumed", "run.recovered", "run.aborting", "run.state_projection")
-)
 _GATE: Final = re.compile(r"(pre|post)\d+")
 """What follows the `@` in the path of a gate; before it is the path of its step."""
 _OWN_OF_ATTEMPT: Final = frozenset(
@@ -73,10 +71,11 @@ class LogIndex:
 
     def _take(self, event: Event) -> None:
         kind, key = event.event_type, (event.run_id, event.step_id)
+        row = row_of(kind)
         self.last = event
         self.sittings.take(event)
         self.ended.take(event)
-        if (kind == "step.answered" or kind in FINISHES) and not is_of_probe(event):
+        if (kind == "step.answered" or row.closes) and not is_of_probe(event):
             self.answered_at.setdefault(key, event.seq or 0)
         if kind == "call.retried" and "idempotency_key" in event.payload:
             self.keys[key] = event.payload["idempotency_key"]
@@ -99,11 +98,11 @@ class LogIndex:
             self.answers[key] = event.payload
         elif kind == "approval.requested":
             self.requests[event.payload["approval_id"]] = event
-        elif kind in ("approval.granted", "approval.rejected"):
+        elif row.resolves:
             self._answered.append(event)
-        if kind not in _OF_ONE_SITTING and not (kind or "").startswith("approval."):
+        if not row.one_process_only:
             step, probe, number = (event.step_id or "").rpartition(PROBE)
-            self.probes[event.run_id, step] += bool(probe) and kind in FINISHES and number.isdigit()
+            self.probes[event.run_id, step] += bool(probe) and row.closes and number.isdigit()
             queues = self._of_probes if probe else self._queues
             queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
 
@@ -209,7 +208,7 @@ class LogIndex:
     def wrote_at(self, run_id: str, step_id: str) -> int | None:
         """The position of what a step wrote; None where it did not end so that it could."""
         closing = self.closings.get((run_id, step_id))
-        if closing is None or closing.event_type in ("step.failed", "step.vetoed"):
+        if closing is None or row_of(closing.event_type).fails:
             return None
         return None if closing.payload.get("reason") in ("cancelled", "dependency") else closing.seq
 
@@ -333,7 +332,7 @@ def _asked(request: Event) -> Asked:
 
 def _slot(kind: str | None, run_id: str | None, step_id: str | None) -> tuple[str | None, ...]:
     """What drafts and events are matched by. A nested run gets its id from its first event, so that has none."""
-    kind = "step" if kind in FINISHES else kind
+    kind = "step" if row_of(kind).closes else kind
     return (kind, None if kind == "run.started" else run_id, step_id)
 
 

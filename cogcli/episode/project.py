@@ -41,7 +41,8 @@ from cogcli.episode.plan_projection import GIVEN, PlanProjection
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, PROJECTION, SCHEMA_VERSION, VERSION
 from cogcli.events.envelope import Event
-from cogcli.mapping.apply import FINISHES, apply, initial_state
+from cogcli.events.types import row_of
+from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState, snapshot
 
 _UNFIT: Final = (CogcliError, KeyError, TypeError, ValueError, AttributeError)
@@ -151,7 +152,7 @@ class Projection:
     def _reduce(self, event: Event) -> None:
         try:
             apply(self.state, event)
-            if event.event_type in FINISHES and event.payload.get("writes"):
+            if row_of(event.event_type).closes and event.payload.get("writes"):
                 self._knowledge.note_writes(event, event.payload["writes"])
         except _UNFIT as error:
             self._told(f"{event.event_type} changes no state: {error!r:.80}")

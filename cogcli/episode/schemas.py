@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cogcli.events.envelope import PHASES
+from cogcli.events.types import EVENT_TYPES
 
 Schema = dict[str, Any]
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -59,11 +60,12 @@ _OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum
 
 def event_schema() -> Schema:
     """One line of `events.jsonl`; the event type decides the payload."""
-    from cogcli.events.payloads import MODELS
+    from cogcli.events.payloads import model_of
 
     definitions: Schema = {"Blob": dict(_BLOB)}
     cases = []
-    for event_type, model in MODELS.items():
+    for event_type in EVENT_TYPES:
+        model = model_of(event_type)
         schema = model.model_json_schema(ref_template="#/$defs/{model}")
         definitions.update(schema.pop("$defs", {}))
         schema["properties"] = {

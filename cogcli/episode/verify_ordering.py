@@ -17,7 +17,7 @@ from typing import Any, Final
 from cogcli.episode.findings import Finding
 from cogcli.episode.layout import EVENTS
 from cogcli.events.envelope import Event
-from cogcli.mapping.apply import FINISHES
+from cogcli.events.types import EVENT_TYPES, row_of
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
 _PART = re.compile(r"[/#@]")
@@ -36,9 +36,9 @@ class StoryCheck:
     """Looks at events one after the other, those of our own logs."""
 
     def __init__(self) -> None:
-        from cogcli.events import payloads
+        from cogcli.events.payloads import problem_of
 
-        self._payloads = payloads
+        self._problem_of = problem_of
         self._runs: dict[str | None, _Run] = {}
         self._root: str | None = None
         self._planned: set[str] | None = None
@@ -117,13 +117,13 @@ class StoryCheck:
             and _PART.split(step)[0] not in self._planned
         ):
             yield "step.unplanned", f"step `{step:.60}` is in no plan"
-        run = self._runs[event.run_id]
+        run, row = self._runs[event.run_id], row_of(kind)
         if kind == "step.started":
             run.open.add(step)
             run.ended.discard(step)
-        elif kind in FINISHES:
+        elif row.closes:
             yield from self._finish(run, step, payload)
-        elif kind in ("call.retried", "step.answered") and step not in run.open:
+        elif row.needs_start and step not in run.open:
             yield "step.no-intent", f"{kind} of step `{step:.60}`, which was not started"
 
     def _finish(self, run: _Run, step: str, payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -140,16 +140,16 @@ class StoryCheck:
         kind = event.event_type
         if kind is None:
             return
-        if kind not in self._payloads.MODELS:
+        if kind not in EVENT_TYPES:
             if kind not in self._unknown_types:
                 self._unknown_types.add(kind)
                 message = f"event type `{kind:.60}` is not known here"
                 yield Finding("event.unknown", "info", EVENTS, number, message)
             return
-        phase = self._payloads.PHASES[kind]
-        if phase is not None and phase != event.phase:
+        phase = EVENT_TYPES[kind].phase
+        if phase and phase != event.phase:
             yield Finding("event.phase", "error", EVENTS, number, f"{kind} in phase `{event.phase:.40}`")
-        problem = self._payloads.problem_of(kind, event.payload)
+        problem = self._problem_of(kind, event.payload)
         if problem is not None:
             yield Finding("event.payload", "error", EVENTS, number, f"{kind}: {problem}")
 

@@ -7,12 +7,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 from cogcli.events.envelope import Event
-
-_OUTSIDE: Final = ("run.recovered", "run.state_projection")
-"""What is written between two sittings, or about one."""
+from cogcli.events.types import row_of
 
 
 class Sittings:
@@ -25,7 +22,7 @@ class Sittings:
 
     def take(self, event: Event) -> None:
         """Take one event of the log, a nested run's, too."""
-        if event.event_type in _OUTSIDE:
+        if row_of(event.event_type).outside_time:
             return
         if event.event_type == "run.resumed" and self._begun:
             self._before += _between(self._begun, self._last) or 0

@@ -1,4 +1,4 @@
-"""Named constructors: the only place that decides phase, speaker and payload keys of an event we write.
+"""Named constructors: the only place that decides speaker and payload keys of an event we write.
 
 The frozen models beside it (`payloads`) say the same to `verify` and to the generated schemas; a test holds the two
 together.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from cogcli.events.envelope import Draft
+from cogcli.events.types import EVENT_TYPES
 
 PayloadDict = dict[str, Any]
 
@@ -23,6 +24,19 @@ _FINISH: Final = {
     "degraded": ("step.degraded", "skipped"),
     "vetoed": ("step.vetoed", "vetoed"),
 }
+
+
+def _draft(
+    event_type: str,
+    run_id: str,
+    payload: PayloadDict,
+    step_id: str | None = None,
+    agent_id: str | None = None,
+    caused_by: str | None = None,
+    metrics: PayloadDict | None = None,
+) -> Draft:
+    phase = EVENT_TYPES[event_type].phase
+    return Draft(event_type, phase, run_id, payload, step_id, agent_id, caused_by, (), metrics)
 
 
 def run_started(
@@ -61,7 +75,7 @@ def run_started(
         payload["taken_over"] = taken_over
     if effects:
         payload["effects"] = effects
-    return Draft("run.started", "start", run_id, payload, step_id, "system")
+    return _draft("run.started", run_id, payload, step_id, "system")
 
 
 def plan_created(run_id: str, *, rationale: str, step_records: list[PayloadDict], steps: list[str]) -> Draft:
@@ -72,14 +86,13 @@ def plan_created(run_id: str, *, rationale: str, step_records: list[PayloadDict]
         "step_records": step_records,
         "steps": steps,
     }
-    return Draft("plan.created", "plan", run_id, payload, agent_id="planner.skill")
+    return _draft("plan.created", run_id, payload, agent_id="planner.skill")
 
 
 def step_started(run_id: str, step_id: str, *, speaker: str, payload: PayloadDict) -> Draft:
     """The intent of a call. On disk before the call leaves."""
-    return Draft(
+    return _draft(
         "step.started",
-        "act",
         run_id,
         {"step_id": step_id, "step_status": "running", **payload},
         step_id,
@@ -92,7 +105,7 @@ def step_answered(
 ) -> Draft:
     """A result that is judged, or waits for its turn to write, after it is on disk."""
     payload = {"step_id": step_id, "output": output, "attempts": attempts}
-    return Draft("step.answered", "act", run_id, payload, step_id, speaker)
+    return _draft("step.answered", run_id, payload, step_id, speaker)
 
 
 def step_finished(
@@ -108,27 +121,25 @@ def step_finished(
     """The end of a step. `ending` is done, failed, skipped, degraded or vetoed."""
     event_type, result_status = _FINISH[ending]
     status = "skipped" if ending == "degraded" else ending
-    return Draft(
+    return _draft(
         event_type,
-        "act",
         run_id,
         {"step_id": step_id, "step_status": status, "result_status": result_status, **payload},
         step_id,
         speaker,
         caused_by,
-        (),
         metrics,
     )
 
 
 def call_retried(run_id: str, step_id: str, *, payload: PayloadDict, speaker: str) -> Draft:
     """The intent of each attempt after the first."""
-    return Draft("call.retried", "act", run_id, {"step_id": step_id, **payload}, step_id, speaker)
+    return _draft("call.retried", run_id, {"step_id": step_id, **payload}, step_id, speaker)
 
 
 def gate_decided(run_id: str, step_id: str, *, payload: PayloadDict, speaker: str) -> Draft:
     """What a safety gate, trust level or confirmation decided."""
-    return Draft("gate.decided", "governance", run_id, payload, step_id, speaker)
+    return _draft("gate.decided", run_id, payload, step_id, speaker)
 
 
 def run_terminated(
@@ -150,18 +161,18 @@ def run_terminated(
         "error": error,
         "required_missing": required_missing,
     }
-    return Draft("run.terminated", "terminate", run_id, payload, step_id, "system", metrics=metrics)
+    return _draft("run.terminated", run_id, payload, step_id, "system", metrics=metrics)
 
 
 def run_paused(run_id: str, *, reason: str) -> Draft:
     """The run waits for a person; nothing else can run."""
-    return Draft("run.paused", "runtime", run_id, {"reason": reason}, agent_id="system")
+    return _draft("run.paused", run_id, {"reason": reason}, agent_id="system")
 
 
 def approval_requested(run_id: str, step_id: str, *, approval_id: str, payload: PayloadDict) -> Draft:
     """A person is asked about one exact action."""
     body = {"approval_id": approval_id, **payload}
-    return Draft("approval.requested", "governance", run_id, body, step_id, "system")
+    return _draft("approval.requested", run_id, body, step_id, "system")
 
 
 def approval_answered(
@@ -170,7 +181,7 @@ def approval_answered(
     """What a person said to a request."""
     kind = "approval.granted" if granted else "approval.rejected"
     body = {"approval_id": approval_id, **payload, "by": by}
-    return Draft(kind, "governance", run_id, body, step_id, f"human:{by}")
+    return _draft(kind, run_id, body, step_id, f"human:{by}")
 
 
 def doubt_decided(
@@ -199,7 +210,7 @@ def doubt_decided(
     }
     if output is not None:
         payload["output"] = output
-    return Draft("policy.decided", "governance", run_id, payload, step_id, speaker, caused_by)
+    return _draft("policy.decided", run_id, payload, step_id, speaker, caused_by)
 
 
 def run_resumed(
@@ -214,12 +225,12 @@ def run_resumed(
     payload: PayloadDict = {"reason": reason, "checkpoint": checkpoint}
     if changed_specs:
         payload["changed_specs"] = list(changed_specs)
-    return Draft("run.resumed", "runtime", run_id, payload, None, "system", caused_by)
+    return _draft("run.resumed", run_id, payload, None, "system", caused_by)
 
 
 def run_aborting(run_id: str, *, reason: str, signal: str) -> Draft:
     """A signal was received; nothing new is dispatched."""
-    return Draft("run.aborting", "runtime", run_id, {"reason": reason, "signal": signal}, agent_id="system")
+    return _draft("run.aborting", run_id, {"reason": reason, "signal": signal}, agent_id="system")
 
 
 def run_recovered(
@@ -227,10 +238,10 @@ def run_recovered(
 ) -> Draft:
     """What a crash left uncommitted was cut off: how many bytes, after which event."""
     payload = {"reason": reason, "checkpoint": checkpoint, "dropped_bytes": dropped_bytes}
-    return Draft("run.recovered", "runtime", run_id, payload, agent_id="system", caused_by=caused_by)
+    return _draft("run.recovered", run_id, payload, agent_id="system", caused_by=caused_by)
 
 
 def state_projection(run_id: str, *, status: str, outcomes: PayloadDict, links: dict[str, str]) -> Draft:
     """The evidence that `state.json` is about to be written with this outcome and these links."""
     payload = {"status": status, "outcomes": outcomes, "links": links}
-    return Draft("run.state_projection", "runtime", run_id, payload, agent_id="system")
+    return _draft("run.state_projection", run_id, payload, agent_id="system")

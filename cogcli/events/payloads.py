@@ -5,9 +5,11 @@ For `verify` and the generated schemas; nothing on the way of a run imports this
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cogcli.events.types import EVENT_TYPES
 
 Json = dict[str, Any]
 Count = Annotated[int, Field(ge=0)]
@@ -268,65 +270,16 @@ class StateProjection(Payload):
     links: dict[str, str]
 
 
-MODELS: Final[dict[str, type[Payload]]] = {
-    "run.started": RunStarted,
-    "plan.created": PlanCreated,
-    "step.started": StepStarted,
-    "step.answered": StepAnswered,
-    "step.completed": StepCompleted,
-    "step.failed": StepFailed,
-    "step.skipped": StepSkipped,
-    "step.degraded": StepSkipped,
-    "step.vetoed": StepVetoed,
-    "call.retried": CallRetried,
-    "gate.decided": Decided,
-    "policy.decided": Decided,
-    "approval.requested": Approval,
-    "approval.granted": Approval,
-    "approval.rejected": Approval,
-    "run.paused": Runtime,
-    "run.resumed": Runtime,
-    "run.recovered": Runtime,
-    "run.aborting": Runtime,
-    "layer.completed": LayerCompleted,
-    "reflection.recorded": ReflectionRecorded,
-    "run.terminated": RunTerminated,
-    "run.state_projection": StateProjection,
-}
-"""Event types by name; the name discriminates."""
-
-PHASES: Final[dict[str, str | None]] = {
-    "run.started": "start",
-    "plan.created": "plan",
-    "step.started": "act",
-    "step.answered": "act",
-    "step.completed": "act",
-    "step.failed": "act",
-    "step.skipped": "act",
-    "step.degraded": "act",
-    "step.vetoed": "act",
-    "call.retried": "act",
-    "gate.decided": "governance",
-    "policy.decided": "governance",
-    "approval.requested": "governance",
-    "approval.granted": "governance",
-    "approval.rejected": "governance",
-    "run.paused": "runtime",
-    "run.resumed": "runtime",
-    "run.recovered": "runtime",
-    "run.aborting": "runtime",
-    "layer.completed": None,
-    "reflection.recorded": "reflect",
-    "run.terminated": "terminate",
-    "run.state_projection": "runtime",
-}
-"""The phase of each event type; None where it differs from event to event."""
+def model_of(event_type: str) -> type[Payload]:
+    """The model that the row of an event type names. Raises KeyError for a type without a row."""
+    model: type[Payload] = globals()[EVENT_TYPES[event_type].model]
+    return model
 
 
 def problem_of(event_type: str, payload: Any) -> str | None:
     """What is wrong with the payload of a known event type, in one line."""
     try:
-        MODELS[event_type].model_validate(payload)
+        model_of(event_type).model_validate(payload)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

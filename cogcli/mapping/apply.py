@@ -10,12 +10,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import OutputMappingError
 from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import Target, parse_target
 from cogcli.events.envelope import Event
+from cogcli.events.types import EVENT_TYPES
 from cogcli.mapping.merge import merge
 from cogcli.state.cognitive import frame_from
 from cogcli.state.execution import ExecutionState, StepResult
@@ -47,7 +49,6 @@ class ReusedResult(NamedTuple):
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 
 
-FINISHES: Final = frozenset(("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed"))
 _COUNTED: Final = frozenset(("done", "failed", "vetoed"))
 
 
@@ -69,22 +70,9 @@ def initial_state(event: Event) -> ExecutionState:
 
 def apply(state: ExecutionState, event: Event) -> None:
     """Change `state` by one later event of its run. Unknown event types only move `updated_at`."""
-    kind = event.event_type
-    if kind == "step.started":
-        step_id = event.payload["step_id"]
-        state.iteration += event.payload.get("round", 0) > 0
-        if is_step(step_id):
-            state.running[step_id] = state.plan_order.get(step_id, len(state.running))
-    elif kind in FINISHES:
-        if is_step(event.payload["step_id"]):
-            _finish(state, event)
-    elif kind == "plan.created":
-        state.plan_order = {record["id"]: n for n, record in enumerate(event.payload["step_records"])}
-    elif kind == "call.retried":
-        state.iteration += event.payload.get("reason") == "retry"
-    elif kind == "run.terminated":
-        state.status = event.payload["status"]
-        state.running.clear()
+    reducer = REDUCERS.get(event.event_type or "")
+    if reducer is not None:
+        reducer(state, event)
     state.updated_at = event.timestamp
 
 
@@ -94,9 +82,31 @@ def is_step(step_id: str) -> bool:
     return "@" not in own and "#" not in own
 
 
+def _start(state: ExecutionState, event: Event) -> None:
+    step_id = event.payload["step_id"]
+    state.iteration += event.payload.get("round", 0) > 0
+    if is_step(step_id):
+        state.running[step_id] = state.plan_order.get(step_id, len(state.running))
+
+
+def _plan(state: ExecutionState, event: Event) -> None:
+    state.plan_order = {record["id"]: n for n, record in enumerate(event.payload["step_records"])}
+
+
+def _retry(state: ExecutionState, event: Event) -> None:
+    state.iteration += event.payload.get("reason") == "retry"
+
+
+def _terminate(state: ExecutionState, event: Event) -> None:
+    state.status = event.payload["status"]
+    state.running.clear()
+
+
 def _finish(state: ExecutionState, event: Event) -> None:
     payload = event.payload
     step_id, status = payload["step_id"], payload["step_status"]
+    if not is_step(step_id):
+        return
     state.running.pop(step_id, None)
     writes = payload.get("writes") or ()
     for write in writes:
@@ -125,6 +135,16 @@ def _finish(state: ExecutionState, event: Event) -> None:
         payload.get("error"),
     )
     _count(state, status, entry.latency_ms, payload.get("usage"))
+
+
+REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
+    "plan.created": _plan,
+    "step.started": _start,
+    "call.retried": _retry,
+    "run.terminated": _terminate,
+    **{event_type: _finish for event_type, row in EVENT_TYPES.items() if row.closes},
+}
+"""What `apply` does: one per row with `reduced`, but for the start of a run, which gives its `initial_state`."""
 
 
 def _count(state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None) -> None:

@@ -198,7 +198,7 @@ class RunFold:
             _end(run, event, payload)
         elif event.phase == "act":
             self._act(run, event, payload)
-        elif (event.event_type or "").startswith("approval."):
+        else:
             self.asks.add(event, payload)
 
     def _run(self, id: str, payload: dict[str, Any]) -> RunView:

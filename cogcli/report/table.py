@@ -8,6 +8,7 @@ from typing import Any
 
 from cogcli.core.terminal_text import truncate_bytes, visible
 from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
 from cogcli.report.run_fold import Branch, RunFold
 
 COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", "writes")
@@ -34,6 +35,8 @@ def _rows(branches: list[Branch]) -> Iterator[dict[str, Any]]:
         yield from _rows(below)
 
 
+_ABORT = "ABORT"
+"""Stands in the log for a signal where somebody closed the run; no line shows it."""
 _VALUES = 4
 """How many values of full length a member may show."""
 
@@ -60,41 +63,24 @@ class EventLines:
 
 def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[tuple[str, Any]]:
     yield "step", event.step_id or payload.get("step_id")
-    kind = event.event_type or ""
     error = payload.get("error")
     error = error if isinstance(error, dict) else {"message": error}
     ms = payload.get("latency_ms")
     if ms is None:
         ms = (event.metrics or {}).get("duration_ms")
-    if kind == "run.started":
+    if event.event_type:
         skill = payload.get("skill")
-        yield from (
-            (("skill", skill.get("id")), ("version", skill.get("version"))) if isinstance(skill, dict) else ()
-        )
-        yield from (("episode", event.episode_id), ("run", event.run_id), ("trace", event.trace_id))
-    elif kind.startswith("step."):
-        yield from (
-            ("uses", uses),
-            ("ms", ms),
-            ("tool", payload.get("tool")),
-            ("reason", payload.get("reason")),
-        )
-    elif kind == "run.terminated":
-        yield from (("status", payload.get("status")), ("ms", ms))
-        yield from (
-            ("episode", event.episode_id),
-            ("run", event.run_id if payload.get("parent_run_id") else None),
-        )
-    elif not kind:  # another tool's
+        skill = skill if isinstance(skill, dict) else {}
+        named = {"uses": uses, "ms": ms, "skill": skill.get("id"), "version": skill.get("version"),
+                 "episode": event.episode_id, "run": event.run_id, "trace": event.trace_id}  # fmt: skip
+        for word in row_of(event.event_type).words:
+            value = named[word] if word in named else payload.get(word)
+            if value != _ABORT:
+                yield word, value
+    else:  # another tool's
         status = next((s for n in ("step_status", "status", "outcome") if (s := payload.get(n))), None)
         yield from (("status", status), ("tool", payload.get("tool")), ("ms", ms))
         yield "message", payload.get("message")
-    elif kind == "run.state_projection":
-        yield "status", payload.get("status")
-    else:
-        for name in ("decision", "verdict", "gate", "rule", "attempt", "reason", "signal", "wait_ms"):
-            if payload.get(name) != "ABORT":  # stands in the log for a signal where somebody closed the run
-                yield name, payload.get(name)
     yield "error", error.get("code")
     if error.get("message") is not None:
         yield "message", error["message"]

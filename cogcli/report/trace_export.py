@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
 from cogcli.report import attempts
 from cogcli.report.open_spans import OpenSpans, incomplete
 from cogcli.report.payload_values import duration_of, is_count, items, json_text, microseconds_of, some, word
@@ -21,8 +22,6 @@ from cogcli.report.trace_spans import CLIENT, Attributes, Moment, Trace, TraceSp
 
 _BAD: Final = ("failed", "vetoed")
 _BAD_OUTCOMES: Final = ("error", "vetoed")
-_DECISIONS: Final = ("decision", "verdict", "gate", "rule", "on_fail", "enforced")
-_APPROVALS: Final = ("approval_id", "capability", "gate", "by", "expires_at")
 
 
 def trace_spans(events: Iterable[Event], *, io: bool = False) -> Trace:
@@ -51,7 +50,7 @@ class _Fold:
             self._start(event, payload)
             return
         run = self._run(event)
-        type = event.event_type or ""
+        type, row = event.event_type, row_of(event.event_type)
         if event.phase == "act" and type != "call.retried":
             self._act(event, payload)
         elif event.phase == "terminate":
@@ -60,16 +59,10 @@ class _Fold:
             self._layer(event, payload)
         elif type == "call.retried":
             self._retried(event, payload)
-        elif type in ("gate.decided", "policy.decided"):
-            self._tell(event, self._told(payload, (*_DECISIONS, *(("reason",) if self._io else ()))))
-        elif type.startswith("approval."):
-            self._tell(event, self._told(payload, (*_APPROVALS, *(("reason",) if self._io else ()))))
-        elif type in ("run.paused", "run.resumed", "run.recovered", "run.aborting"):
-            if type in ("run.resumed", "run.recovered"):
+        elif row.attributes:
+            if row.reopens:
                 self._open.cut_off(before)
-            run.moments.append(
-                Moment(type, self._open.now, self._told(payload, ("reason", "signal", "dropped_bytes")))
-            )
+            self._tell(event, self._told(payload, (*row.attributes, *(("reason",) if self._io else ()))))
 
     def ended(self) -> Trace:
         self._open.end()
@@ -221,7 +214,7 @@ class _Fold:
     def _retried(self, event: Event, payload: dict[str, Any]) -> None:
         error = payload.get("error")
         told = {
-            **self._told(payload, ("attempt", "reason", "wait_ms")),
+            **self._told(payload, row_of(event.event_type).attributes),
             "cogcli.binding.id": word(payload.get("binding")),
             "cogcli.service.id": word(payload.get("service")),
             "error.type": word(error.get("code")) if isinstance(error, dict) else "",

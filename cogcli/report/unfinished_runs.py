@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.calls import HARMLESS
 from cogcli.core.terminal_text import visible
+from cogcli.events.types import row_of
 from cogcli.report.humanize import seconds_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Asks:
     def add(self, event: Event, payload: dict[str, Any]) -> None:
         """Take one event of approvals."""
         id = _word(payload.get("approval_id"))
-        if event.event_type in ("approval.granted", "approval.rejected"):
+        if row_of(event.event_type).resolves:
             self._open.pop(id, None)
         elif event.event_type == "approval.requested" and id:
             names = ("step_id", "capability", "gate", "reason", "expires_at")

@@ -1,0 +1,86 @@
+"""The table of event types is whole, and nothing beside it lists event types."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from support.sources import PACKAGE, modules
+
+from cogcli.events import payloads
+from cogcli.events.envelope import PHASES
+from cogcli.events.types import EVENT_TYPES, UNKNOWN, row_of
+from cogcli.mapping.apply import REDUCERS
+
+BESIDE_IT = {"events/build.py", "mapping/apply.py", "events/types.py"}
+"""Constructors and reducers, which are by type; a test of each holds it to the table."""
+
+
+def test_every_row_has_a_phase_of_the_format_and_a_model() -> None:
+    for event_type, row in EVENT_TYPES.items():
+        assert row.phase in ("", *PHASES), event_type
+        assert issubclass(payloads.model_of(event_type), payloads.Payload), event_type
+
+
+def test_a_row_is_reduced_where_the_reducer_knows_it() -> None:
+    assert {name for name, row in EVENT_TYPES.items() if row.reduced} == {"run.started", *REDUCERS}
+
+
+def test_a_type_without_a_row_is_unknown_and_no_column_of_it_holds() -> None:
+    assert row_of("toy.noted") is row_of(None) is row_of([]) is UNKNOWN
+    assert not any(value for name, value in UNKNOWN._asdict().items() if name != "words")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_other_module_lists_event_types(path: Path) -> None:
+    if str(path.relative_to(PACKAGE)) in BESIDE_IT:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            parts = node.keys if isinstance(node, ast.Dict) else node.elts
+            named = [part.value for part in parts if isinstance(part, ast.Constant)]
+            assert sum(name in EVENT_TYPES for name in named) < 2, f"{path}:{node.lineno}: ask the row"
+
+
+def test_a_new_type_is_a_row_a_model_and_a_reducer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A toy type, put into the tables: drafted, checked, reduced, folded and shown by code that does not name it."""
+    from cogcli.episode.closed_scopes import ClosedScopes
+    from cogcli.episode.counters import Tally
+    from cogcli.events.envelope import Event
+    from cogcli.events.types import EventType
+    from cogcli.mapping.apply import apply, initial_state
+    from cogcli.report.table import EventLines
+    from cogcli.report.trace_export import trace_spans
+
+    class ToyNoted(payloads.Payload):
+        """A note."""
+
+        decision: str
+
+    def note(state, event):  # type: ignore[no-untyped-def]
+        state.iteration += 1
+
+    row = EventType(
+        "governance", "ToyNoted", reduced=True, decides=True, words=("decision",), attributes=("decision",)
+    )
+    monkeypatch.setitem(EVENT_TYPES, "toy.noted", row)
+    monkeypatch.setattr(payloads, "ToyNoted", ToyNoted, raising=False)
+    monkeypatch.setitem(REDUCERS, "toy.noted", note)
+    stamp = "2026-01-01T00:00:00.000000Z"
+    start = Event(0, "ev_1", stamp, "ep_1", "run_1", "t", "start", "run.started", {})
+    event = Event(1, "ev_2", stamp, "ep_1", "run_1", "t", "governance", "toy.noted", {"decision": "audit"})
+    assert payloads.problem_of("toy.noted", event.payload) is None
+    assert payloads.problem_of("toy.noted", {}) is not None
+    state = initial_state(start)
+    apply(state, event)
+    assert state.iteration == 1
+    tally = Tally()
+    tally.feed(event, is_root=True)
+    assert tally.would_vetoes == 1
+    closed = ClosedScopes()
+    closed.take(event)
+    assert not closed.steps
+    assert EventLines().line(event) == "2026-01-01T00:00:00.000Z toy.noted decision=audit"
+    moments = trace_spans([start, event]).spans[0].moments
+    assert [moment.name for moment in moments] == ["toy.noted"]
