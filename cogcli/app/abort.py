@@ -1,7 +1,7 @@
-"""Closing a run that nobody goes on with: what its log tells stands, nothing new begins, and it ends as aborted.
+"""`resume --abort`: a paused or interrupted run is closed with the status `aborted` (docs/reference/episode.md#doubts).
 
-It is the same engine over the same log as `resume`. Whatever would leave the log's ground (an intent, a repeat, a
-question) ends the run instead, the way a signal does.
+It is the same engine over the same log as `resume`: recorded events and answers are used. Whatever would be new (the
+start of a call, a repeat, a request for approval) ends the run instead, as a signal does.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from cogcli.events.envelope import Draft, Event
 
 ABORT: Final = "ABORT"
-"""What stands in the log in place of a signal's name."""
+"""The `signal` of `run.aborting` where no signal came."""
 
 
 class AbortingSink:
-    """Sink and runner of a run that is closed."""
+    """Event sink and capability runner of a run that is closed: answers from the log, never makes a call."""
 
     def __init__(
         self,
         sink: EventSink,
         runner: CapabilityRunner,
-        recording: LogIndex,
+        log: LogIndex,
         turns: Turns,
         control: Control,
     ) -> None:
         self._sink = sink
         self._runner = runner
-        self._recording = recording
+        self._log = log
         self._turns = turns
         self._control = control
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        recorded = self._recording.told(draft)
+        recorded = self._log.told(draft)
         if recorded is not None:
-            self._turns.told(recorded)
+            self._turns.mark_delivered(recorded)
             return recorded
         if row_of(draft.event_type).begins:
             self._end()
@@ -55,13 +55,13 @@ class AbortingSink:
 
     def attempt(self, attempt: Attempt) -> Answer:
         self._turns.wait(attempt)
-        return recorded_answer(self._recording, attempt) or self._end()
+        return recorded_answer(self._log, attempt) or self._end()
 
     def close(self, grace: float) -> None:
         self._runner.close(grace)
 
     def _end(self) -> NoReturn:
-        """End the run without grace: there is no call to wait for."""
+        """Cancel the run. Twice, which leaves no grace: there is no call to wait for."""
         self._control.cancel(ABORT)
         self._control.cancel(ABORT)
         raise Cancelled

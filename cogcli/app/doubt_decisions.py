@@ -1,13 +1,14 @@
-"""Deciding about the calls of a log that may have happened, when its run goes on (ADR 11).
+"""Calls in doubt of a resumed run: a write-ahead record is in the log, a result is not
+(docs/reference/episode.md#doubts).
 
-This is the one place where a doubt is resolved on resume; `engine/doubt.py` holds what a resolution is and applies it.
+This is the one place where a resume decides about them; `engine/doubt.py` defines a resolution and applies it. ADR 11.
 
-1. What is harmless is made again. What was decided in an earlier sitting stands.
-2. Else the capability's probe is asked. What it knows counts before what anybody believes.
-   A service's promise that the call takes no effect is no leave to make it again where a later run was told to.
-3. Else a person's word for this call counts, given now.
-4. Whatever is decided is on disk before anything follows from it.
-5. A word without a step is for the one call that is open. Where several are, each needs its own.
+1. A call of class none or idempotent is repeated without a decision. An earlier decision in the log counts.
+2. Else the capability's probe is called. Its answer counts before a person's.
+   Its promise that the call takes no effect does not allow a repeat which a later run was already told to make.
+3. Else the answer that a person gives with this command counts. Without one the run waits.
+4. Each decision is an event on disk before it has any effect.
+5. An answer without a step is for the only open call. Where several are open, each needs its own.
 """
 
 from __future__ import annotations
@@ -35,89 +36,92 @@ if TYPE_CHECKING:
 
 
 class DoubtAnswer(NamedTuple):
-    """What a person says about a call in doubt: one of CHOICES, for one step path or, with None, the only open one."""
+    """A person's decision about a call in doubt: one of CHOICES, for one step path or, with None, the only open one."""
 
     step: str | None
     choice: str
     output: dict[str, Any] | None = None
-    """With `done`: what the call answered. Left out, it answered nothing."""
+    """With `done`: the output of the call; None is an empty one."""
 
 
 class OpenDoubts:
-    """The calls in doubt of a log that is gone on with."""
+    """Decides about the calls in doubt of one log. Implements `Doubts` of the engine."""
 
     def __init__(
         self,
-        recording: LogIndex,
+        log: LogIndex,
         journal: Journal,
-        said: Mapping[str | None, DoubtResolution],
-        since: Callable[[], Mapping[str, str]] = dict,
+        answers: Mapping[str | None, DoubtResolution],
+        find_repeats: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`said` is what a person says now, by step path; `since` gives the calls that later runs were told to make
-        again, as `again_since` does."""
-        self._recording = recording
+        """`answers` are a person's, by step path. `find_repeats` returns the calls that later runs were told to repeat,
+        as `rerun_effects.find_repeats` does; it is called at most once, and only where it matters."""
+        self._log = log
         self._journal = journal
-        self._said = said
-        self._since = cache(since)
-        self._made_since: dict[str, str] = {}
-        """By the id of an intent: the later run that was told to make its call again, where that is why it is asked
-        about."""
+        self._answers = answers
+        self._find_repeats = cache(find_repeats)
+        self._repeated_in: dict[str, str] = {}
+        """By the id of a write-ahead record: the later episode that was told to repeat its call, where that keeps the
+        probe's promise from counting."""
 
     def settle(
         self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
     ) -> Effects:
-        """Decide about this attempt, if it is in doubt. What is decided, and a repeat, is on disk then."""
-        record.idempotency_key = self._recording.keys.get(
-            (run.state.run_id, record.path), record.idempotency_key
-        )
+        """Decide about this attempt, if it is in doubt, by the rules above. A generator of engine effects.
+
+        On return the decision, and the repeat if it is one, are on disk. Undecided calls are left to `answer`.
+        """
+        record.idempotency_key = self._log.keys.get((run.state.run_id, record.path), record.idempotency_key)
         intent = self._in_doubt(run.state.run_id, record.path, number)
         if intent is None:
             return
         closed = False
         if not _harmless(intent, capability.effect):
-            resolution = self._decided(intent)
+            resolution = self._recorded_resolution(intent)
             closed = resolution is not None and is_promise(resolution)
             if resolution is None:
-                known = yield from self._probed(run, record, intent, capability)
+                known = yield from self._ask_probe(run, record, intent, capability)
                 closed = known is not None and is_promise(known)
-                if closed and self._is_made_since(intent):
+                if closed and self._is_repeated_since(intent):
                     known = None
-                said = self._said.get(intent.step_id) or self._said.get(None)
-                resolution = self._put_down(intent, known or said)
+                answer = self._answers.get(intent.step_id) or self._answers.get(None)
+                resolution = self._record(intent, known or answer)
             if resolution is None or resolution.choice != "rerun":
                 return
         if closed:
             record.idempotency_key += "+"  # the service takes nothing under the key that it has closed
-        self._tell_repeat(intent, key=record.idempotency_key if closed else None)
+        self._record_repeat(intent, key=record.idempotency_key if closed else None)
 
-    def _probed(self, run: Run, record: StepRecord, intent: Event, capability: Capability) -> Effects:
-        """What the capability's probe says about the call of an intent; None where there is none, or no answer."""
+    def _ask_probe(self, run: Run, record: StepRecord, intent: Event, capability: Capability) -> Effects:
+        """The resolution that the capability's probe gives; None without a probe or without a usable answer."""
         if not capability.probe:
             return None
-        told = intent.payload
         path = intent.step_id or ""
         return (
             yield from ask_probe(
-                run, path, capability, told["input"], record.idempotency_key,
-                self._recording.probes[intent.run_id, path],
+                run, path, capability, intent.payload["input"], record.idempotency_key,
+                self._log.probes[intent.run_id, path],
             )
         )  # fmt: skip
 
-    def _is_made_since(self, intent: Event) -> bool:
-        """Whether a later run was told to make this call again: it happened there, or may have."""
-        episode = self._since().get(intent.id)
+    def _is_repeated_since(self, intent: Event) -> bool:
+        """Whether a later run was told to repeat this call: it happened there, or may have. Kept for the error text."""
+        episode = self._find_repeats().get(intent.id)
         if episode:
-            self._made_since[intent.id] = episode
+            self._repeated_in[intent.id] = episode
         return bool(episode)
 
     def answer(self, attempt: Attempt) -> Answer | None:
-        """What stands in for a call in doubt; None for one that is to be made. Raises what ends it instead."""
+        """The output that replaces a call in doubt; None for a call that is made.
+
+        Raises what ends its step instead: EffectInDoubtError where nobody has decided, else what `answer_of` raises.
+        """
         intent = self._in_doubt(attempt.run_id, attempt.step_id, attempt.number)
         if intent is None or _harmless(intent, attempt.effect):
             return None
-        decided = self._decided(intent)
-        if decided is None and intent.id in self._made_since:
-            later = self._made_since[intent.id]
+        decided = self._recorded_resolution(intent)
+        if decided is None and intent.id in self._repeated_in:
+            later = self._repeated_in[intent.id]
             raise EffectInDoubtError(
                 "effect.in-doubt",
                 f"`{attempt.capability_id}` may have happened since: {later} was told to make it again",
@@ -127,16 +131,16 @@ class OpenDoubts:
         return answer_of(decided, attempt.capability_id)
 
     def open(self, run_id: str, step: str) -> bool:
-        """Whether a call of this step is in doubt, and nobody has decided about it."""
-        recording, key = self._recording, (run_id, step)
-        if key in recording.decisions or not recording.attempt_in_doubt(run_id, step):
+        """Whether a call of this step is in doubt and undecided."""
+        log, key = self._log, (run_id, step)
+        if key in log.decisions or not log.attempt_in_doubt(run_id, step):
             return False
-        intent = recording.intents[key].payload
+        intent = log.intents[key].payload
         return bool(intent.get("capability")) and intent.get("side_effects") not in HARMLESS
 
     def first_open(self) -> EffectInDoubtError | None:
-        """The first call in doubt that nobody has decided about, as what the run waits for."""
-        for intent in self._recording.open_doubts[:1]:
+        """The error with which the run waits: for its first undecided call in doubt. None where there is none."""
+        for intent in self._log.open_doubts[:1]:
             name = intent.payload["capability"]
             error = EffectInDoubtError(
                 "effect.in-doubt", f"`{name}` may have happened before the run stopped", left=True
@@ -146,23 +150,23 @@ class OpenDoubts:
         return None
 
     def _in_doubt(self, run_id: str, step_id: str, number: int) -> Event | None:
-        """The intent of a call whose attempt of this number nobody knows the answer to."""
-        if self._recording.attempt_in_doubt(run_id, step_id) != number:
+        """The write-ahead record of this attempt, if it has no result; else None."""
+        if self._log.attempt_in_doubt(run_id, step_id) != number:
             return None
-        return self._recording.intents[run_id, step_id]
+        return self._log.intents[run_id, step_id]
 
-    def _decided(self, intent: Event) -> DoubtResolution | None:
-        """What was decided, in an earlier sitting or in this one."""
-        decision = self._recording.decisions.get((intent.run_id, intent.step_id))
+    def _recorded_resolution(self, intent: Event) -> DoubtResolution | None:
+        """The decision in the log, of an earlier command or of this one."""
+        decision = self._log.decisions.get((intent.run_id, intent.step_id))
         if decision is None:
             return None
-        told = decision.payload
+        payload = decision.payload
         return DoubtResolution(
-            told["verdict"], decision.agent_id or "", told.get("reason") or "", told.get("output")
+            payload["verdict"], decision.agent_id or "", payload.get("reason") or "", payload.get("output")
         )
 
-    def _put_down(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
-        """Put on disk what is decided about it now, if anything is."""
+    def _record(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
+        """Append a resolution as `policy.decided`, durable, and return it; nothing for None."""
         if resolution is None:
             return None
         draft = build.doubt_decided(
@@ -176,14 +180,15 @@ class OpenDoubts:
             output=resolution.output,
         )
         event = self._journal.append(draft, durable=True)
-        self._recording.decisions[intent.run_id, intent.step_id] = event
+        self._log.decisions[intent.run_id, intent.step_id] = event
         return resolution
 
-    def _tell_repeat(self, intent: Event, *, key: str | None) -> None:
+    def _record_repeat(self, intent: Event, *, key: str | None) -> None:
+        """Append `call.retried` with the reason `resumed`; `key` is the idempotency key in place of a closed one."""
         run_id, step_id = intent.run_id or "", intent.step_id or ""
-        repeats = self._recording.repeats.get((run_id, step_id), ())
+        repeats = self._log.repeats.get((run_id, step_id), ())
         payload = {
-            "attempt": 2 + len(repeats) + self._recording.resumptions.get((run_id, step_id), 0),
+            "attempt": 2 + len(repeats) + self._log.resumptions.get((run_id, step_id), 0),
             "binding": intent.payload.get("binding"),
             "service": intent.payload.get("service"),
             "reason": "resumed",
@@ -196,15 +201,15 @@ class OpenDoubts:
 
 
 def _harmless(intent: Event, effect: str) -> bool:
-    """Whether a call may be repeated unasked: by the effect that was declared then, and by the one that is now."""
+    """Whether both the recorded and the present effect class let a call be repeated without a decision."""
     return intent.payload.get("side_effects") in HARMLESS and effect in HARMLESS
 
 
-# -- what a person says ------------------------------------------------------------------------------------------------
+# -- the answers of a person -------------------------------------------------------------------------------------------
 
 
-def resolutions(
-    recording: LogIndex,
+def resolutions_from(
+    log: LogIndex,
     answers: Iterable[DoubtAnswer],
     capabilities: Mapping[str, Capability],
     *,
@@ -212,36 +217,39 @@ def resolutions(
     reason: str,
     episode: str,
 ) -> dict[str | None, DoubtResolution]:
-    """What is said about calls in doubt, by step path, checked. Raises UsageError before anything is decided by it:
-    for a word that does not say which of several calls it is for, for a step that is not in doubt, and for an answer
-    that the call's capability could not have given."""
-    said: dict[str | None, DoubtResolution] = {}
-    doubts = {event.step_id or "": event for event in recording.doubts}
-    still_open = [event.step_id or "" for event in recording.open_doubts]
+    """A person's answers as resolutions, by step path; by None for an answer without a step while no call is open.
+
+    All are checked before the first one counts. Raises UsageError: `usage.flag` for two answers to one call,
+    `usage.value` for an answer without a step while several calls are open, or an output that breaks the contract of
+    the capability, `step.unknown` for a step without a call in doubt.
+    """
+    found: dict[str | None, DoubtResolution] = {}
+    doubts = {event.step_id or "": event for event in log.doubts}
+    still_open = [event.step_id or "" for event in log.open_doubts]
     for answer in answers:
         step = answer.step
         if step is None:
             if len(still_open) > 1:
-                raise _which_one(answer.choice, still_open, episode)
+                raise _ambiguous_answer(answer.choice, still_open, episode)
             step = still_open[0] if still_open else None
-        if step in said:
+        if step in found:
             raise UsageError(
                 "usage.flag", f"`--in-doubt` is given twice for `{step}`", hint="keep one answer"
             )
         intent = doubts.get(step or "")
         if intent is None and (step is not None or answer.choice == "done"):
-            raise _not_in_doubt(step, still_open)
+            raise _no_such_doubt(step, still_open)
         output = answer.output
         if answer.choice == "done" and intent is not None:
-            output = _answered(intent, output or {}, capabilities)
-        said[step] = DoubtResolution(answer.choice, f"human:{by}", reason, output)
-    return said
+            output = _check_output(intent, output or {}, capabilities)
+        found[step] = DoubtResolution(answer.choice, f"human:{by}", reason, output)
+    return found
 
 
-def _answered(
+def _check_output(
     intent: Event, output: dict[str, Any], capabilities: Mapping[str, Capability]
 ) -> dict[str, Any]:
-    """The answer as the contract of the capability has it."""
+    """The output with the types of the capability's contract; unchanged for a capability that is not known any more."""
     name = intent.payload["capability"]
     capability = capabilities.get(name)
     if capability is None:
@@ -257,23 +265,23 @@ def _answered(
     return kept
 
 
-def _which_one(choice: str, steps: list[str], episode: str) -> UsageError:
+def _ambiguous_answer(choice: str, steps: list[str], episode: str) -> UsageError:
     return UsageError(
         "usage.value",
         f"`--in-doubt {choice}`: {len(steps)} calls are in doubt, and one word is not for all",
         expected="STEP=WORD for each",
         found=", ".join(steps[:20]),
-        next=tuple(ways(episode, steps)),
+        next=tuple(resume_commands(episode, steps)),
     )
 
 
-def _not_in_doubt(step: str | None, still_open: list[str]) -> UsageError:
+def _no_such_doubt(step: str | None, still_open: list[str]) -> UsageError:
     what = "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
     return UsageError("step.unknown", what, expected=f"one of: {', '.join(still_open[:20]) or 'nothing'}")
 
 
-def ways(episode: str, steps: Iterable[str]) -> list[str]:
-    """The commands that decide about calls in doubt without saying what they answered: for each word, all of them."""
+def resume_commands(episode: str, steps: Iterable[str]) -> list[str]:
+    """`cogcli resume` commands that decide about all these calls: one per choice, without `done` (needs an output)."""
     from shlex import quote
 
     steps = list(steps)

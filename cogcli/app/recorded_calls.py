@@ -1,4 +1,4 @@
-"""What a log says about a call to whoever answers from it."""
+"""The recorded outcome of a call, for the runners that answer from a log."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from cogcli.events.envelope import Event
 
 
-def recorded_answer(recording: LogIndex, attempt: Attempt) -> Answer | None:
-    """What an attempt gave; None where the log does not say. Raises what it failed with, or what ended its step."""
-    result = recording.result(attempt.run_id, attempt.step_id, attempt.number)
+def recorded_answer(log: LogIndex, attempt: Attempt) -> Answer | None:
+    """The recorded answer of an attempt; None where the log has no outcome of it.
+
+    Raises the recorded error of the attempt; without one, what `error_of_ending` gives for its closed step.
+    """
+    result = log.result(attempt.run_id, attempt.step_id, attempt.number)
     if isinstance(result, RuntimeErrorBase):
         raise result
-    closing = recording.closings.get((attempt.run_id, attempt.step_id))
+    closing = log.closings.get((attempt.run_id, attempt.step_id))
     if (
         result is None
         and closing is not None
@@ -33,7 +36,8 @@ def recorded_answer(recording: LogIndex, attempt: Attempt) -> Answer | None:
 
 
 def error_of_ending(end: Event) -> Exception:
-    """How something ended that gave no answer."""
+    """The exception that ends a step, or a run, as this closing event did: LeftOut, Degraded, its recorded error,
+    else Cancelled."""
     if _left_out(end):
         return LeftOut(end.payload.get("detail") or "")
     if end.event_type == "step.degraded":

@@ -1,9 +1,9 @@
-"""What a log says that a person allowed: it counts where the log is the person's own.
+"""Whether the permissions recorded in a log (trust level, confirmations, approvals, passed gates) may be used again.
 
-An episode that came with a project is what that project says. Its log can name any trust level, anybody's consent
-and any answer of a gate, and its hashes fit, since who writes a log computes them. So what it says was allowed counts
-in a runs directory that the person names, in the user's own, and in that of a trusted project; elsewhere nothing goes
-on with it.
+An episode that came with a project may be forged: its log can hold any trust level, approval and gate answer, and its
+hashes fit, since whoever writes a log computes them. So recorded permissions count only in a runs directory that the
+user names with a flag or variable, in the user's own one, and in that of a trusted project. Elsewhere a log with more
+permissions than the user grants now is neither resumed nor rerun.
 """
 
 from __future__ import annotations
@@ -23,38 +23,41 @@ if TYPE_CHECKING:
     from cogcli.episode.log_index import LogIndex
 
 
-def require_own_consent(settings: Settings, directory: Path, recording: LogIndex) -> None:
-    """Raise EnvironmentRefusal `resume.untrusted` where a log that is not the person's own says that more was allowed
-    than the person allows now."""
-    if recording.started is None:
+def require_own_consent(settings: Settings, directory: Path, log: LogIndex) -> None:
+    """Check all recorded permissions of a log before it is resumed.
+
+    Raises EnvironmentRefusal `resume.untrusted` for a log that is not the user's own and holds a higher trust level
+    than is set now, a confirmed capability, an approval or a passed gate.
+    """
+    if log.started is None:
         return
-    options: Mapping[str, Any] = recording.started.payload["options"]
-    said = _level(settings, options)
-    said += [f"`{id}` confirmed" for id in sorted(map(str, options.get("confirmed_capabilities") or ()))]
-    said += [f"`{each.asked.capability}` approved" for each in recording.approvals if each.granted]
-    said += [f"a gate passed ({step})" for step in recording.gates_passed]
-    _require_own(settings, directory, list(dict.fromkeys(said)), "resume")
+    options: Mapping[str, Any] = log.started.payload["options"]
+    recorded = _higher_level(settings, options)
+    recorded += [f"`{id}` confirmed" for id in sorted(map(str, options.get("confirmed_capabilities") or ()))]
+    recorded += [f"`{each.asked.capability}` approved" for each in log.approvals if each.granted]
+    recorded += [f"a gate passed ({step})" for step in log.gates_passed]
+    _require_own(settings, directory, list(dict.fromkeys(recorded)), "resume")
 
 
 def require_own_level(settings: Settings, directory: Path, options: Mapping[str, Any]) -> None:
-    """The same of the trust level alone, which a rerun takes over."""
-    _require_own(settings, directory, _level(settings, options), "rerun")
+    """Check the recorded trust level alone: a rerun takes over no other permission. Raises as `require_own_consent`."""
+    _require_own(settings, directory, _higher_level(settings, options), "rerun")
 
 
-def _level(settings: Settings, options: Mapping[str, Any]) -> list[str]:
+def _higher_level(settings: Settings, options: Mapping[str, Any]) -> list[str]:
     level = options["trust_level"]
     own = TRUST_RANKS[settings.value("trust_level")]
     return [f"trust level {level}"] if TRUST_RANKS.get(level, own + 1) > own else []
 
 
-def _require_own(settings: Settings, directory: Path, said: list[str], verb: str) -> None:
-    if not said:
+def _require_own(settings: Settings, directory: Path, permissions: list[str], verb: str) -> None:
+    if not permissions:
         return
     home, (runs_dir, origin) = os.path.realpath(directory.parent), settings.runs_dir_with_origin()
-    is_there = home == os.path.realpath(runs_dir)
-    if is_there and (origin != "project" or settings.trust):
+    in_runs_dir = home == os.path.realpath(runs_dir)
+    if in_runs_dir and (origin != "project" or settings.trust):
         return
-    if is_there:
+    if in_runs_dir:
         cure, hint = (
             "cogcli config trust",
             "trust the project, if you trust what it says: cogcli config trust",
@@ -64,8 +67,8 @@ def _require_own(settings: Settings, directory: Path, said: list[str], verb: str
         hint = "name the directory as yours, if you trust what lies in it: --runs-dir"
     raise EnvironmentRefusal(
         "resume.untrusted",
-        f"this episode says what was allowed, and it is not known to be yours: {', '.join(said[:5])}"
-        + (f" and {len(said) - 5} more" if len(said) > 5 else ""),
+        f"this episode says what was allowed, and it is not known to be yours: {', '.join(permissions[:5])}"
+        + (f" and {len(permissions) - 5} more" if len(permissions) > 5 else ""),
         hint=hint,
         next=(cure,),
     )

@@ -1,4 +1,5 @@
-"""Replay: the engine runs again from the first event, answered from the log, and has to tell the same story."""
+"""Replay: the engine runs again with the recorded answers, and each event must equal the recorded one
+(docs/reference/episode.md#replay)."""
 
 from __future__ import annotations
 
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
 
 CHOICES: Final = ("active:", "override:")
-"""How the pins begin that tell what was chosen for this host."""
+"""Prefixes of the pins for bindings that are chosen for this host."""
 
 _MOST_NAMED: Final = 3
 
 
-class Replayed(NamedTuple):
-    """How a replay went; `difference` None means that it equals."""
+class ReplayResult(NamedTuple):
+    """How many events the log has, and the first difference; `difference` None means that the replay equals it.
+
+    `changed_specs` are the pins of specs that differ in the registry now.
+    """
 
     episode_id: str
     events: int
@@ -30,10 +34,10 @@ class Replayed(NamedTuple):
     changed_specs: tuple[str, ...] = ()
 
 
-def replay(settings: Settings, directory: Path) -> Replayed:
-    """Run an episode again from its log and its pinned specs; no service is called, no clock or random source read.
+def replay(settings: Settings, directory: Path) -> ReplayResult:
+    """Run an episode again from its log and its pinned specs. No service is called, no clock or random source is read.
 
-    A run that went on with changed specs says so itself: what the registry holds now is not looked at.
+    Of a run that was resumed with changed specs the registry is not compared: its log has a note of the change.
 
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
@@ -54,17 +58,17 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance import approvals
 
-    events, recording = read_log_index(directory)
-    started, catalog = _beginning(recording, directory)
-    changed = {} if recording.changed else find_changed_specs(settings, started)
+    events, log = read_log_index(directory)
+    started, catalog = _beginning(log, directory)
+    changed = {} if log.changed else find_changed_specs(settings, started)
     step = _first_step_using(changed, catalog, started)
     if step is not None:
         spec, current = next(iter(changed.items()))
         recorded = started.payload["pins"]["specs"][spec]
         difference = ReplayDifference(None, step, f"`{spec}` was changed since", recorded, current)
-        return Replayed(started.episode_id, len(events), difference, tuple(changed))
-    cut, turns = CutOff(recording.signal), Turns(recording)
-    sink, runner = ReplaySink(recording, Redactor(()), cut, turns), ReplayRunner(recording, cut, turns)
+        return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
+    cut, turns = CutOff(log.signal), Turns(log)
+    sink, runner = ReplaySink(log, Redactor(()), cut, turns), ReplayRunner(log, cut, turns)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
@@ -72,14 +76,14 @@ def replay(settings: Settings, directory: Path) -> Replayed:
         runner=runner,
         clock=FakeClock(0),
         ids=FakeIds(0),
-        approvals=approvals.ReplayedApprovals(recording.approvals),
-        taken_over=recording.reused,
+        approvals=approvals.ReplayedApprovals(log.approvals),
+        taken_over=log.reused,
         order=turns,
         effects=started.payload.get("effects"),
-        behind=recording.behind if started.payload.get("effects") else None,
+        behind=log.behind if started.payload.get("effects") else None,
     )
     cut.loop = engine.loop
-    engine.waits_in_doubt = recording.waits
+    engine.waits_in_doubt = log.waits
     engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:
@@ -87,15 +91,18 @@ def replay(settings: Settings, directory: Path) -> Replayed:
     except EndOfLog:
         pass
     except Diverged as diverged:
-        return Replayed(
-            started.episode_id, len(events), _explained(diverged.difference, recording), tuple(changed)
+        return ReplayResult(
+            started.episode_id, len(events), _explain_by_change(diverged.difference, log), tuple(changed)
         )
-    return Replayed(started.episode_id, len(events), _explained(sink.untold(), recording), tuple(changed))
+    return ReplayResult(
+        started.episode_id, len(events), _explain_by_change(sink.find_missing(), log), tuple(changed)
+    )
 
 
-def _explained(difference: ReplayDifference | None, recording: LogIndex) -> ReplayDifference | None:
-    """The same; where the run had gone on with specs that its log does not hold, that is told as the reason."""
-    changed = recording.changed
+def _explain_by_change(difference: ReplayDifference | None, log: LogIndex) -> ReplayDifference | None:
+    """The difference, with a reason in front where it comes after a resumption with specs that the log does not
+    hold."""
+    changed = log.changed
     if difference is None or changed is None or (difference.seq or changed.seq or 0) < (changed.seq or 0):
         return difference
     specs = changed.payload["changed_specs"]
@@ -105,17 +112,17 @@ def _explained(difference: ReplayDifference | None, recording: LogIndex) -> Repl
     return difference._replace(what=f"{why}: {difference.what}")
 
 
-def _beginning(recording: LogIndex, directory: Path) -> tuple[Event, Catalog]:
+def _beginning(log: LogIndex, directory: Path) -> tuple[Event, Catalog]:
     from cogcli.specs.spec_snapshot import without_secret_requirements
 
-    started = recording.started
+    started = log.started
     if started is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
     return started, without_secret_requirements(read_pinned_catalog(started, directory))
 
 
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
-    """The specs that a run began with, as its episode keeps them. Raises EnvironmentRefusal `episode.unreadable`."""
+    """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.specs.spec_snapshot import catalog_of
 
     name = started.payload.get("pins", {}).get("specs_blob")

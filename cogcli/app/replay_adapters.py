@@ -1,10 +1,11 @@
-"""What stands between the engine and a log that it has to tell the same story as.
+"""The capability runner and event sink of a replay: recorded answers in, each new event compared with the log.
 
-1. A call is answered from the log; one that it has no answer to ends as it did then: cut off by a signal, cancelled by
-   what happened beside it, or in doubt.
-2. An event told again is held against the recorded one. The first that differs, or is not there, ends the replay.
-3. Where a crash or a full disk ended the run, or it waits, the log ends in the middle of the story: all that it tells
-   of is told again, then the replay ends there, too.
+1. A call gets its recorded answer. One without an answer ends as in the log: cut off by a signal, cancelled because
+   of a failure or a time limit, or in doubt.
+2. Each draft is compared with the recorded event of the same type, run and step. The first difference, or the first
+   draft that the log does not have, ends the replay.
+3. A log may stop before the end of its run (crash, full disk, waiting for a person). Then the replay ends as soon as
+   every event of the log has been drafted again.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
     from cogcli.episode.log_index import LogIndex
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
-"""Payload members that a clock, a source of ids or the journal decides."""
-_SINCE: Final = frozenset(("input_hash",))
-"""Payload members that older logs do not have yet."""
+"""Payload members that depend on the clock, the source of ids or the journal: not compared."""
+_NEW_MEMBERS: Final = frozenset(("input_hash",))
+"""Payload members that older logs do not have: compared only where the log has them."""
 
 
 class ReplayDifference(NamedTuple):
-    """The first thing that a replay told otherwise than the log: where, and both sides."""
+    """The first difference between a replay and its log. `seq` is None for an event that only the replay has; `what`
+    is a sentence; `recorded` and `replayed` are the two values, None where a side has no such event."""
 
     seq: int | None
     step_id: str | None
@@ -46,8 +48,8 @@ class ReplayDifference(NamedTuple):
     recorded: Any
     replayed: Any
 
-    def as_dict(self) -> dict[str, Any]:
-        """The difference as it stands in the envelope."""
+    def to_payload(self) -> dict[str, Any]:
+        """The object of the envelope (`--json`)."""
         return self._asdict()
 
 
@@ -60,79 +62,85 @@ class Diverged(CogcliError):
 
 
 class EndOfLog(CogcliError):
-    """Ends a replay where the log ends."""
+    """Ends the replay of a log that stops before the end of its run."""
 
     def __init__(self) -> None:
         super().__init__("episode.unreadable", "the log ends here")
 
 
 class CutOff:
-    """Ends the engine's run where a signal ended the recorded one."""
+    """Cancels the replay where a signal cancelled the recorded run; does nothing for a log without a signal."""
 
     def __init__(self, signal: str | None) -> None:
         self.signal = signal
         self.loop: Loop | None = None
 
     def __call__(self) -> None:
-        """The log goes no further here: it was cut off by the signal, if one came; now as then, without grace."""
+        """Cancel without grace, as for a call whose recorded answer never came."""
         if self.signal is not None and self.loop is not None:
             self.loop.interrupt(self.signal)
             self.loop.interrupt(self.signal)
 
     @property
     def is_over(self) -> bool:
-        """Whether the signal has been taken into account: nothing begins any more."""
+        """Whether the replay has been cancelled: no call and no step starts any more."""
         return self.loop is not None and self.loop.signal is not None
 
     def is_late(self, draft: Draft) -> bool:
-        """Whether this would have begun only after the signal. A closed run began no retry and no request, either."""
+        """Whether this starts a step that the recorded run, cut off by its signal, never started.
+
+        After `resume --abort` a retry and a request for approval count, too.
+        """
         if self.signal == ABORT:
             return row_of(draft.event_type).begins
         return self.signal is not None and draft.event_type == "step.started"
 
-    def begin_nothing(self) -> None:
-        """Nothing begins from here on; what was answered within the grace is still to be told, now as then."""
+    def cancel_with_grace(self) -> None:
+        """Cancel with grace: nothing new starts, answers recorded within the grace of the signal are still
+        delivered."""
         if self.signal is not None and self.loop is not None and self.loop.signal is None:
             self.loop.interrupt(self.signal)
 
 
 class ReplayRunner:
-    """A runner that answers from a log."""
+    """Gives recorded answers, never makes a call."""
 
-    def __init__(self, recording: LogIndex, cut_off: CutOff, turns: Turns) -> None:
-        self._recording = recording
+    def __init__(self, log: LogIndex, cut_off: CutOff, turns: Turns) -> None:
+        self._log = log
         self._cut_off = cut_off
         self._turns = turns
         self._ended = threading.Event()
 
     def chain(self, capability_id: str) -> BindingChain:
-        started = self._recording.started
+        """The chain that was pinned when the run began. Raises BindingResolutionError `binding.none`."""
+        started = self._log.started
         pinned = (started.payload.get("selection") or {}).get(capability_id) if started else None
         if pinned is None:
             raise BindingResolutionError("binding.none", f"capability `{capability_id}`: none was pinned")
         return recorded_chain(pinned)
 
     def attempt(self, attempt: Attempt) -> Answer:
+        """The recorded answer. Raises the recorded error, or what ends a call without an answer (rule 1)."""
         self._turns.wait(attempt)
-        answer = recorded_answer(self._recording, attempt)
+        answer = recorded_answer(self._log, attempt)
         return self._unanswered(attempt) if answer is None else answer
 
     def _unanswered(self, attempt: Attempt) -> Answer:
-        """End a call that got no answer then, in the way it ended then."""
-        recording = self._recording
-        end = recording.ended.over(attempt.run_id, attempt.step_id)
-        if recording.stops and (end is None or end is recording.full):
+        """End a call without a recorded answer as it ended in the log. Always raises."""
+        log = self._log
+        end = log.ended.over(attempt.run_id, attempt.step_id)
+        if log.stops and (end is None or end is log.full):
             self._turns.wait_for_all()
             raise EndOfLog
-        if end is None or recording.ended.by_signal(end):
+        if end is None or log.ended.by_signal(end):
             if end is not None:
-                self._turns.wait_before(end)  # what ended within the grace is told first
+                self._turns.wait_before(end)  # what ended within the grace comes first
             self._cut_off()
-        elif (attempt.run_id, attempt.step_id) not in recording.closings and not _ran_late(end):
+        elif (attempt.run_id, attempt.step_id) not in log.closings and not _is_timeout(end):
             self._turns.wait_before(end)
             raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
-        # It was cancelled then, by a failure beside it, by a signal or by a limit of time; so it is now.
-        closed = (attempt.run_id, attempt.step_id) in recording.closings
+        # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
+        closed = (attempt.run_id, attempt.step_id) in log.closings
         with attempt.cancel.staying("cancelled before it left") if closed else nullcontext():
             self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
         raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
@@ -142,92 +150,93 @@ class ReplayRunner:
 
 
 class ReplaySink:
-    """A sink that holds each event told again against the recorded one."""
+    """Compares each draft with its recorded event; nothing is written."""
 
-    def __init__(self, recording: LogIndex, redactor: Redactor, cut_off: CutOff, turns: Turns) -> None:
-        self._recording = recording
+    def __init__(self, log: LogIndex, redactor: Redactor, cut_off: CutOff, turns: Turns) -> None:
+        self._log = log
         self._cut_off = cut_off
         self._turns = turns
         self._redactor = redactor
-        started = recording.started
+        started = log.started
         self._first_rules = started is None or rules_of(started.payload) == FIRST
-        untold = recording.untold if recording.signal is not None and not recording.stops else []
-        self._to_tell = sum(not row_of(event.event_type).by_timing for event in untold)
-        """Of a run that a signal ended: how much is still to be told, its end among it."""
+        remaining = log.untold if log.signal is not None and not log.stops else []
+        self._outstanding = sum(not row_of(event.event_type).by_timing for event in remaining)
+        """Of a run that a signal ended: how many of its events are still to be drafted, the last one included."""
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """The recorded event that this one is told again as. Raises Diverged or EndOfLog."""
-        recorded = self._recording.told(draft)
+        """The recorded event of this draft. Raises Diverged for a difference, EndOfLog at the end of a log that stops
+        early, Cancelled for a start after the recorded signal."""
+        recorded = self._log.told(draft)
         if recorded is None:
             if self._cut_off.is_late(draft):
-                self._cut_off.begin_nothing()
+                self._cut_off.cancel_with_grace()
                 raise Cancelled(outside=True)
-            if row_of(draft.event_type).by_timing or self._never_began(draft):
-                return _unrecorded(draft)
-            if self._recording.stops:
-                return self._beyond(draft)
+            if row_of(draft.event_type).by_timing or self._is_skip_after_signal(draft):
+                return _event_outside_log(draft)
+            if self._log.stops:
+                return self._after_log_end(draft)
             what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
             raise Diverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
-        if recorded is self._recording.full:
+        if recorded is self._log.full:
             raise EndOfLog
         mine = _timeless(mask_payload(draft.payload, self._redactor))
         if draft.event_type == "plan.created" and self._first_rules:
             mine["step_records"] = [_first_record(record) for record in mine["step_records"]]
         theirs = _timeless(recorded.payload)
-        mine = {name: value for name, value in mine.items() if name in theirs or name not in _SINCE}
+        mine = {name: value for name, value in mine.items() if name in theirs or name not in _NEW_MEMBERS}
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
-        self._turns.told(recorded)
+        self._turns.mark_delivered(recorded)
         if not row_of(draft.event_type).by_timing:
-            self._to_tell -= 1
-        if self._to_tell == 1:
-            self._cut_off.begin_nothing()  # all that ran ended within the grace: only the end itself is left
+            self._outstanding -= 1
+        if self._outstanding == 1:
+            self._cut_off.cancel_with_grace()  # every call ended within the grace: only the end of the run is missing
         return recorded
 
-    def _never_began(self, draft: Draft) -> bool:
-        """Whether a step is left out that the signal kept from being looked at at all: the log has no word of it."""
+    def _is_skip_after_signal(self, draft: Draft) -> bool:
+        """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""
         cancelled = draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
         return cancelled and self._cut_off.is_over
 
-    def _beyond(self, draft: Draft) -> Event:
-        """What came too late for the log; it ends the replay as soon as all is told that came before."""
-        if not self._left:
+    def _after_log_end(self, draft: Draft) -> Event:
+        """An event outside the log, as long as recorded ones are missing; then EndOfLog is raised."""
+        if not self._missing:
             raise EndOfLog
-        return _unrecorded(draft)
+        return _event_outside_log(draft)
 
     @property
-    def _left(self) -> list[Event]:
-        """What only the log tells of. Its end is none of it: no run tells that its disk is full."""
-        full = self._recording.full
+    def _missing(self) -> list[Event]:
+        """Recorded events without a draft so far. The end of a run on a full disk is written without the engine."""
+        full = self._log.full
         return [
             event
-            for event in self._recording.untold
+            for event in self._log.untold
             if not row_of(event.event_type).by_timing and event is not full
         ]
 
-    def untold(self) -> ReplayDifference | None:
-        """What is left of the log at the end of the replay."""
-        left, full = self._left, self._recording.full
-        if not left and full is not None:
+    def find_missing(self) -> ReplayDifference | None:
+        """The difference for the first recorded event that the whole replay did not draft; None where there is none."""
+        missing, full = self._missing, self._log.full
+        if not missing and full is not None:
             mine, theirs = find_full_disk(full.run_id or "").payload, full.payload
             return None if mine == theirs else _difference(full, theirs, mine)
-        if not left:
+        if not missing:
             return None
-        event = left[0]
+        event = missing[0]
         what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
         return ReplayDifference(event.seq, event.step_id, what, event.payload, None)
 
 
 def _first_record(record: dict[str, Any]) -> dict[str, Any]:
-    """A step of a plan as rules 1 tell of it: without its capability."""
+    """A step record of `plan.created` as logs under rules 1 have it: without its capability."""
     return {name: value for name, value in record.items() if name != "capability"}
 
 
-def _ran_late(end: Event) -> bool:
+def _is_timeout(end: Event) -> bool:
     return end.payload.get("status_reason") in ("step.timeout", "run.timeout")
 
 
-def _unrecorded(draft: Draft) -> Event:
+def _event_outside_log(draft: Draft) -> Event:
     return Event(None, "", "", "", draft.run_id, None, draft.phase, draft.event_type, draft.payload)
 
 

@@ -1,4 +1,5 @@
-"""Rerun: a new episode that takes over earlier results and runs the rest again."""
+"""Rerun: a new episode that reuses results of an earlier one and runs the other steps
+(docs/reference/episode.md#rerun)."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.rerun_effects import Again, again_of, parts_above
-from cogcli.app.resume_adapters import require_whole
+from cogcli.app.rerun_effects import RerunEffects, path_prefixes, select_effects
+from cogcli.app.resume_adapters import require_unmasked
 from cogcli.core.errors import SkillNotFoundError, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.episode.effects import effects_of
@@ -24,28 +25,29 @@ if TYPE_CHECKING:
 
 
 class Reuse(NamedTuple):
-    """Which steps of an earlier episode are taken over, and why each other step runs."""
+    """Which steps of an earlier episode are reused, and why each other step runs."""
 
     episode_id: str
     steps: Mapping[str, ReusedResult]
     why: dict[str, str]
-    """Every step id in plan order, with what happens to it."""
-    again: Again
-    """What of the earlier run's effects would happen again."""
+    """By step id in plan order: `reused`, or the reason why it runs."""
+    effects: RerunEffects
 
-    def as_dict(self) -> dict[str, Any]:
-        """What would be reused, called and asked, as it stands in the envelope."""
-        questions = self.again.questions
+    def to_payload(self) -> dict[str, Any]:
+        """`plan` of the envelope: what is reused, called and asked about."""
+        questions = self.effects.questions
         steps = []
         for step, why in self.why.items():
-            asked = [question.as_dict() for question in questions if step in parts_above(question.step)]
-            what = "asked" if asked else "reused" if why == "reused" or self.again.reuses(step) else "called"
+            asked = [question.to_payload() for question in questions if step in path_prefixes(question.step)]
+            what = (
+                "asked" if asked else "reused" if why == "reused" or self.effects.reuses(step) else "called"
+            )
             steps.append({"id": step, "what": what, "why": why, "effects": asked})
-        return {"from": self.episode_id, "steps": steps, "effects": dict(self.again.said)}
+        return {"from": self.episode_id, "steps": steps, "effects": dict(self.effects.choices)}
 
 
-class WholeInputs:
-    """Live calls, none of which is handed a value that only a log's mask stands for."""
+class UnmaskedRunner:
+    """A live runner that refuses a call whose input holds a mask in place of a secret."""
 
     def __init__(self, live: CapabilityRunner) -> None:
         self._live = live
@@ -55,7 +57,7 @@ class WholeInputs:
 
     def attempt(self, attempt: Attempt) -> Answer:
         """The service's answer. Raises EnvironmentRefusal `resume.masked`."""
-        require_whole(attempt)
+        require_unmasked(attempt)
         return self._live.attempt(attempt)
 
     def close(self, grace: float) -> None:
@@ -65,11 +67,14 @@ class WholeInputs:
 def read_source_request(
     directory: Path, overrides: dict[str, Any], warn: Warn | None = None
 ) -> tuple[RunRequest, LogIndex]:
-    """What an earlier run was asked, with what is asked otherwise now, and its recording."""
+    """The request of an earlier run with `overrides` (fields of RunRequest), and the index of its log.
+
+    Raises EnvironmentRefusal `episode.unreadable`.
+    """
     from cogcli.app.logs import read_log_index
     from cogcli.app.run_skill import RunRequest
 
-    events, recording = read_log_index(directory, warn)
+    events, log = read_log_index(directory, warn)
     payload = events[0].payload
     options = payload["options"]
     request = RunRequest(
@@ -87,13 +92,13 @@ def read_source_request(
         seed=payload["seed"],
         tags=payload["tags"],
     )
-    return request._replace(**overrides), recording
+    return request._replace(**overrides), log
 
 
-def reuse_of(recording: LogIndex, plan: StepPlan, from_step: str | None) -> Reuse:
-    """The steps whose results are taken over: done then, and neither `from_step` nor downstream of it.
+def reuse_of(log: LogIndex, plan: StepPlan, from_step: str | None) -> Reuse:
+    """Reuse every step that is done in the log and is neither `from_step` (default: the first) nor downstream of it.
 
-    Raises UsageError `step.unknown` for a step that the skill has not.
+    Raises UsageError `step.unknown`.
     """
     ids = [planned.step.id for planned in plan.steps]
     if from_step is not None and from_step not in ids:
@@ -104,16 +109,16 @@ def reuse_of(recording: LogIndex, plan: StepPlan, from_step: str | None) -> Reus
         needed = next((name for name in planned.depends_on if name in again), None)
         if needed is not None:
             again.setdefault(planned.step.id, f"needs {needed}")
-    started = recording.started
+    started = log.started
     run_id = started.run_id if started else None
     why = {}
     for step_id in ids:
-        closing = recording.closings.get((run_id, step_id))
+        closing = log.closings.get((run_id, step_id))
         done = closing is not None and closing.event_type == "step.completed"
         why[step_id] = again.get(step_id) or ("reused" if done else "was not done")
-    taken = {path: result for path, result in recording.results.items() if why.get(path) == "reused"}
+    taken = {path: result for path, result in log.results.items() if why.get(path) == "reused"}
     called = [step for step, reason in why.items() if reason != "reused"]
-    return Reuse(started.episode_id if started else "", taken, why, again_of(effects_of(recording), called))
+    return Reuse(started.episode_id if started else "", taken, why, select_effects(effects_of(log), called))
 
 
 def prepare_reuse(
@@ -123,15 +128,15 @@ def prepare_reuse(
     overrides: dict[str, Any],
     warn: Warn | None = None,
 ) -> Any:
-    """The request, the loaded skill and the reuse of a rerun; every check of a run passed."""
+    """RunRequest, CheckedSkill and Reuse of a rerun. Raises what `run_skill.load` and `require_own_level` do."""
     from cogcli.app.foreign_project import away
     from cogcli.app.recorded_permissions import require_own_level
     from cogcli.app.run_skill import load
     from cogcli.engine.plan import plan_skill
 
-    request, recording = read_source_request(directory, overrides, warn)
-    if recording.started and "trust_level" not in overrides:
-        require_own_level(settings, directory, recording.started.payload["options"])
+    request, log = read_source_request(directory, overrides, warn)
+    if log.started and "trust_level" not in overrides:
+        require_own_level(settings, directory, log.started.payload["options"])
     try:
         loaded = load(settings, request)
     except SkillNotFoundError as error:
@@ -139,4 +144,4 @@ def prepare_reuse(
     catalog = loaded.catalog
     names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
     plan = plan_skill(loaded.skill, {**names, **catalog.capabilities}, catalog.skills)
-    return request, loaded, reuse_of(recording, plan, from_step)
+    return request, loaded, reuse_of(log, plan, from_step)

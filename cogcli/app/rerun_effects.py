@@ -1,11 +1,12 @@
-"""What a rerun would do again outside, and what is said about it before anything begins (ADR 11).
+"""Which calls with an effect a rerun would repeat, and the choice that each needs
+(docs/reference/episode.md#rerun, ADR 11).
 
-1. A call of class effect that the earlier run made, or may have made, is made again only where somebody says so:
-   `reuse` takes its recorded answer, `repeat` makes it again, `fail` fails it.
-2. A word for a step holds for its items, gates and nested steps, too; the most particular word counts.
-3. A service's word that a call takes no effect any more is no leave to make it again where another rerun was told to.
-4. Only calls below steps that are not taken over are asked about. All that is known goes into the new run's first
-   event, so that a rerun of the rerun asks, too.
+1. A call of class effect that the earlier run made, or may have made, needs a choice before the rerun starts:
+   `reuse` its recorded output, `repeat` the call, or `fail` it.
+2. The choice for a step holds for its items, gates and nested steps; the longest matching step path counts.
+3. A probe's promise that a call takes no effect does not allow a repeat which another rerun was already told to make.
+4. Only calls in steps that run again need a choice. All known effects go into the first event of the new run, so that
+   a rerun of the rerun asks about them, too.
 """
 
 from __future__ import annotations
@@ -24,78 +25,81 @@ if TYPE_CHECKING:
     from cogcli.engine.doubt import DoubtResolution
     from cogcli.episode.effects import Effect
 
-WORDS: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
-"""What may be said about an effect, and the resolution that it stands for."""
+EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
+"""Each choice for an effect, with the choice of the DoubtResolution that it gives."""
 _PART: Final = re.compile(r"[/#@][^/#@]*$")
 
 
 class EffectQuestion(NamedTuple):
-    """A step, or a part of one, whose effects would be made again: which they are, and what may be said about them."""
+    """The effects of a step, or of a part of one, that need the same choice."""
 
     step: str
     effects: tuple[Effect, ...]
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The words that hold for all of them: an answer can be taken only where there is one."""
+    def choices(self) -> tuple[str, ...]:
+        """The choices that are possible for all of them: `reuse` only where every output is recorded."""
         known = all(effect.output is not None for effect in self.effects)
-        return tuple(WORDS) if known else ("repeat", "fail")
+        return tuple(EFFECT_CHOICES) if known else ("repeat", "fail")
 
     @property
     def state(self) -> str:
-        """What became of them, in the words of `Effect.state`."""
+        """Their states (`done`, `failed`, `in doubt`), each once, joined with commas."""
         return ", ".join(dict.fromkeys(effect.state for effect in self.effects))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The question as it stands in the envelope."""
+    def to_payload(self) -> dict[str, Any]:
+        """The object of the envelope (`--json`)."""
         capabilities = list(dict.fromkeys(effect.capability for effect in self.effects))
         return {
             "step": self.step,
             "capabilities": capabilities,
             "state": self.state,
-            "words": list(self.words),
+            "words": list(self.choices),
         }
 
 
-class Again(NamedTuple):
-    """What is known of the earlier run's effects: those that would be made again, and what was said about them."""
+class RerunEffects(NamedTuple):
+    """The effects of an earlier run, those that a rerun would repeat, and the choices made so far."""
 
     known: Mapping[str, Effect]
-    called: tuple[Effect, ...]
-    """Those of class effect below steps that would be called."""
-    said: Mapping[str, str]
-    """By step path: a word of WORDS."""
+    """All of them by step path."""
+    repeatable: tuple[Effect, ...]
+    """Those of class effect in steps that run again."""
+    choices: Mapping[str, str]
+    """By step path: a key of EFFECT_CHOICES."""
     by_probe: Mapping[str, DoubtResolution] = {}
-    """By step path: what a service says."""
-    since: Mapping[str, str] = {}
-    """By step path: the later run that was told to make the call again."""
+    """By step path: the resolution that a probe gave."""
+    repeated_in: Mapping[str, str] = {}
+    """By step path: the id of a later episode that was told to repeat the call."""
 
     @property
     def questions(self) -> list[EffectQuestion]:
-        """What nobody has answered yet: a question for a step, where one word can answer for all of it."""
-        return _questions([effect for effect in self.called if not word_for(effect, self.said)], self.said)
+        """The effects without a choice, grouped by root step where one choice can hold for all of its effects."""
+        return _questions(
+            [effect for effect in self.repeatable if not choice_for(effect, self.choices)], self.choices
+        )
 
-    def answered(self, said: Mapping[str, str]) -> Again:
-        """The same with more said. Raises UsageError for what cannot be said."""
-        for step, word in said.items():
+    def with_choices(self, choices: Mapping[str, str]) -> RerunEffects:
+        """A copy with more choices. Raises UsageError `step.unknown`, `usage.value` for `reuse` without output."""
+        for step, word in choices.items():
             self._require_possible(step, word)
-        return self._replace(said={**self.said, **said})
+        return self._replace(choices={**self.choices, **choices})
 
-    def known_from(self, effect: Effect, found: DoubtResolution) -> Again:
-        """The same with what a service says about an effect in doubt."""
-        word = next(word for word, choice in WORDS.items() if choice == found.choice)
+    def with_probe_answer(self, effect: Effect, found: DoubtResolution) -> RerunEffects:
+        """A copy in which a probe has decided about an effect in doubt."""
+        word = next(word for word, choice in EFFECT_CHOICES.items() if choice == found.choice)
         now = effect._replace(state=DONE, output=found.output) if word == "reuse" else effect
         return self._replace(
             known={**self.known, effect.step: now},
-            called=tuple(now if each.step == effect.step else each for each in self.called),
-            said={**self.said, effect.step: word},
+            repeatable=tuple(now if each.step == effect.step else each for each in self.repeatable),
+            choices={**self.choices, effect.step: word},
             by_probe={**self.by_probe, effect.step: found},
         )
 
     def _require_possible(self, step: str, word: str) -> None:
-        below = [effect for effect in self.called if step in parts_above(effect.step)]
+        below = [effect for effect in self.repeatable if step in path_prefixes(effect.step)]
         if not below:
-            known = [question.step for question in _questions(self.called)]
+            known = [question.step for question in _questions(self.repeatable)]
             raise UsageError(
                 "step.unknown",
                 f"`--effects {step}={word}`: no effect of that step would be made again",
@@ -110,26 +114,34 @@ class Again(NamedTuple):
             )
 
     def reuses(self, step: str) -> bool:
-        """Whether all that this step would do again is taken from the earlier run instead."""
-        below = [effect for effect in self.called if effect.step == step]
-        return bool(below) and all(word_for(effect, self.said) == "reuse" for effect in below)
+        """Whether `reuse` is the choice for every effect of this step, which has at least one."""
+        below = [effect for effect in self.repeatable if effect.step == step]
+        return bool(below) and all(choice_for(effect, self.choices) == "reuse" for effect in below)
 
-    def told(self, by: str) -> dict[str, Any]:
-        """All of it as the first event of the new run tells it."""
-        told = {}
+    def to_payload(self, by: str) -> dict[str, Any]:
+        """`effects` of the first event of the new run: each known effect by step path, with its resolution.
+
+        `by` is the user, who made each choice that no probe made.
+        """
+        payload = {}
         for step, effect in self.known.items():
-            word = word_for(effect, self.said)
+            word = choice_for(effect, self.choices)
             entry = effect.as_dict()
             if word:
                 found = self.by_probe.get(step)
-                entry["resolution"] = {"choice": WORDS[word], "by": found.by if found else f"human:{by}"}
-            told[step] = entry
-        return told
+                entry["resolution"] = {
+                    "choice": EFFECT_CHOICES[word],
+                    "by": found.by if found else f"human:{by}",
+                }
+            payload[step] = entry
+        return payload
 
 
-def again_since(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
-    """The calls that later runs were told to make again, by the id of the event that told of the call: the newest such
-    run. Reads the first line of every episode that is newer than this one."""
+def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
+    """The calls that later reruns were told to repeat: id of the write-ahead record to id of the newest such episode.
+
+    Reads the first line of every episode that is newer than this one.
+    """
     from cogcli.core.errors import EnvironmentRefusal
     from cogcli.episode.layout import is_own_id
     from cogcli.episode.log_reader import EventLog
@@ -143,49 +155,49 @@ def again_since(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
         try:
             first = next((event for _, event in EventLog(store.runs_dir / name)), None)
         except EnvironmentRefusal:
-            continue  # it is none that can be read, or it is gone by now
+            continue  # not readable, or removed meanwhile
         for entry in ((first.payload.get("effects") if first else None) or {}).values():
-            if (entry.get("resolution") or {}).get("choice") == WORDS["repeat"]:
+            if (entry.get("resolution") or {}).get("choice") == EFFECT_CHOICES["repeat"]:
                 found.setdefault(entry["origin"]["event"], name)
     return found
 
 
-def again_of(known: Mapping[str, Effect], steps: Iterable[str]) -> Again:
-    """What a rerun that calls these steps would do again."""
+def select_effects(known: Mapping[str, Effect], steps: Iterable[str]) -> RerunEffects:
+    """The effects of an earlier run for a rerun that runs these root steps again; no choice is made yet."""
     steps = set(steps)
     called = [
         effect
         for effect in known.values()
-        if effect.kind == "effect" and parts_above(effect.step)[-1] in steps
+        if effect.kind == "effect" and path_prefixes(effect.step)[-1] in steps
     ]
-    return Again(known, tuple(called), {})
+    return RerunEffects(known, tuple(called), {})
 
 
-def word_for(effect: Effect, said: Mapping[str, str]) -> str:
-    """The most particular word that was said about an effect and that holds for it; empty where none was."""
-    for step in parts_above(effect.step):
-        word = said.get(step, "")
+def choice_for(effect: Effect, choices: Mapping[str, str]) -> str:
+    """The choice with the longest matching step path; `reuse` only where an output is recorded. Empty without one."""
+    for step in path_prefixes(effect.step):
+        word = choices.get(step, "")
         if word and (word != "reuse" or effect.output is not None):
             return word
     return ""
 
 
-def _questions(effects: Iterable[Effect], said: Iterable[str] = ()) -> list[EffectQuestion]:
-    """One for a step whose effects can all be answered alike and that no word was said for, else one for each."""
+def _questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[EffectQuestion]:
+    """One question per root step without a choice whose effects have the same possible choices, else one per effect."""
     by_step: dict[str, list[Effect]] = {}
     for effect in effects:
-        by_step.setdefault(parts_above(effect.step)[-1], []).append(effect)
+        by_step.setdefault(path_prefixes(effect.step)[-1], []).append(effect)
     found = []
     for step, group in by_step.items():
-        if step not in said and len({effect.output is not None for effect in group}) == 1:
+        if step not in chosen and len({effect.output is not None for effect in group}) == 1:
             found.append(EffectQuestion(step, tuple(group)))
         else:
             found += [EffectQuestion(effect.step, (effect,)) for effect in group]
     return found
 
 
-def parts_above(step: str) -> list[str]:
-    """A step path and all that it is a part of, the most particular first: `a#3/b`, `a#3`, `a`."""
+def path_prefixes(step: str) -> list[str]:
+    """A step path and the paths that contain it, the longest first: `a#3/b`, `a#3`, `a`."""
     found = [step]
     while shorter := _PART.sub("", found[-1], count=1):
         if shorter == found[-1]:

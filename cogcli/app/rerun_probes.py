@@ -1,7 +1,7 @@
-"""Asking, before a rerun begins, whether calls of the earlier run happened that nobody knows the end of (ADR 11).
+"""Probes before a rerun: whether the calls in doubt of the earlier run happened (ADR 11).
 
-The probe is called through the governed call: a run of one step, whose episode is thrown away. What it answers stands
-in the first event of the rerun, with the probe as the one who said so.
+A probe is called by a run of one step, so it is governed; the episode of that run is removed. Its answer is recorded
+in the first event of the rerun, with the probe as the decider.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.app.rerun_effects import again_since
+from cogcli.app.rerun_effects import find_repeats
 from cogcli.engine.probe import is_promise, resolution_of
 from cogcli.episode.effects import IN_DOUBT
 from cogcli.specs.skill import skill_from
@@ -26,13 +26,13 @@ _SKILL: Final = "cogcli.probe"
 
 
 def probe_effects(settings: Settings, loaded: CheckedSkill, request: RunRequest, reuse: Reuse) -> Reuse:
-    """The same with what probes know about the effects that are still asked about."""
-    again = reuse.again
+    """A copy of `reuse` with the answers of probes for effects in doubt that no choice was made for."""
+    effects = reuse.effects
 
-    def since_of(effect: Effect) -> str | None:
-        return again_since(settings.runs_dir, effect.origin["episode"]).get(effect.origin["event"])
+    def later_repeat(effect: Effect) -> str | None:
+        return find_repeats(settings.runs_dir, effect.origin["episode"]).get(effect.origin["event"])
 
-    for question in again.questions:
+    for question in effects.questions:
         for effect in question.effects:
             capability = loaded.catalog.capability(effect.capability)
             if capability is None or not capability.probe or effect.state != IN_DOUBT or effect.input is None:
@@ -40,29 +40,29 @@ def probe_effects(settings: Settings, loaded: CheckedSkill, request: RunRequest,
             found = _ask_probe(settings, loaded, request, capability, effect)
             if found is None:
                 continue
-            since = since_of(effect) if is_promise(found) else None
-            if since:
-                again = again._replace(since={**again.since, effect.step: since})
+            later = later_repeat(effect) if is_promise(found) else None
+            if later:
+                effects = effects._replace(repeated_in={**effects.repeated_in, effect.step: later})
             else:
-                again = again.known_from(effect, found)
-    return reuse._replace(again=again)
+                effects = effects.with_probe_answer(effect, found)
+    return reuse._replace(effects=effects)
 
 
 def _ask_probe(
     settings: Settings, loaded: CheckedSkill, request: RunRequest, capability: Capability, effect: Effect
 ) -> DoubtResolution | None:
-    """What the probe says. However its run ends otherwise, it gives no answer."""
+    """The resolution that the probe gives; None unless its run ended with `ok` and a usable answer."""
     from cogcli.app import run_skill
-    from cogcli.app.settings import Settings as Fresh
+    from cogcli.app.settings import Settings as RunSettings
 
     given = {"idempotency_key": effect.idempotency_key, "input": effect.input}
-    raw = _skill(capability.probe, given, loaded)
+    raw = _probe_skill(capability.probe, given, loaded)
     specs = {key: spec for key, spec in loaded.catalog.raw.items() if not key.startswith("skill:")}
     alone = loaded.catalog._replace(
         skills={_SKILL: skill_from(raw, capability.file)}, raw={**specs, f"skill:{_SKILL}": raw}
     )
     with tempfile.TemporaryDirectory(prefix="cogcli-probe-") as runs_dir:
-        own = Fresh({"runs_dir": runs_dir}, settings.environ, base=settings.base)
+        own = RunSettings({"runs_dir": runs_dir}, settings.environ, base=settings.base)
         result = run_skill.run(
             own,
             loaded._replace(skill=alone.skills[_SKILL], catalog=alone, inputs={}, frame={}),
@@ -73,8 +73,8 @@ def _ask_probe(
     return resolution_of(capability, capability.probe, result.outputs or {})
 
 
-def _skill(probe: str, given: dict[str, Any], loaded: CheckedSkill) -> dict[str, Any]:
-    """A skill that asks the probe, and nothing else."""
+def _probe_skill(probe: str, given: dict[str, Any], loaded: CheckedSkill) -> dict[str, Any]:
+    """The specification of a skill whose only step calls the probe with these inputs."""
     declared = loaded.catalog.capability(probe)
     names = [name for name in ("happened", "output") if declared and name in declared.outputs]
     step = {

@@ -1,4 +1,5 @@
-"""Resume: the same engine over the same log. What the log answers is not called again; then it goes on, live."""
+"""Resume: the engine runs again over the same log with the recorded answers, and continues live where they end
+(docs/reference/episode.md#doubts)."""
 
 from __future__ import annotations
 
@@ -24,17 +25,16 @@ if TYPE_CHECKING:
 
 
 class ResumeRequest(NamedTuple):
-    """What somebody who goes on with a run says. `approve` and `reject` name a request's id, capability or gate."""
+    """The flags of `resume`. `approve` and `reject` hold ids of requests, capabilities or gates."""
 
     approve: tuple[str, ...] = ()
     reject: tuple[str, ...] = ()
     by: str = ""
     reason: str = ""
     in_doubt: tuple[DoubtAnswer, ...] = ()
-    """What happens to effects that may have happened."""
     allow_changed_specs: bool = False
     abort: bool = False
-    """Close the run instead: nothing new begins, it ends as aborted."""
+    """Close the run: nothing new starts, it ends with the status `aborted`."""
     durability: str = "process"
 
 
@@ -46,7 +46,7 @@ def resume(
     listener: Callable[[Event], None] | None = None,
     control: Control | None = None,
 ) -> RunResult:
-    """Go on with an interrupted or paused run in its own log, with its own ids and options.
+    """Continue an interrupted or paused run in its own log, with its own ids and options, and seal it if it ends.
 
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
@@ -71,26 +71,26 @@ def resume(
     )
     journal = reopened.journal
     try:
-        recording = LogIndex(reopened.events)
-        end = recording.ended.runs.get(_beginning(recording).run_id)
+        log = LogIndex(reopened.events)
+        end = log.ended.runs.get(_beginning(log).run_id)
         if end is not None:
-            return _only_sealed(journal, reopened.events, end, recording.signal)
+            return _seal_ended_run(journal, reopened.events, end, log.signal)
         if not request.abort:
-            require_own_consent(settings, directory, recording)
+            require_own_consent(settings, directory, log)
         try:
-            catalog, selection, selected, changed = _specs(settings, recording, request, directory)
+            catalog, selection, selected, changed = _specs(settings, log, request, directory)
         except SkillNotFoundError as error:
             raise away(error, directory, "resume") from error
-        answers = _answers(recording, request)
-        said = _parse_decisions(recording, request, catalog, directory)
-        _tell_resumption(journal, recording, answers, request, changed)
-        options = options_from(_beginning(recording).payload["options"])
+        answers = _match_answers(log, request)
+        resolutions = _parse_decisions(log, request, catalog, directory)
+        _append_resumption(journal, log, answers, request, changed)
+        options = options_from(_beginning(log).payload["options"])
         live = live_runner(
             settings, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
         )
         try:
             return _continue_run(
-                settings, journal, recording, catalog, live, answers, said, request, listener, control
+                settings, journal, log, catalog, live, answers, resolutions, request, listener, control
             )
         except EnvironmentRefusal as error:
             waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
@@ -101,21 +101,21 @@ def resume(
         journal.close()
 
 
-def _only_sealed(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
-    """How a run ended whose process died before it was sealed. Nothing is appended but what sealing itself does."""
+def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
+    """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
     from cogcli.app.run_skill import Control, finish_run, seal_run
     from cogcli.engine.outcome import RunOutcome
     from cogcli.engine.run import Finished
     from cogcli.episode.log_index import locate_error
     from cogcli.episode.state_rebuild import rebuild
 
-    told, state = end.payload, rebuild(events)
-    error = locate_error(told["error"]) if told["error"] else None
+    payload, state = end.payload, rebuild(events)
+    error = locate_error(payload["error"]) if payload["error"] else None
     steps = {
         name: state.step_results[name].status if name in state.step_results else "pending"
         for name in state.plan_order
     }
-    outcome = RunOutcome(told["status"], error, told["outputs"], tuple(told["required_missing"]))
+    outcome = RunOutcome(payload["status"], error, payload["outputs"], tuple(payload["required_missing"]))
     finished = Finished(outcome, state, steps)
     seal_run(journal, finished)
     control = Control()
@@ -127,11 +127,11 @@ def _only_sealed(journal: Journal, events: list[Event], end: Event, signal: str 
 def _continue_run(
     settings: Settings,
     journal: Journal,
-    recording: LogIndex,
+    log: LogIndex,
     catalog: Catalog,
     live: CapabilityRunner,
     answers: list[tuple[Event, bool]],
-    said: dict[str | None, DoubtResolution],
+    resolutions: dict[str | None, DoubtResolution],
     request: ResumeRequest,
     listener: Callable[[Event], None] | None,
     control: Control | None,
@@ -142,7 +142,7 @@ def _continue_run(
     from cogcli.app.doubt_decisions import OpenDoubts
     from cogcli.app.launch import engine_of, options_from
     from cogcli.app.replay import request_of
-    from cogcli.app.rerun_effects import again_since
+    from cogcli.app.rerun_effects import find_repeats
     from cogcli.app.resume_adapters import ResumeRunner, ResumeSink
     from cogcli.app.run_skill import Control, finish_run, seal_run
     from cogcli.app.turns import Turns
@@ -151,15 +151,15 @@ def _continue_run(
     from cogcli.governance.approvals import Approvals
     from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 
-    started = _beginning(recording)
-    new = [_answer_event(journal, asked, granted, request) for asked, granted in answers]
+    started = _beginning(log)
+    new = [_append_answer(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
-    since = partial(again_since, settings.runs_dir, started.episode_id)
-    turns, doubts = Turns(recording), OpenDoubts(recording, journal, said, since)
-    sink: EventSink = ResumeSink(journal, recording, turns, control)
-    runner: CapabilityRunner = ResumeRunner(live, recording, turns, control, doubts)
+    later_repeats = partial(find_repeats, settings.runs_dir, started.episode_id)
+    turns, doubts = Turns(log), OpenDoubts(log, journal, resolutions, later_repeats)
+    sink: EventSink = ResumeSink(journal, log, turns, control)
+    runner: CapabilityRunner = ResumeRunner(live, log, turns, control, doubts)
     if request.abort:
-        sink = runner = AbortingSink(sink, live, recording, turns, control)
+        sink = runner = AbortingSink(sink, live, log, turns, control)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
@@ -167,18 +167,18 @@ def _continue_run(
         runner=runner,
         clock=settings.clock,
         ids=settings.ids,
-        listener=_only_new(listener, recording),
-        approvals=Approvals((*recording.approvals, *new)),
-        taken_over=recording.reused,
+        listener=_only_new(listener, log),
+        approvals=Approvals((*log.approvals, *new)),
+        taken_over=log.reused,
         order=turns,
         doubts=None if request.abort else doubts,
-        asked=recording.asked if request.allow_changed_specs else None,
+        asked=log.asked if request.allow_changed_specs else None,
         effects=started.payload.get("effects"),
-        behind=recording.behind if started.payload.get("effects") else None,
+        behind=log.behind if started.payload.get("effects") else None,
     )
     engine.waits_in_doubt = lambda run_id: not request.abort
     engine.passes_null = rules_of(started.payload) == FIRST
-    engine.spent_ms = recording.sittings.milliseconds
+    engine.spent_ms = log.sittings.milliseconds
     control.attach(engine)
     with divert_streams():
         finished = execute(
@@ -188,38 +188,38 @@ def _continue_run(
     return finish_run(finished, journal, control)
 
 
-def _beginning(recording: LogIndex) -> Event:
-    if recording.started is None:
+def _beginning(log: LogIndex) -> Event:
+    if log.started is None:
         raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
-    return recording.started
+    return log.started
 
 
-def _only_new(
-    listener: Callable[[Event], None] | None, recording: LogIndex
-) -> Callable[[Event], None] | None:
-    """What is told again is not shown again."""
-    before = recording.last.seq if recording.last else None
+def _only_new(listener: Callable[[Event], None] | None, log: LogIndex) -> Callable[[Event], None] | None:
+    """A listener that gets only the events after the last one of the log before this command."""
+    before = log.last.seq if log.last else None
     if listener is None or before is None:
         return listener
     return lambda event: listener(event) if (event.seq or 0) > before else None
 
 
-# -- before anything goes on ------------------------------------------------------------------------------------------
+# -- before the engine starts ------------------------------------------------------------------------------------------
 
 
 def _specs(
-    settings: Settings, recording: LogIndex, request: ResumeRequest, directory: Path
+    settings: Settings, log: LogIndex, request: ResumeRequest, directory: Path
 ) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
-    """The specs to go on with, read once: those that the run began with, unless a change is allowed; without errors.
-    With them the bindings that were chosen then; where specs have changed, none: they are chosen anew. Changed specs
-    are as strict as those that the run began with, at least. Last, which of them changed."""
+    """The catalog to continue with, how bindings are selected, the recorded binding chains, and the changed pins.
+
+    Specs are read once. Where some have changed and that is allowed, no recorded chain counts, and each capability is
+    as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
+    """
     from cogcli.app.registry import open_registry
     from cogcli.app.replay import find_differing_specs
     from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
     from cogcli.specs.selection import SelectionOptions
 
-    started = _beginning(recording)
+    started = _beginning(log)
     catalog = open_registry(settings).reach(started.payload["skill"]["id"])
     changed = find_differing_specs(started, catalog.pins)
     if changed and not request.allow_changed_specs:
@@ -230,10 +230,10 @@ def _specs(
             hint="restore them, or go on with --allow-changed-specs",
         )
     if changed:
-        catalog = _as_strict(settings, started, directory)
+        catalog = _strictest_catalog(settings, started, directory)
     options = started.payload["options"]
-    selected = {} if changed else _selected(started)
-    # What was chosen is named from now on, as if the caller did: it is called, or nothing is.
+    selected = {} if changed else _recorded_chains(started)
+    # A recorded binding counts as named by the user: it is called, or nothing is.
     binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
     selection = SelectionOptions(binds, options["required_conformance_profile"], settings.environ)
     blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
@@ -242,8 +242,8 @@ def _specs(
     return catalog, selection, selected, changed
 
 
-def _as_strict(settings: Settings, started: Event, directory: Path) -> Catalog:
-    """The present specs, nothing in them less strict than in those that the run began with (`specs/stricter.py`)."""
+def _strictest_catalog(settings: Settings, started: Event, directory: Path) -> Catalog:
+    """The present specs, each capability as strict as either declaration, present or pinned (`specs/stricter.py`)."""
     from cogcli.app.registry import open_registry
     from cogcli.app.replay import read_pinned_catalog
     from cogcli.specs.stricter import gates_of, stricter_of
@@ -255,49 +255,50 @@ def _as_strict(settings: Settings, started: Event, directory: Path) -> Catalog:
     return present._replace(capabilities=stricter_of(present.capabilities, pinned))
 
 
-def _selected(started: Event) -> dict[str, BindingChain]:
-    """The chain of each capability as it was chosen when the run began."""
+def _recorded_chains(started: Event) -> dict[str, BindingChain]:
+    """The non-empty binding chains pinned at the start, by capability. Raises EnvironmentRefusal
+    `episode.unreadable`."""
     from cogcli.core.calls import recorded_chain
 
-    told = started.payload.get("selection") or {}
+    recorded = started.payload.get("selection") or {}
     try:
-        chains = {id: recorded_chain(each) for id, each in told.items()}
+        chains = {id: recorded_chain(each) for id, each in recorded.items()}
     except (AttributeError, KeyError, TypeError) as error:
         text = "this log does not say which bindings were chosen"
         raise EnvironmentRefusal("episode.unreadable", text) from error
     return {id: chain for id, chain in chains.items() if chain.members}
 
 
-def _answers(recording: LogIndex, request: ResumeRequest) -> list[tuple[Event, bool]]:
-    """The open requests that are answered now. Raises UsageError for a name that nobody asked for, and where one is
-    both approved and rejected."""
+def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, bool]]:
+    """The open requests that `approve` and `reject` name, each with whether it is granted.
+
+    Raises UsageError `episode.unknown-approval` for a name without a request, `usage.flag` for two answers to one.
+    """
     answers = []
     for names, granted in ((request.approve, True), (request.reject, False)):
         for name in names:
-            asked = [event for event in recording.open_requests if name in _names(event)]
-            if not asked:
-                waiting = (
-                    ", ".join(sorted({n for e in recording.open_requests for n in _names(e)})) or "nothing"
-                )
+            named = [event for event in log.open_requests if name in _names(event)]
+            if not named:
+                waiting = ", ".join(sorted({n for e in log.open_requests for n in _names(e)})) or "nothing"
                 raise UsageError(
                     "episode.unknown-approval", f"nobody asked for `{name}`", expected=f"one of: {waiting}"
                 )
-            answers += [(event, granted) for event in asked if (event, granted) not in answers]
+            answers += [(event, granted) for event in named if (event, granted) not in answers]
     if len({event.id for event, _ in answers}) < len(answers):
         raise UsageError("usage.flag", "one request is both approved and rejected", hint="keep one answer")
     return answers
 
 
 def _parse_decisions(
-    recording: LogIndex, request: ResumeRequest, catalog: Catalog, directory: Path
+    log: LogIndex, request: ResumeRequest, catalog: Catalog, directory: Path
 ) -> dict[str | None, DoubtResolution]:
-    """What is said now about calls in doubt. Raises UsageError for what says nothing."""
-    from cogcli.app.doubt_decisions import resolutions
+    """The resolutions of `--in-doubt` by step path. Raises UsageError as `resolutions_from` does."""
+    from cogcli.app.doubt_decisions import resolutions_from
 
     by = request.by or "somebody"
     capabilities = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
-    return resolutions(
-        recording,
+    return resolutions_from(
+        log,
         request.in_doubt,
         {**capabilities, **catalog.capabilities},
         by=by,
@@ -311,14 +312,14 @@ def _names(request: Event) -> set[str]:
     return {name for name in (payload["approval_id"], payload["capability"], payload.get("gate")) if name}
 
 
-def _tell_resumption(
+def _append_resumption(
     journal: Journal,
-    recording: LogIndex,
+    log: LogIndex,
     answers: list[tuple[Event, bool]],
     request: ResumeRequest,
     changed: list[str],
 ) -> None:
-    last, started = recording.last, recording.started
+    last, started = log.last, log.started
     if last is None or started is None:
         return
     reason = "answered" if answers else "resumed"
@@ -333,7 +334,7 @@ def _tell_resumption(
     journal.append(draft)
 
 
-def _answer_event(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
+def _append_answer(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
     from cogcli.episode.log_index import answered_request
 
     payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}

@@ -1,9 +1,10 @@
-"""What stands between the engine and the world while a run is gone on with.
+"""The capability runner and event sink of a resumed run: the log first, then live calls and appended events.
 
-1. What the log answers is not called again. An event that it holds is not appended again. What is answered now comes
-   after all that was answered then.
-2. What has ended in the log has ended: nothing begins there any more, no call leaves, and it ends as it did then.
-3. A call whose intent has no result becomes what `Doubts` says: made again, answered, left out, failed, asked about.
+1. A call with a recorded answer is not made again, a recorded event is not appended again. Live answers come after
+   all recorded ones.
+2. A step or run that has ended in the log stays ended: no call starts in it, and it ends with the recorded outcome.
+3. A call with a write-ahead record and no result is decided by `OpenDoubts`: repeated, answered, skipped, failed, or
+   left for a person to decide.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class ResumeRunner:
-    """A runner that answers from the log as far as it goes, and calls services after that."""
+    """Gives recorded answers; a call that the log does not have is made live."""
 
     def __init__(
-        self, live: CapabilityRunner, recording: LogIndex, turns: Turns, control: Control, doubts: OpenDoubts
+        self, live: CapabilityRunner, log: LogIndex, turns: Turns, control: Control, doubts: OpenDoubts
     ) -> None:
         self._live = live
         self._doubts = doubts
-        self._recording = recording
+        self._log = log
         self._turns = turns
         self._control = control
 
@@ -42,37 +43,37 @@ class ResumeRunner:
         return self._live.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
-        recording = self._recording
+        log = self._log
         self._turns.wait(attempt)
-        answer = recorded_answer(recording, attempt)
+        answer = recorded_answer(log, attempt)
         if answer is not None:
             return answer
-        end = recording.ended.over(attempt.run_id, attempt.step_id)
+        end = log.ended.over(attempt.run_id, attempt.step_id)
         if end is not None:
             self._turns.wait_before(end)
-            _cut_off(recording, self._control, end)
+            _repeat_signal(log, self._control, end)
             raise Cancelled
         self._turns.wait_for_all()
-        settled = self._doubts.answer(attempt)
-        if settled is not None:
-            return settled
-        require_whole(attempt)
+        decided = self._doubts.answer(attempt)
+        if decided is not None:
+            return decided
+        require_unmasked(attempt)
         return self._live.attempt(attempt)
 
     def close(self, grace: float) -> None:
         self._live.close(grace)
 
 
-def _cut_off(recording: LogIndex, control: Control, end: Event) -> None:
-    """Where a signal ended this, it ends the run now, without grace: there is no call to wait for."""
-    signal = recording.ended.signal
-    if signal is not None and recording.ended.by_signal(end):
+def _repeat_signal(log: LogIndex, control: Control, end: Event) -> None:
+    """Cancel the run, without grace, if a signal had ended the recorded one before `end`; else do nothing."""
+    signal = log.ended.signal
+    if signal is not None and log.ended.by_signal(end):
         control.cancel(signal)
         control.cancel(signal)
 
 
-def require_whole(attempt: Attempt) -> None:
-    """Raise EnvironmentRefusal `resume.masked` where a call would be made with a masked value."""
+def require_unmasked(attempt: Attempt) -> None:
+    """Raise EnvironmentRefusal `resume.masked` if the input of a call holds a mask in place of a secret."""
     from cogcli.core.canonical import compact
     from cogcli.core.redact import MASK
 
@@ -85,44 +86,50 @@ def require_whole(attempt: Attempt) -> None:
 
 
 class ResumeSink:
-    """A sink that answers with the recorded event where the log has it, and appends after that."""
+    """Gives the recorded event of a draft, each once; a draft that the log does not have is appended."""
 
-    def __init__(self, journal: Journal, recording: LogIndex, turns: Turns, control: Control) -> None:
+    def __init__(self, journal: Journal, log: LogIndex, turns: Turns, control: Control) -> None:
         self._journal = journal
-        self._recording = recording
+        self._log = log
         self._turns = turns
         self._control = control
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        recorded = self._recording.told(draft) or self._asked_before(draft)
+        """The recorded or the new event. Raises Cancelled, or the recorded error, for a start in a closed scope."""
+        recorded = self._log.told(draft) or self._open_request(draft)
         if recorded is None:
-            end = self._ended(draft)
-            return self._journal.append(draft, durable=durable) if end is None else self._too_late(draft, end)
-        self._turns.told(recorded)
+            end = self._closed_by(draft)
+            return (
+                self._journal.append(draft, durable=durable) if end is None else self._after_end(draft, end)
+            )
+        self._turns.mark_delivered(recorded)
         return recorded
 
-    def _ended(self, draft: Draft) -> Event | None:
-        """What leaves no room for this draft in the log. A gate is judged once it has ended: its step counts."""
+    def _closed_by(self, draft: Draft) -> Event | None:
+        """The event that closed the scope of a draft; None where it is open.
+
+        `gate.decided` comes after the end of the gate itself, so the step that the gate guards counts.
+        """
         step_id = draft.step_id
         if draft.event_type == "gate.decided" and step_id:
             step_id = step_id.rpartition("@")[0]
-        return self._recording.ended.over(draft.run_id, step_id)
+        return self._log.ended.over(draft.run_id, step_id)
 
-    def _too_late(self, draft: Draft, end: Event) -> Event:
-        """What the log has no room for after this end. Raises what ended it where something would begin."""
+    def _after_end(self, draft: Draft, end: Event) -> Event:
+        """An event outside the log, for a draft in a closed scope. Raises as `append` for one that starts something."""
         if row_of(draft.event_type).begins:
-            _cut_off(self._recording, self._control, end)
+            _repeat_signal(self._log, self._control, end)
             same = (end.run_id, end.step_id) == (draft.run_id, draft.step_id)
             raise error_of_ending(end) if same else Cancelled()
         return Event(
             None, "", end.timestamp, end.episode_id, draft.run_id, None, draft.phase, draft.event_type, draft.payload
         )  # fmt: skip
 
-    def _asked_before(self, draft: Draft) -> Event | None:
-        """The open request for the same action, so that nobody is asked twice."""
+    def _open_request(self, draft: Draft) -> Event | None:
+        """The recorded request for approval of the same action, if it is unanswered: nobody is asked twice."""
         if draft.event_type != "approval.requested":
             return None
-        for event in self._recording.open_requests:
+        for event in self._log.open_requests:
             if all(
                 event.payload[name] == draft.payload[name]
                 for name in ("step_id", "action_hash", "evidence_hash")

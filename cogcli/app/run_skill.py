@@ -280,7 +280,7 @@ def _of_disk(error: BaseException) -> bool:
 
 
 def pause_in_doubt(
-    journal: Journal, recording: LogIndex, error: BaseException, control: Control | None
+    journal: Journal, log: LogIndex, error: BaseException, control: Control | None
 ) -> RunResult:
     """How a run stands whose log could not go on, with an effect in it that may have happened."""
     from cogcli.core.errors import EffectInDoubtError
@@ -288,7 +288,7 @@ def pause_in_doubt(
     from cogcli.engine.run import Finished
     from cogcli.episode.state_rebuild import rebuild
 
-    intent = recording.open_doubts[0]
+    intent = log.open_doubts[0]
     told, step_id = intent.payload, intent.step_id or ""
     doubt = EffectInDoubtError(
         "effect.in-doubt",
@@ -331,8 +331,8 @@ def finish_run(
 def _in_doubt(journal: Journal) -> tuple[str, ...]:
     from cogcli.episode.log_index import LogIndex
 
-    recording = LogIndex(event for _, event in journal.events())
-    return tuple(event.step_id or "" for event in recording.open_doubts)
+    log = LogIndex(event for _, event in journal.events())
+    return tuple(event.step_id or "" for event in log.open_doubts)
 
 
 def _exit_code(finished: Finished, control: Control | None) -> int:

@@ -1,9 +1,10 @@
-"""Whose turn it is: what a log tells of is told again in its order, though everything of it is there at once.
+"""Keeps resume and replay in the order of the log, though all recorded answers are available at once.
 
-1. A call begins, and an answer comes, after all that was answered or closed before it in the log. What the log does
-   not tell of comes after all of it.
-2. Among the steps that write to one target, those that wrote then write in the order of then.
-3. Should the run take another way, the order is lost: nobody waits for long.
+1. A call starts, and its recorded answer is delivered, after every answer and step end with a lower `seq`. A call
+   that the log does not have waits for all of them.
+2. Steps that write to one target write in the order of their recorded closing events.
+3. Threads wait at most `_PATIENCE_SECONDS`: where the run takes another way than the log, what they wait for never
+   comes. From the first such timeout on nobody waits any more.
 """
 
 from __future__ import annotations
@@ -24,69 +25,69 @@ _PATIENCE_SECONDS: Final = 5.0
 
 
 class Turns:
-    """The order of a log, for a run that is told again from it. An Order."""
+    """The `EventOrder` of a run that is answered from a log. Thread-safe."""
 
-    def __init__(self, recording: LogIndex) -> None:
-        self._recording = recording
-        closings = [event for event in recording.closings.values() if not is_of_probe(event)]
+    def __init__(self, log: LogIndex) -> None:
+        self._log = log
+        closings = [event for event in log.closings.values() if not is_of_probe(event)]
         cut_off = {event.seq or 0 for event in closings if event.payload.get("reason") == "cancelled"}
         closed = {event.seq or 0 for event in closings}
-        self._places = sorted({*recording.answered_at.values(), *closed} - cut_off)
-        """Where the log tells of an answer or an end. What was cut off gave none, and may be told at any time."""
-        self._told: set[int] = set()
+        self._positions = sorted({*log.answered_at.values(), *closed} - cut_off)
+        """The `seq` of each answer and step end. A cancelled step has no answer, its end may come at any time."""
+        self._delivered: set[int] = set()
         self._passed = 0
-        """How many of the places are told again, from the first one on."""
-        self._lost = False
+        """How many of the positions are delivered without a gap, from the first on."""
+        self._gave_up = False
         self._changed = threading.Condition()
 
-    def told(self, event: Event) -> None:
-        """An event of the log was told again."""
+    def mark_delivered(self, event: Event) -> None:
+        """Note that the engine has this recorded event again, and wake the threads whose turn it is now."""
         key = (event.run_id, event.step_id)
         with self._changed:
-            self._told.add(event.seq or 0)
-            if self._recording.closings.get(key) is event:
-                self._told.add(self._recording.answered_at[key])  # a step need not wait this time
-            while self._passed < len(self._places) and self._places[self._passed] in self._told:
+            self._delivered.add(event.seq or 0)
+            if self._log.closings.get(key) is event:
+                # A step may end before its recorded answer was used: nobody must wait for that answer then.
+                self._delivered.add(self._log.answered_at[key])
+            while self._passed < len(self._positions) and self._positions[self._passed] in self._delivered:
                 self._passed += 1
             self._changed.notify_all()
 
     def wait(self, attempt: Attempt) -> None:
-        """Until it is the turn of this call's answer."""
-        at = self._recording.answer_at(attempt.run_id, attempt.step_id, attempt.number)
+        """Block until the recorded answer of this attempt is due; no wait for an attempt without one."""
+        at = self._log.answer_at(attempt.run_id, attempt.step_id, attempt.number)
         if at is not None:
-            self._wait(self._count(at))
+            self._wait(self._count_before(at))
 
     def wait_before(self, event: Event) -> None:
-        """Until all is told that came before this event."""
-        self._wait(self._count(event.seq or 0))
+        """Block until everything with a lower `seq` than this event is delivered."""
+        self._wait(self._count_before(event.seq or 0))
 
     def wait_for_all(self) -> None:
-        """Until everything that the log tells of is told: what is answered now comes after that."""
-        self._wait(len(self._places))
+        """Block until the whole log is delivered: the answer of a live call comes after it."""
+        self._wait(len(self._positions))
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
-        """The position of what a step wrote; None where the log does not tell that it did."""
-        return self._recording.wrote_at(run_id, path)
+        """The `seq` of the event with the writes of a step; None where the log has none."""
+        return self._log.wrote_at(run_id, path)
 
     def before(self, run_id: str, path: str) -> Callable[[], None] | None:
-        """What waits until a call of this step may begin; None where it may now."""
-        recording, key = self._recording, (run_id, path)
-        told = recording.intents.get(key) or recording.closings.get(key) or recording.ended.over(run_id, path)
-        count = len(self._places) if told is None else self._count(told.seq or 0)
-        return None if self._passed >= count or self._lost else lambda: self._wait(count)
+        """A function that blocks until a call of this step may start; None where it may start now."""
+        log, key = self._log, (run_id, path)
+        recorded = log.intents.get(key) or log.closings.get(key) or log.ended.over(run_id, path)
+        count = len(self._positions) if recorded is None else self._count_before(recorded.seq or 0)
+        return None if self._passed >= count or self._gave_up else lambda: self._wait(count)
 
     def repeated(self, run_id: str, path: str, number: int) -> bool:
-        """Whether the log tells of this attempt, after the first."""
-        return any(
-            event.payload["attempt"] == number for event in self._recording.repeats.get((run_id, path), ())
-        )
+        """Whether the log has a `call.retried` for the attempt of this number."""
+        return any(event.payload["attempt"] == number for event in self._log.repeats.get((run_id, path), ()))
 
-    def _count(self, place: int) -> int:
-        return bisect_left(self._places, place)
+    def _count_before(self, seq: int) -> int:
+        return bisect_left(self._positions, seq)
 
     def _wait(self, count: int) -> None:
+        """Block until the first `count` positions are delivered."""
         with self._changed:
-            due = self._changed.wait_for(lambda: self._lost or self._passed >= count, _PATIENCE_SECONDS)
+            due = self._changed.wait_for(lambda: self._gave_up or self._passed >= count, _PATIENCE_SECONDS)
             if not due:
-                self._lost = True
+                self._gave_up = True
                 self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""What a person says on the command line about calls that may have happened (docs/reference/episode.md#doubts).
+"""The answers of `--in-doubt` and `--output` about calls in doubt (docs/reference/episode.md#doubts).
 
-`--in-doubt` and `--output` pair by their step. An answer is always an object, so `{` or `@` begins one and anything
-else before `=` is a step; without a step both are for the one call that is open.
+The two flags pair by their step. An output is always an object, so a text with `{` or `@` in front is one, and
+anything else before `=` is a step. Without a step both are for the only open call.
 """
 
 from __future__ import annotations

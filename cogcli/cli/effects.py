@@ -1,11 +1,12 @@
-"""What a rerun would do again outside: shown, asked at a terminal, or refused with the commands that say it."""
+"""Choices for the effects that a rerun would repeat: given by flags, asked at a terminal, or refused with the commands
+that give them (docs/reference/episode.md#rerun)."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from cogcli.app.rerun_effects import WORDS
+from cogcli.app.rerun_effects import EFFECT_CHOICES
 from cogcli.cli.answers import parse_step_word
 from cogcli.cli.prompt import can_ask, terminal_safe
 from cogcli.core.errors import OK, UsageError
@@ -22,36 +23,36 @@ _MOST_NAMED = 5
 
 
 def parse_effects(texts: Sequence[str]) -> dict[str, str]:
-    """What `--effects STEP=WORD` says, by step path. Raises UsageError."""
-    said: dict[str, str] = {}
+    """The choices of `--effects STEP=WORD`, by step path. Raises UsageError."""
+    choices: dict[str, str] = {}
     for text in texts:
-        step, word = parse_step_word(text, "--effects", tuple(WORDS))
+        step, word = parse_step_word(text, "--effects", tuple(EFFECT_CHOICES))
         if step is None:
             raise UsageError("usage.value", f"`--effects {text}` names no step", expected="STEP=WORD")
-        if said.setdefault(step, word) != word:
+        if choices.setdefault(step, word) != word:
             raise UsageError("usage.flag", f"`--effects {step}` is given twice", hint="keep one of them")
-    return said
+    return choices
 
 
 def ask_effects(context: CommandContext, reuse: Reuse) -> Reuse:
-    """The same once the person at the terminal, if there is one, has said what happens to each effect.
+    """A copy of `reuse` with a choice for every effect; a person at the terminal is asked for those that are missing.
 
-    Raises UsageError `rerun.effects` where anything is left unsaid.
+    Raises UsageError `rerun.effects` where a choice is still missing.
     """
-    while (questions := reuse.again.questions) and can_ask(context):
+    while (questions := reuse.effects.questions) and can_ask(context):
         question = questions[0]
-        word = _answered(context, reuse, question)
+        word = _ask_choice(context, reuse, question)
         if not word:
             break
-        reuse = reuse._replace(again=reuse.again.answered({question.step: word}))
+        reuse = reuse._replace(effects=reuse.effects.with_choices({question.step: word}))
     if questions:
-        raise _unsaid(context, reuse, questions)
+        raise _missing_choices(context, reuse, questions)
     return reuse
 
 
 def show_plan(context: CommandContext, reuse: Reuse) -> int:
-    """Answer with what would be reused, called and asked; nothing begins."""
-    plan = reuse.as_dict()
+    """Write what would be reused, called and asked about; nothing is run."""
+    plan = reuse.to_payload()
     context.own["plan"] = plan
     if context.json:
         return OK
@@ -70,13 +71,13 @@ def show_plan(context: CommandContext, reuse: Reuse) -> int:
     return OK
 
 
-def _answered(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
-    """A word for this question; empty where the person says none."""
+def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
+    """The choice that the person types; empty for `quit` and at the end of input."""
     screen = context.screen
     capabilities = ", ".join(dict.fromkeys(effect.capability for effect in question.effects))
     text = f"{question.step}: {capabilities} is {question.state} in {reuse.episode_id}"
     screen.tell(terminal_safe(context, visible(text)) + "\n")
-    words = "  ".join(f"[{word}]" for word in question.words)
+    words = "  ".join(f"[{word}]" for word in question.choices)
     while True:
         screen.tell(terminal_safe(context, f"Again?  {words}  [quit] › "))
         line = sys.stdin.readline()
@@ -86,19 +87,19 @@ def _answered(context: CommandContext, reuse: Reuse, question: EffectQuestion) -
         word = line.strip().lower()
         if word in ("quit", "q"):
             return ""
-        if word in question.words:
+        if word in question.choices:
             return word
 
 
-def _unsaid(context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]) -> UsageError:
+def _missing_choices(context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]) -> UsageError:
     named = [
         f"{question.step} ({question.effects[0].capability}, {question.state})"
         for question in questions[:_MOST_NAMED]
     ]
     more = f" and {len(questions) - _MOST_NAMED} more" if len(questions) > _MOST_NAMED else ""
-    since = sorted(set(reuse.again.since.values()))
-    made = f"; {', '.join(since[:_MOST_NAMED])} was told to make them again already" if since else ""
-    words = "; ".join(f"{question.step}={'|'.join(question.words)}" for question in questions[:_MOST_NAMED])
+    later = sorted(set(reuse.effects.repeated_in.values()))
+    made = f"; {', '.join(later[:_MOST_NAMED])} was told to make them again already" if later else ""
+    words = "; ".join(f"{question.step}={'|'.join(question.choices)}" for question in questions[:_MOST_NAMED])
     return UsageError(
         "rerun.effects",
         f"effects of `{reuse.episode_id}` would happen again: {', '.join(named)}{more}{made}",
@@ -109,12 +110,12 @@ def _unsaid(context: CommandContext, reuse: Reuse, questions: list[EffectQuestio
 
 
 def _commands(context: CommandContext, questions: list[EffectQuestion]) -> list[str]:
-    """What was typed, with a word for every question: first those that do nothing again."""
+    """The typed command with a choice for every question: one command per choice, `fail` where it is impossible."""
     from shlex import join
 
     found = []
-    for wanted in WORDS:
-        words = [wanted if wanted in question.words else "fail" for question in questions]
+    for wanted in EFFECT_CHOICES:
+        words = [wanted if wanted in question.choices else "fail" for question in questions]
         flags = [
             part
             for question, word in zip(questions, words, strict=True)

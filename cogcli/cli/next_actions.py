@@ -82,10 +82,10 @@ def _ways(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
         yield f"resume {episode} --approve {name}"
         yield f"resume {episode} --reject {name}"
     if shown.standing.doubtful:
-        from cogcli.app.doubt_decisions import ways
+        from cogcli.app.doubt_decisions import resume_commands
 
         steps = [step.id for step in shown.standing.doubtful]
-        yield from (command.removeprefix("cogcli ") for command in ways(episode, steps))
+        yield from (command.removeprefix("cogcli ") for command in resume_commands(episode, steps))
     if not open_asks and not shown.standing.doubtful:
         yield f"resume {episode}"
 

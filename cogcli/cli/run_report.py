@@ -39,9 +39,9 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     if told.get("code") in ("safety.confirmation", "policy.approval"):
         found.append(f"cogcli resume {episode} --approve {told.get('capability')}{again}")
     if result.in_doubt:
-        from cogcli.app.doubt_decisions import ways
+        from cogcli.app.doubt_decisions import resume_commands
 
-        found += [f"{command}{again}" for command in ways(episode, result.in_doubt)]
+        found += [f"{command}{again}" for command in resume_commands(episode, result.in_doubt)]
     if found:
         return found
     step = f" --step {step} --io" if isinstance(step, str) and step else ""

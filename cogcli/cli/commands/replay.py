@@ -11,37 +11,37 @@ from cogcli.core.terminal_text import truncate, visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.app.replay import Replayed
+    from cogcli.app.replay import ReplayResult
     from cogcli.app.replay_adapters import ReplayDifference
     from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
 
 def execute(context: CommandContext) -> int:
-    """Replay, or show a moment of, one episode."""
+    """Replay one episode, or with `--at` write its state after one event."""
     given = context.arguments
     directory = episodes.find(context.settings, given.words[0] if given.words else None)
     context.own["episode_id"] = directory.name
     if given.given("--at"):
-        return _moment(context, directory, int(str(given.values["--at"])))
+        return _show_state_at(context, directory, int(str(given.values["--at"])))
     from cogcli.app.replay import replay
 
-    replayed = replay(context.settings, directory)
+    result = replay(context.settings, directory)
     context.own["replay"] = {
-        "equal": replayed.difference is None,
-        "events": replayed.events,
-        "difference": replayed.difference.as_dict() if replayed.difference else None,
-        "changed_specs": list(replayed.changed_specs),
+        "equal": result.difference is None,
+        "events": result.events,
+        "difference": result.difference.to_payload() if result.difference else None,
+        "changed_specs": list(result.changed_specs),
     }
     if not context.json:
-        context.screen.answer_lines(_lines(context, replayed))
-    if replayed.difference is None:
+        context.screen.answer_lines(_result_lines(context, result))
+    if result.difference is None:
         return OK
-    context.error = _error(replayed.difference)
+    context.error = _error(result.difference)
     return NO
 
 
-def _moment(context: CommandContext, directory: Path, seq: int) -> int:
+def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
     from cogcli.app.logs import events_of
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.project import project
@@ -57,25 +57,25 @@ def _moment(context: CommandContext, directory: Path, seq: int) -> int:
     return OK
 
 
-def _lines(context: CommandContext, replayed: Replayed) -> list[StyledLine]:
+def _result_lines(context: CommandContext, result: ReplayResult) -> list[StyledLine]:
     glyphs = context.screen.out.glyphs
-    difference = replayed.difference
+    difference = result.difference
     if difference is None:
-        said = f"{replayed.episode_id}  replays to the same {replayed.events} events"
-        return [[(f"{glyphs.sign('done')} ", "green"), (said, "")]]
+        text = f"{result.episode_id}  replays to the same {result.events} events"
+        return [[(f"{glyphs.sign('done')} ", "green"), (text, "")]]
     at = f"events.jsonl:{difference.seq + 1}: " if difference.seq is not None else ""
     lines: list[StyledLine] = [
-        [(f"{glyphs.sign('failed')} ", "red"), (f"{replayed.episode_id}  differs", "")],
+        [(f"{glyphs.sign('failed')} ", "red"), (f"{result.episode_id}  differs", "")],
         [("  ", ""), (visible(f"{at}{difference.what}"), "")],
     ]
     if difference.step_id:
         lines.append([("  step      ", ""), (visible(difference.step_id), "")])
-    lines.append([("  recorded  ", ""), (_shown(difference.recorded), "")])
-    lines.append([("  replayed  ", ""), (_shown(difference.replayed), "")])
+    lines.append([("  recorded  ", ""), (_preview(difference.recorded), "")])
+    lines.append([("  replayed  ", ""), (_preview(difference.replayed), "")])
     return lines
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     from cogcli.cli.envelope import dumps
 
     return truncate(visible("nothing" if value is None else dumps(value)), 200)

@@ -1,4 +1,4 @@
-"""`rerun EP`: a new episode that takes over what stands before a step (docs/reference/episode.md#rerun)."""
+"""`rerun EP`: a new episode that reuses the results before a step (docs/reference/episode.md#rerun)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SETTINGS: Final = {
     "--conformance": "conformance",
     "--durability": "durability",
 }
-"""Flags that replace what the earlier run was asked."""
+"""Flags that replace options of the earlier run, each with its setting."""
 
 
 def execute(context: CommandContext) -> int:
     """Run the skill of an earlier episode again, from the step asked for."""
     from cogcli.app import run_skill as app
-    from cogcli.app.rerun import WholeInputs, prepare_reuse
+    from cogcli.app.rerun import UnmaskedRunner, prepare_reuse
     from cogcli.app.rerun_probes import probe_effects
 
     settings, given = context.settings, context.arguments
@@ -38,12 +38,12 @@ def execute(context: CommandContext) -> int:
     request, loaded, reuse = prepare_reuse(
         settings, directory, given.text("--from"), _overrides(context), context.warn
     )
-    said = parse_effects(given.many("--effects"))
-    reuse = reuse._replace(again=reuse.again.answered(said))
+    choices = parse_effects(given.many("--effects"))
+    reuse = reuse._replace(effects=reuse.effects.with_choices(choices))
     if given.on("--plan"):
         return show_plan(context, reuse)
     reuse = ask_effects(context, probe_effects(settings, loaded, request, reuse))
-    _tell_why(context, reuse)
+    _write_reasons(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
     control, listener = app.Control(), DisplayListener(display)
     context.warn_of_shared_runs()
@@ -52,7 +52,7 @@ def execute(context: CommandContext) -> int:
         with SignalHandlers(context, control, display):
             result = app.run(
                 settings, loaded, request, listener=listener, control=control, taken_over=reuse.steps,
-                effects=reuse.again.told(context.user), around=WholeInputs,
+                effects=reuse.effects.to_payload(context.user), around=UnmaskedRunner,
             )  # fmt: skip
     except CogcliError as error:
         listener.add_trace_command(error)
@@ -81,8 +81,8 @@ def _overrides(context: CommandContext) -> dict[str, Any]:
     return changed
 
 
-def _tell_why(context: CommandContext, reuse: Reuse) -> None:
-    """One line a step: taken over, or why it runs again."""
+def _write_reasons(context: CommandContext, reuse: Reuse) -> None:
+    """Write one line per step to stderr: reused, or why it runs."""
     if context.screen.quiet:
         return
     width = max(len(step_id) for step_id in reuse.why)

@@ -63,31 +63,31 @@ def after(wait: Callable[[], None], act: Callable[[], None]) -> bool:
 
 def test_an_answer_comes_after_all_that_was_answered_before_it(order: Turns) -> None:
     order.wait(attempt("c"))  # the first of all
-    assert after(lambda: order.wait(attempt("a")), lambda: order.told(LOG[3]))
+    assert after(lambda: order.wait(attempt("a")), lambda: order.mark_delivered(LOG[3]))
 
 
 def test_a_call_begins_after_all_that_was_closed_before_it_began(order: Turns) -> None:
     assert order.before("run", "a") is None
     for index in (3, 4):
-        order.told(LOG[index])
+        order.mark_delivered(LOG[index])
     wait = order.before("run", "b")
     assert wait is not None
-    assert after(wait, lambda: order.told(LOG[5]))
+    assert after(wait, lambda: order.mark_delivered(LOG[5]))
     assert order.before("run", "b") is None
 
 
 def test_what_the_log_does_not_tell_of_comes_after_all_of_it(order: Turns) -> None:
     for index in (3, 4, 5, 7):
-        order.told(LOG[index])
+        order.mark_delivered(LOG[index])
     wait = order.before("run", "new")
     assert wait is not None
-    assert after(wait, lambda: order.told(LOG[8]))
+    assert after(wait, lambda: order.mark_delivered(LOG[8]))
     assert after(order.wait_for_all, lambda: None) is False
 
 
 def test_a_step_that_closes_without_an_answer_of_its_own_has_given_it(order: Turns) -> None:
-    order.told(LOG[4])
-    order.told(LOG[5])
+    order.mark_delivered(LOG[4])
+    order.mark_delivered(LOG[5])
     assert order.before("run", "b") is None
 
 
@@ -96,7 +96,9 @@ def test_an_attempt_that_was_repeated_then_waits_for_nobody() -> None:
     last = event(10, "step.completed", "e", step_status="done")
     order = Turns(LogIndex((*LOG, event(9, "step.started", "e"), again, last)))
     order.wait(attempt("e", 1))
-    assert after(lambda: order.wait(attempt("e", 2)), lambda: [order.told(one) for one in LOG] and None)
+    assert after(
+        lambda: order.wait(attempt("e", 2)), lambda: [order.mark_delivered(one) for one in LOG] and None
+    )
 
 
 def test_an_attempt_that_was_made_then_is_not_waited_for_again() -> None:
@@ -123,7 +125,7 @@ def test_nobody_waits_for_the_end_of_what_was_cut_off() -> None:
     """It is told once it is decided that the run ends; older logs have it where it was cut off."""
     log = (*LOG[:4], event(4, "step.skipped", "e", step_status="skipped", reason="cancelled"), *LOG[5:])
     order = Turns(LogIndex(log))
-    order.told(log[3])
+    order.mark_delivered(log[3])
     assert order.before("run", "b") is not None
-    order.told(log[5])
+    order.mark_delivered(log[5])
     assert order.before("run", "b") is None

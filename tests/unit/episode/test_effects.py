@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.app.rerun_effects import again_of
+from cogcli.app.rerun_effects import select_effects
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import EarlierCalls
@@ -64,7 +64,7 @@ def effect(step: str, values: dict[str, Any], output: dict[str, Any] | None = No
 
 def test_an_item_that_moved_is_known_by_its_input() -> None:
     known = {f"pay#{n}": effect(f"pay#{n}", {"to": name}, {"id": name}) for n, name in enumerate("ab")}
-    calls = EarlierCalls(again_of(known, ["pay"]).answered({"pay": "reuse"}).told("ana"))
+    calls = EarlierCalls(select_effects(known, ["pay"]).with_choices({"pay": "reuse"}).to_payload("ana"))
     here = [calls.of(f"pay#{n}", "c.pay", {"to": name}) for n, name in enumerate(("new", "a", "b"))]
     assert [
         one.resolution.output["id"] for one in here[1:] if one and one.resolution and one.resolution.output
@@ -86,11 +86,13 @@ def test_an_item_that_moved_is_known_by_its_input() -> None:
 
 def test_the_most_particular_word_counts() -> None:
     known = {step: effect(step, {}, {}) for step in ("a#0/b", "a#1/b", "c")}
-    asked = again_of(known, ["a"])
+    asked = select_effects(known, ["a"])
     assert [question.step for question in asked.questions] == ["a"]
-    said = asked.answered({"a": "reuse", "a#1": "fail"})
+    said = asked.with_choices({"a": "reuse", "a#1": "fail"})
     assert said.questions == []
-    words = {step: entry.get("resolution", {}).get("choice") for step, entry in said.told("ana").items()}
+    words = {
+        step: entry.get("resolution", {}).get("choice") for step, entry in said.to_payload("ana").items()
+    }
     assert words == {"a#0/b": "done", "a#1/b": "fail", "c": None}
     with pytest.raises(UsageError, match="would be made again"):
-        asked.answered({"c": "reuse"})
+        asked.with_choices({"c": "reuse"})
