@@ -430,8 +430,8 @@ def _redactor(stage: Stage) -> Redactor:
         **(stage.service.metadata.get("headers") or {}),
         **(stage.binding.metadata.get("headers") or {}),
     }
-    for resolve, text in [*((secrets.expanded, value) for value in headers.values()),
-                          *([(secrets.resolved, auth)] if auth else [])]:  # fmt: skip
+    for resolve, text in [*((secrets.expand, value) for value in headers.values()),
+                          *([(secrets.resolve, auth)] if auth else [])]:  # fmt: skip
         try:
             resolve(text)
         except CogcliError:

@@ -102,7 +102,7 @@ class LiveRunner:
             except RuntimeErrorBase as error:
                 passage.failed(error.code)
                 # The log masks what it takes; this reaches the terminal and callers, too.
-                error.message = visible_block(self._surroundings.secrets.masked(error.message))
+                error.message = visible_block(self._surroundings.secrets.mask_text(error.message))
                 error.args = (error.message,)
                 raise
             except BaseException:
@@ -121,12 +121,14 @@ class LiveRunner:
             try:
                 output = response_mapping.map_response(binding.response, body, outputs)
             except RuntimeErrorBase as error:
-                error.record = meta.as_record() if meta.reply else {**meta.as_record(), "reply": _plain(body)}
+                error.record = (
+                    meta.to_payload() if meta.reply else {**meta.to_payload(), "reply": _plain(body)}
+                )
                 raise
         except RuntimeErrorBase as error:
             error.reply = reply_line(error.record, self._surroundings.secrets)
             raise
-        return Answer(output, meta.usage, meta.as_record())
+        return Answer(output, meta.usage, meta.to_payload())
 
     def close(self, grace: float) -> None:
         for invoker in self._invokers.values():

@@ -18,7 +18,7 @@ _LOOKED_AT: Final = 64 * 1024
 
 
 def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
-    """The reply in an attempt's record (`CallMeta.as_record`), masked; empty where there was none."""
+    """The reply in an attempt's record (`CallMeta.to_payload`), masked; empty where there was none."""
     reply = (record or {}).get("reply")
     if record is None or not isinstance(reply, Mapping):
         return ""
@@ -32,8 +32,8 @@ def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
 def _beginning(body: Any, secrets: Secrets) -> str:
     if body in (None, "", {}):
         return ""
-    text = body if isinstance(body, str) else compact(secrets.masked_value(body)).decode()
+    text = body if isinstance(body, str) else compact(secrets.mask_value(body)).decode()
     if len(text) > _LOOKED_AT:
         return ""
-    line = visible(" ".join(secrets.masked(text).split()))
+    line = visible(" ".join(secrets.mask_text(text).split()))
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,9 +1,9 @@
 """Calls of one foreach that go out as one (docs/reference/protocols.md#batch).
 
-1. The first to come gathers. It waits for those that the coordinator announced, and a moment for those that follow on
-   answers just given; never past its own deadline, and never long: who comes later goes with the next ones.
-2. Whoever gathered makes the exchange for all. It ends once nobody waits for it any more.
-3. Each of them keeps its own deadline, its own cancellation and its own outcome.
+1. The first call opens a group. It waits at most 1 s for calls that the coordinator announced, and 10 ms for calls
+   that follow from answers just given, never past its own deadline. A later call opens the next group.
+2. The first call makes the exchange for all. The exchange is cancelled once no call of the group waits for it.
+3. Each call keeps its own deadline, cancellation and outcome.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from cogcli.core.calls import BatchSlot, Siblings
     from cogcli.protocols.invoker import CallLimits
 
-MOST: Final = 64
-"""Calls in one array, whatever `max_parallel` says."""
-_AWAITED_SECONDS: Final = 1.0
-_MOMENT: Final = 0.01
+MAX_CALLS: Final = 64
+"""The most calls in one array, whatever `max_parallel` allows."""
+_ANNOUNCED_SECONDS: Final = 1.0
+_FOLLOWING_SECONDS: Final = 0.01
 
 
-class Joined:
-    """One call among those that go out together. `outcome` is set before `done`."""
+class BatchMember:
+    """One call of a group. `outcome` is set before `done`."""
 
     def __init__(self, call: Any, size: int, deadline: float) -> None:
         self.call = call
@@ -40,81 +40,81 @@ class Joined:
 
 
 class _Group:
-    """Calls gathered so far. `full` once one more would be too much."""
+    """The calls gathered so far. `full`: a further call would exceed the size or number allowed."""
 
     def __init__(self) -> None:
-        self.members: list[Joined] = []
+        self.members: list[BatchMember] = []
         self.size = 0
         self.full = False
         self.closed = False
         self.cancel = Cancellation()
 
-    def add(self, joined: Joined) -> None:
-        self.members.append(joined)
-        self.size += joined.size
+    def add(self, member: BatchMember) -> None:
+        self.members.append(member)
+        self.size += member.size
 
-    def give_up(self, joined: Joined) -> None:
-        """One of them waits no longer; the exchange ends with the last."""
-        joined.given_up = True
-        joined.done.set()
+    def give_up(self, member: BatchMember) -> None:
+        """Mark one call as given up; once every call of a closed group is, its exchange is cancelled."""
+        member.given_up = True
+        member.done.set()
         if self.closed and all(member.given_up for member in self.members):
             self.cancel.set()
 
 
 Send = Callable[[list[Any], float, Cancellation], list[Any]]
-"""Makes one exchange for several calls: an outcome for each, in their order."""
+"""Makes one exchange for several calls until a deadline: an outcome for each, in their order."""
 
 
-class Gathering:
-    """Where calls of the same siblings and the same kind meet. One per run."""
+class Batcher:
+    """Joins calls of the same foreach and the same kind into groups. One per run."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, str], _Group] = {}
 
     def outcome(
-        self, call: Any, *, size: int, cap: int, kind: str, place: BatchSlot, context: CallLimits, send: Send
+        self, call: Any, *, size: int, cap: int, kind: str, place: BatchSlot, limits: CallLimits, send: Send
     ) -> Any:
-        """What this call's part of the exchange was; None where the exchange broke down in our own code.
+        """This call's outcome of the exchange; None where `send` raised in another call's thread.
 
-        Raises CallTimeoutError, TransportError where this call waits no longer, and what `send` raises for the one
-        that makes the exchange.
+        Raises CallTimeoutError at its deadline, TransportError where it was given up, and, for the call that makes the
+        exchange, what `send` raises.
         """
-        mine = Joined(call, size, context.deadline)
-        group = self._join(mine, (id(place.siblings), kind), place, cap)
-        with context.cancel.told(lambda: group.give_up(mine)):
-            if group.members[0] is mine:
-                self._close(group, (id(place.siblings), kind), place.siblings, context)
+        own = BatchMember(call, size, limits.deadline)
+        group = self._join(own, (id(place.siblings), kind), place, cap)
+        with limits.cancel.told(lambda: group.give_up(own)):
+            if group.members[0] is own:
+                self._close(group, (id(place.siblings), kind), place.siblings, limits)
                 _exchange(group, send)
-            elif not mine.done.wait(max(0.0, context.deadline - time.monotonic())):
-                group.give_up(mine)
+            elif not own.done.wait(max(0.0, limits.deadline - time.monotonic())):
+                group.give_up(own)
                 raise CallTimeoutError("call.timeout", "no answer in time", left=group.closed)
-        if mine.given_up:
+        if own.given_up:
             raise TransportError("call.transport", GIVEN_UP, left=group.closed)
-        return mine.outcome
+        return own.outcome
 
-    def _join(self, mine: Joined, key: tuple[int, str], place: BatchSlot, cap: int) -> _Group:
+    def _join(self, own: BatchMember, key: tuple[int, str], place: BatchSlot, cap: int) -> _Group:
         with place.siblings.changed:
             group = self._open.get(key)
-            if group is not None and (group.size + mine.size > cap or len(group.members) >= MOST):
+            if group is not None and (group.size + own.size > cap or len(group.members) >= MAX_CALLS):
                 group.full = True
                 group = None
             if group is None:
                 group = self._open[key] = _Group()
-            group.add(mine)
+            group.add(own)
         place.settle()
         return group
 
-    def _close(self, group: _Group, key: tuple[int, str], siblings: Siblings, context: CallLimits) -> None:
-        """Wait for the others, then let nobody in any more."""
-        until = min(context.deadline, time.monotonic() + _AWAITED_SECONDS)
+    def _close(self, group: _Group, key: tuple[int, str], siblings: Siblings, limits: CallLimits) -> None:
+        """Wait for the other calls, then close the group."""
+        until = min(limits.deadline, time.monotonic() + _ANNOUNCED_SECONDS)
         with siblings.changed:
-            while len(group.members) < siblings.width and not group.full and not context.cancel.is_set:
+            while len(group.members) < siblings.width and not group.full and not limits.cancel.is_set:
                 rest = until - time.monotonic()
                 if rest <= 0:
                     break
-                awaited = siblings.awaited > 0
-                came = siblings.changed.wait(rest if awaited else min(rest, _MOMENT))
-                if not came and not awaited:
+                announced = siblings.awaited > 0
+                changed = siblings.changed.wait(rest if announced else min(rest, _FOLLOWING_SECONDS))
+                if not changed and not announced:
                     break
             group.closed = True
             if self._open.get(key) is group:
@@ -122,7 +122,7 @@ class Gathering:
 
 
 def _exchange(group: _Group, send: Send) -> None:
-    """One exchange for all. Whatever happens, nobody is left waiting."""
+    """Make one exchange for all calls of a group; every call is woken, also where `send` raises."""
     waiting = [member for member in group.members if not member.given_up]
     try:
         if waiting:

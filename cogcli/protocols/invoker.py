@@ -1,5 +1,5 @@
-"""The invoker contract (docs/reference/protocols.md#invoker): one `invoke` is one wire attempt; everything
-else stays outside."""
+"""The invoker contract (docs/reference/protocols.md#invoker): one `invoke` makes one attempt. Retries, mapping and
+the log belong to the callers."""
 
 from __future__ import annotations
 
@@ -17,26 +17,35 @@ if TYPE_CHECKING:
     from cogcli.protocols.secrets import Secrets
 
 DEFAULT_BYTES: Final = 10 * 1024 * 1024
-"""What a request and a reply may hold as JSON where the binding says nothing else."""
+"""The largest request and the largest reply as JSON, where the binding sets no other limit."""
+
+INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""The environment variables that a worker or server program gets without being named in its service file."""
+
+
+def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Those of `INHERITED` that are set and not empty (docs/reference/protocols.md#worker,
+    docs/reference/protocols.md#mcp-stdio)."""
+    return {name: environ[name] for name in INHERITED if environ.get(name)}
 
 
 class InvokerContext(NamedTuple):
-    """What the invokers of one run are given from outside."""
+    """Shared by the invokers of one run: secrets, clock, state directory, environment, calls at a time."""
 
     secrets: Secrets
     clock: Clock
     state_dir: str
-    """The user's state directory: where pins of first use live. Empty: nowhere."""
+    """The user's state directory, which holds the pins of first use. Empty: nothing is pinned."""
     environ: Mapping[str, str] = {}
-    """The environment as the command was started with."""
+    """The environment that the command was started with."""
     max_workers: int = 8
     use_env_proxy: bool = False
     reads: Reads | None = None
-    """Which files the shipped functions may read, where the project is not trusted."""
+    """Which files the shipped functions may read; None where the project is trusted."""
 
 
 class InvocationRequest(NamedTuple):
-    """One attempt on the wire. `payload` is the invoker's own copy."""
+    """One attempt. `payload` is the invoker's own copy."""
 
     service: Service
     binding: Binding
@@ -52,10 +61,10 @@ class InvocationRequest(NamedTuple):
 
 
 class CallLimits(NamedTuple):
-    """What bounds an attempt: a monotonic deadline, and whether anybody still waits; and what may go out with it.
+    """The limits of one attempt: a monotonic deadline, its cancellation, and its slot in a batch, if it may join one.
 
-    `seconds`, where it is given, bounds the call alone, from when it can be made; `start_seconds` what has to start
-    before. The deadline bounds both.
+    `seconds` bounds the call alone, from the moment it can be made; `start_seconds` bounds the start of a server before
+    it. `deadline` bounds both.
     """
 
     deadline: float
@@ -65,15 +74,14 @@ class CallLimits(NamedTuple):
     start_seconds: float | None = None
 
     def within(self, seconds: float | None) -> float:
-        """The deadline of something that may take so long from now on."""
+        """The monotonic time `seconds` from now, at most `deadline`; `deadline` for None or 0."""
         return self.deadline if not seconds else min(self.deadline, time.monotonic() + seconds)
 
 
 class CallMeta(NamedTuple):
-    """What one attempt was on the wire (docs/reference/protocols.md#record). Of headers only names are told,
-    under `request`.
+    """The record of one attempt (docs/reference/protocols.md#record). Of headers it holds only names, under `request`.
 
-    `request` and `reply` are `{media_type, body}`; a protocol without a wire leaves all of it empty.
+    `request` and `reply` are `{media_type, body}`; pythoncall leaves everything empty but `usage` and `printed`.
     """
 
     method: str = ""
@@ -90,27 +98,27 @@ class CallMeta(NamedTuple):
     request: Mapping[str, Any] | None = None
     reply: Mapping[str, Any] | None = None
     proxy: str = ""
-    """The proxy of the environment that it went through, where those are asked for; without user info."""
+    """The proxy that the request went through, without user info; empty without `use_env_proxy`."""
     batch: Mapping[str, int] | None = None
-    """Where the call went out in one array with others: how many those were, and bytes of both arrays."""
+    """Of a call sent in one array with others: their number, and the bytes of the request and response arrays."""
     printed: str = ""
-    """The last 64 KiB of what a function printed."""
+    """The last 64 KiB that a function printed."""
     notices: list[str] | None = None
-    """What the other side did besides answering: noise, demands that were refused."""
+    """What the server did besides answering: lines that are no messages, requests that were refused."""
 
-    def as_record(self) -> dict[str, Any]:
-        """The members for `attempts[]`, without those that say nothing and without usage, which stands apart.
+    def to_payload(self) -> dict[str, Any]:
+        """The members of one entry of `attempts[]`, without empty ones and without `usage`, which is one of the event.
 
         `status` becomes `status_code`: an attempt's own `status` is success or failed.
         """
-        told = self._asdict()
-        told["status_code"] = told.pop("status")
-        del told["usage"]
-        return {name: value for name, value in told.items() if value not in ("", None)}
+        members = self._asdict()
+        members["status_code"] = members.pop("status")
+        del members["usage"]
+        return {name: value for name, value in members.items() if value not in ("", None)}
 
 
 class InvocationResponse(NamedTuple):
-    """The JSON value that `response.*` walks, and what the attempt was on the wire."""
+    """The JSON value that `response.*` paths read, and the record of the attempt."""
 
     body: Any
     meta: CallMeta = CallMeta()
@@ -119,11 +127,11 @@ class InvocationResponse(NamedTuple):
 class Invoker(Protocol):
     """One per run, thread-safe."""
 
-    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
-        """Make the attempt. Raises RuntimeErrorBase of the contract's table, with `left` set and, where something
-        went over a wire, `record` (the members of `CallMeta.as_record`)."""
+    def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
+        """Make the attempt. Raises a RuntimeErrorBase of docs/reference/protocols.md#failures, with `left` set (whether
+        the request went out) and, for a request over a connection, `record` (the members of `CallMeta.to_payload`)."""
         ...
 
     def close(self, grace: float) -> None:
-        """Leave no socket and no child; may be called twice."""
+        """Close every socket and end every child process, within `grace` seconds; may be called twice."""
         ...

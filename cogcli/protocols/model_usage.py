@@ -1,7 +1,6 @@
-"""What a reply says about the model behind it: counted tokens, its name, why it stopped
-(docs/reference/protocols.md#record).
+"""Token counts, model name and finish reason of a reply (docs/reference/protocols.md#record).
 
-A count that is no whole number from 0 to 2^53 is refused, and that is told in the attempt's notices.
+A count that is no whole number from 0 to 2^53 is refused, with a notice in the attempt.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ _LONGEST_KEY: Final = 40
 
 
 class ModelUsage(NamedTuple):
-    """What a body tells at its top, each None where it does not, or not in a form that can be counted."""
+    """What a reply reports at the top of its body; a member is None where it is absent or malformed."""
 
     usage: dict[str, int] | None = None
     model: str | None = None
     finish_reason: str | None = None
     refused: tuple[str, ...] = ()
-    """Which counts were refused, and why."""
+    """A notice per refused count."""
 
-    def beside(self, meta: CallMeta) -> CallMeta:
-        """The record of a call with what its reply tells."""
+    def add_to(self, meta: CallMeta) -> CallMeta:
+        """The record of a call with these values added; the notices of the refused counts come last."""
         return meta._replace(
             usage=self.usage,
             model=self.model,
@@ -37,9 +36,9 @@ class ModelUsage(NamedTuple):
 
 
 def usage_of(body: Any, usage: Any = None) -> ModelUsage:
-    """What a reply tells about itself. Never raises: a service may write there what it likes.
+    """The usage of a reply. Never raises: these members are written by the service and may be of any form.
 
-    `usage` is what the protocol says of it outside the body; where that counts something, the body's is not looked at.
+    `usage` is a usage object from outside the body; where it holds a valid count, that of the body is ignored.
     """
     model, reason, own = None, None, None
     if isinstance(body, dict):
@@ -47,20 +46,20 @@ def usage_of(body: Any, usage: Any = None) -> ModelUsage:
         first = choices[0] if isinstance(choices, list) and choices else None
         reason = first.get("finish_reason") if isinstance(first, dict) else body.get("finish_reason")
         model, own = body.get("model"), body.get("usage")
-    counts, refused = _counted(usage)
+    counts, refused = _token_counts(usage)
     if counts is None:
-        counts, more = _counted(own)
+        counts, more = _token_counts(own)
         refused = (*refused, *more)
     return ModelUsage(counts, _name(model), _name(reason), refused[:_MOST_NOTICES])
 
 
-def _counted(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
-    """The whole token counts of a usage object, and what of it is none. Null says nothing."""
+def _token_counts(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
+    """The valid `*_tokens` counts of a usage object, None without one, and a notice per invalid one. Null is absent."""
     if not isinstance(usage, dict):
         return None, ()
-    told = {key: value for key, value in usage.items() if key.endswith("_tokens") and value is not None}
-    counts = {key: value for key, value in told.items() if _is_count(value)}
-    refused = tuple(_refusal(key, value) for key, value in told.items() if key not in counts)
+    given = {key: value for key, value in usage.items() if key.endswith("_tokens") and value is not None}
+    counts = {key: value for key, value in given.items() if _is_count(value)}
+    refused = tuple(_notice(key, value) for key, value in given.items() if key not in counts)
     return counts or None, refused
 
 
@@ -68,7 +67,7 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_INTEGER
 
 
-def _refusal(key: str, value: Any) -> str:
+def _notice(key: str, value: Any) -> str:
     what = "out of range" if type(value) is int else f"{kind_of(value)}, no whole number"
     return f"usage: `{visible(key[:_LONGEST_KEY])}` is not counted: {what}"
 

@@ -1,4 +1,4 @@
-"""Protocol to invoker. What a protocol needs is imported when the first call speaks it."""
+"""The invoker of each protocol. Its modules are imported at the protocol's first call: start-up pays for none."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from cogcli.protocols.invoker import Invoker, InvokerContext
 from cogcli.protocols.pythoncall.invoker import PythonCall
 
 
-def _openapi(surroundings: InvokerContext) -> Invoker:
+def _openapi(context: InvokerContext) -> Invoker:
     from cogcli.protocols.openapi.invoker import OpenApi
 
-    return OpenApi(surroundings)
+    return OpenApi(context)
 
 
-def _openrpc(surroundings: InvokerContext) -> Invoker:
+def _openrpc(context: InvokerContext) -> Invoker:
     from cogcli.protocols.openrpc.invoker import OpenRpc
 
-    return OpenRpc(surroundings)
+    return OpenRpc(context)
 
 
-def _mcp(surroundings: InvokerContext) -> Invoker:
+def _mcp(context: InvokerContext) -> Invoker:
     from cogcli.protocols.mcp.invoker import Mcp
 
-    return Mcp(surroundings)
+    return Mcp(context)
 
 
 INVOKERS: Final[dict[str, Callable[[InvokerContext], Invoker]]] = {

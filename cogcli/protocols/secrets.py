@@ -1,5 +1,5 @@
-"""Secrets at the call (docs/reference/service.md#secrets): resolved when needed, told to the redactor first,
-kept nowhere else."""
+"""Secrets of a call (docs/reference/service.md#secrets): resolved when they are needed, given to the redactor before
+anyone else, kept nowhere else."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ MAX_FILE: Final = 64 * 1024
 
 
 class Secrets:
-    """Resolves references of trusted layers. `learn` is told every value before anybody sees it."""
+    """Resolves references of trusted layers. `learn` gets every value before it is returned."""
 
     def __init__(self, environ: Mapping[str, str], learn: Callable[[str], None]) -> None:
         self._environ = environ
-        self._tell = learn
+        self._report = learn
         self._known = Redactor()
 
-    def masked(self, text: str) -> str:
-        """A text without the secrets resolved so far: what is to be cut short is masked whole first."""
+    def mask_text(self, text: str) -> str:
+        """The text with the secrets resolved so far masked. Mask before cutting: half a secret is not recognised."""
         return self._known.mask_text(text)
 
-    def masked_value(self, value: Any) -> Any:
-        """The same of a JSON value, what stands under names of secrets masked, too."""
+    def mask_value(self, value: Any) -> Any:
+        """A JSON value with the secrets resolved so far masked, and every value under a key that names a secret."""
         return self._known.mask(value)
 
-    def resolved(self, ref: str) -> str:
+    def resolve(self, ref: str) -> str:
         """The value of an `auth_ref`. Raises ServiceResolutionError `env.missing`, `env.extra`."""
         if ref.startswith(_FILE):
             value = _from_file(ref[len(_FILE) :])
@@ -46,25 +46,25 @@ class Secrets:
         self._learn(value)
         return value
 
-    def expanded(self, text: str) -> str:
-        """A header or environment value with each `${NAME}` filled in once. Raises ServiceResolutionError."""
+    def expand(self, text: str) -> str:
+        """A header or environment value, each `${NAME}` replaced once. Raises ServiceResolutionError `env.missing`."""
 
-        def filled(name: str) -> str:
+        def substitute(name: str) -> str:
             value = self._variable(name)
             self._learn(value)
             return value
 
-        return PLACEHOLDER.sub(lambda match: filled(match[1]), text)
+        return PLACEHOLDER.sub(lambda match: substitute(match[1]), text)
 
     def _learn(self, value: str) -> None:
         self._known.add(value)
-        self._tell(value)
+        self._report(value)
 
     def _variable(self, name: str) -> str:
         value = self._environ.get(name, "")
         if not value:
             raise _missing(f"environment variable `{name}` is not set", f"export {name}=…")
-        if bad_byte(value):  # which byte it is would tell of the secret
+        if bad_byte(value):  # naming the byte would give away part of the secret
             raise _missing(f"environment variable `{name}` is not UTF-8", f"export {name}=…")
         return value
 
@@ -99,11 +99,11 @@ def _from_keyring(name: str) -> str:
     try:
         import keyring
     except ImportError as error:
-        raise _extra("this needs `keyring`, which is not installed") from error
+        raise _keyring_error("this needs `keyring`, which is not installed") from error
     try:
         value: str | None = keyring.get_password(service, user)
     except Exception as error:  # backends raise what they like
-        raise _extra(f"no usable keyring: {type(error).__name__}") from error
+        raise _keyring_error(f"no usable keyring: {type(error).__name__}") from error
     if not value:
         raise _missing(f"the keyring holds nothing for `{name}`", f"keyring set {service} {user}")
     return value
@@ -113,5 +113,5 @@ def _missing(message: str, hint: str) -> ServiceResolutionError:
     return ServiceResolutionError("env.missing", message, hint=hint, left=False)
 
 
-def _extra(message: str) -> ServiceResolutionError:
+def _keyring_error(message: str) -> ServiceResolutionError:
     return ServiceResolutionError("env.extra", message, hint="pip install 'cogcli[keyring]'", left=False)

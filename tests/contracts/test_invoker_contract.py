@@ -188,7 +188,7 @@ def test_secrets_are_in_no_message_and_in_no_record(target: Target) -> None:
     error = target.failure("secret")
     told = {"message": error.message, "hint": error.hint, "record": error.record or {}}
     assert SECRET not in json.dumps(Redactor(target.learned).mask(told))
-    assert SECRET not in json.dumps(target.call("echo").meta.as_record())
+    assert SECRET not in json.dumps(target.call("echo").meta.to_payload())
 
 
 # -- many at once, and the end ----------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def _token(context: CommandContext) -> str:
 
     from cogcli.protocols.secrets import Secrets
 
-    token = Secrets({}, lambda _: None).resolved(f"file:{abspath(path)}")
+    token = Secrets({}, lambda _: None).resolve(f"file:{abspath(path)}")
     if len(token) < 16 or not token.isascii() or not token.isprintable():
         raise UsageError(
             "usage.value", f"`--token-file {path}`: no token", expected="16 or more visible ASCII characters"

@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from cogcli.protocols.secrets import Secrets
     from cogcli.specs.service import Service
 
-LONGEST: Final = 500
+MAX_MESSAGE: Final = 500
 OVERLOADED: Final = (429, 502, 503, 504)
-_TELLING: Final = ("detail", "message", "error_description", "error", "title")
-"""Members in which services put a sentence for people."""
+_MESSAGE_KEYS: Final = ("detail", "message", "error_description", "error", "title")
+"""Members in which services put a message for people."""
 
 
 def failure(
-    said: str, reply: HttpReply, body: Any, secrets: Secrets, now: str, *, service: Service | None = None
+    request: str, reply: HttpReply, body: Any, secrets: Secrets, now: str, *, service: Service | None = None
 ) -> RuntimeErrorBase | None:
-    """The error that a reply's status tells, None for success. `body` is its JSON value, None if it has none.
+    """The error of a reply's status, None for success. `body` is its JSON value, None if it has none.
 
-    `said` names the request, `now` is the time of the reply. The credentials of `service` are named where they
-    were not accepted.
+    `request` names the request in messages, `now` is the time of the reply. For 401 and 403 the hint names the
+    credentials of `service`.
     """
     status = reply.status
     if 200 <= status < 300:
         return None
     if status < 200:
-        return TransportError("call.transport", f"{said}: no final answer (HTTP {status})", left=True)
+        return TransportError("call.transport", f"{request}: no final answer (HTTP {status})", left=True)
     if status < 400:
         target = quote(reply.header("location"), secrets) or "nowhere"
         hint = "name that address in the service file, if it is the right one"
-        text = f"{said}: HTTP {status}, redirected to {target}, which is not followed"
+        text = f"{request}: HTTP {status}, redirected to {target}, which is not followed"
         return RejectedError("call.rejected", text, hint=hint, left=True)
     words = quote(
-        _sentence(body) or reply.fault or reply.body[: 8 * LONGEST].decode("utf-8", "replace"), secrets
+        _sentence(body) or reply.fault or reply.body[: 8 * MAX_MESSAGE].decode("utf-8", "replace"), secrets
     )
-    text = f"{said}: HTTP {status}{f': {words}' if words else ''}"
+    text = f"{request}: HTTP {status}{f': {words}' if words else ''}"
     if status in OVERLOADED:
         error = OverloadedError("call.overloaded", text, left=True)
         error.retry_after = retry_after(reply.header("retry-after"), now)
@@ -57,13 +57,13 @@ def failure(
         return ServerFaultError("call.server-error", text, left=True)
     if status not in (401, 403):
         return RejectedError("call.rejected", text, left=True)
-    asked = quote(reply.header("www-authenticate"), secrets)
-    text += f"; it asks for {asked}" if asked else ""
-    return RejectedError("call.rejected", text, hint=_credentials(service), left=True)
+    challenge = quote(reply.header("www-authenticate"), secrets)
+    text += f"; it asks for {challenge}" if challenge else ""
+    return RejectedError("call.rejected", text, hint=_credentials_hint(service), left=True)
 
 
-def _credentials(service: Service | None) -> str:
-    """Which credentials were not accepted, by the names that the service file gives them."""
+def _credentials_hint(service: Service | None) -> str:
+    """A hint naming the credentials that were not accepted as the service file names them."""
     if service is None:
         return "the service does not accept the credentials"
     ref, names = service.settings.get("auth_ref"), list(dict.fromkeys(variables_of(None, service)))
@@ -75,7 +75,7 @@ def _credentials(service: Service | None) -> str:
 
 
 def retry_after(value: str, now: str) -> float | None:
-    """The seconds a `Retry-After` asks for, never negative; None where it says nothing that can be read."""
+    """The seconds of a `Retry-After` header, never negative; None for one that cannot be read."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
@@ -89,15 +89,15 @@ def retry_after(value: str, now: str) -> float | None:
 
 
 def quote(text: str, secrets: Secrets) -> str:
-    """Foreign text in a message of ours: one line, masked before it is cut, nothing hidden in it."""
-    line = visible(" ".join(secrets.masked(text).split()))
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+    """Foreign text for a message of ours: one line of at most 500 visible characters, masked before it is cut."""
+    line = visible(" ".join(secrets.mask_text(text).split()))
+    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
 
 
 def _sentence(body: Any) -> str:
-    """What a JSON error says to people, empty where it is of no known form."""
+    """The message for people in a JSON error, empty where it is of no known form."""
     for _ in range(3):
         if not isinstance(body, dict):
             break
-        body = next((body[name] for name in _TELLING if body.get(name)), None)
+        body = next((body[name] for name in _MESSAGE_KEYS if body.get(name)), None)
     return body if isinstance(body, str) else ""

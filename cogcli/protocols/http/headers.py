@@ -1,8 +1,9 @@
 """The headers of one HTTP request (docs/reference/protocols.md#headers).
 
-1. Without regard to case, later ones win: ours, the service's, the binding's, header parameters, `auth_ref`.
-2. Names are tokens the connection does not need itself; values are visible ASCII.
-3. `${NAME}` is filled in and `auth_ref` resolved here, at the call, for trusted layers only.
+1. Names are compared without regard to case; later sources win: defaults, service, binding, header parameters,
+   `auth_ref`.
+2. A name is a token that the connection does not set itself; a value is visible ASCII.
+3. `${NAME}` and `auth_ref` are resolved here, at the call, for trusted layers only.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ _MAX_BYTES: Final = 64 * 1024
 
 
 def default_headers(request: InvocationRequest, *, accept: str, content_type: str = "") -> dict[str, str]:
-    """What we send unless somebody says otherwise."""
+    """The headers of a request before those of service and binding."""
     from cogcli import __version__
 
-    told = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
+    found = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
     if content_type:
-        told["Content-Type"] = content_type
+        found["Content-Type"] = content_type
     if request.traceparent:
-        told["traceparent"] = request.traceparent
+        found["traceparent"] = request.traceparent
     if request.effect in ("idempotent", "effect"):
-        told["Idempotency-Key"] = request.idempotency_key
-    return told
+        found["Idempotency-Key"] = request.idempotency_key
+    return found
 
 
 def declared_headers(
     service: Service, secrets: Secrets, metadata: Mapping[str, Any], *, trusted: bool
 ) -> dict[str, str]:
-    """The `headers` of a service's or binding's metadata, variables filled in.
+    """The `headers` of a service's or binding's metadata, variables replaced.
 
     Raises ServiceResolutionError `env.missing`, `service.untrusted`.
     """
     written: Mapping[str, str] = metadata.get("headers") or {}
     if not trusted and any("${" in value for value in written.values()):
         raise _untrusted(service)
-    return {name: secrets.expanded(value) for name, value in written.items()}
+    return {name: secrets.expand(value) for name, value in written.items()}
 
 
 def merge_headers(
@@ -60,7 +61,7 @@ def merge_headers(
 ) -> Headers:
     """All headers of a request, each name once. The token of `auth_ref` goes to `auth_header`.
 
-    Raises RequestMappingError `request.value`, `request.size`; ServiceResolutionError as `declared`.
+    Raises RequestMappingError `request.value`, `request.size`; ServiceResolutionError as `declared_headers`.
     """
     service, binding = request.service, request.binding
     layers = {
@@ -83,18 +84,22 @@ def merge_headers(
 
 
 def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION) -> dict[str, str]:
-    """The header that `auth_ref` gives: a bearer token, or the bare value where the header is another one."""
+    """The header of `auth_ref`: a bearer token, or the bare value for another header than Authorization; else none.
+
+    Raises ServiceResolutionError `service.untrusted`, `env.missing`, `env.extra`.
+    """
     ref = service.settings.get("auth_ref")
     if ref is None:
         return {}
     if not service.trusted:
         raise _untrusted(service)
-    value = secrets.resolved(ref)
+    value = secrets.resolve(ref)
     return {header: f"Bearer {value}" if header.lower() == AUTHORIZATION.lower() else value}
 
 
 def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
-    """Tells the header and where it comes from, never its value: that may be a secret."""
+    """Raise RequestMappingError `request.value`, naming the header and its source, never its value, perhaps a
+    secret."""
     if not settable(name):
         raise RequestMappingError("request.value", f"header `{name[:80]}` cannot be set", left=False)
     if not sendable(value):
@@ -103,7 +108,7 @@ def _require_sendable(request: InvocationRequest, source: str, name: str, value:
 
 
 def _origin(request: InvocationRequest, source: str, name: str) -> str:
-    """Where to look for the value of a header, by the names that the files give it."""
+    """A hint naming the place that the value of a header comes from, as the spec files name it."""
     service, binding = request.service, request.binding
     if source == "auth_ref":
         return f"look at what auth_ref `{service.settings['auth_ref']}` in {service.file} gives"

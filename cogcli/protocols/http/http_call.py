@@ -1,4 +1,4 @@
-"""One HTTP exchange of an attempt, and what its record tells of it (docs/reference/protocols.md#record)."""
+"""One HTTP exchange of an attempt, and its record (docs/reference/protocols.md#record)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
 
 
-class Sent(NamedTuple):
-    """What is about to go out. `value` is the body's JSON value, as the record tells it."""
+class OutgoingRequest(NamedTuple):
+    """One HTTP request. `value` is the body as a JSON value, for the record."""
 
     method: str
     url: str
@@ -25,67 +25,71 @@ class Sent(NamedTuple):
     body: bytes
     value: Any
 
-    def as_record(self) -> dict[str, Any]:
-        """The request in an attempt's record: of headers the names."""
+    def to_payload(self) -> dict[str, Any]:
+        """The request in an attempt's record: `{media_type, headers, body}`, of headers the names alone."""
         names = sorted({name.lower() for name, _ in self.headers})
         media = next((value for name, value in self.headers if name.lower() == "content-type"), "")
-        told: dict[str, Any] = {"media_type": media, "headers": names} if self.body else {"headers": names}
-        return {**told, "body": self.value} if self.body else told
+        return (
+            {"media_type": media, "headers": names, "body": self.value} if self.body else {"headers": names}
+        )
 
 
 class HttpCaller:
-    """The connections of one run, and the clock that times what goes over them."""
+    """The connections of one run, and the clock that times their exchanges."""
 
-    def __init__(self, surroundings: InvokerContext) -> None:
+    def __init__(self, context: InvokerContext) -> None:
         from cogcli.core.http import Http
 
-        self._clock = surroundings.clock
-        self._proxies = surroundings.environ if surroundings.use_env_proxy else {}
+        self._clock = context.clock
+        self._proxies = context.environ if context.use_env_proxy else {}
         self._http = Http(proxies=self._proxies)
 
     def exchange(
-        self, request: InvocationRequest, context: CallLimits, sent: Sent
+        self, request: InvocationRequest, limits: CallLimits, outgoing: OutgoingRequest
     ) -> tuple[HttpReply, CallMeta]:
-        """The reply, whatever its status, and the record so far. Raises as `Http.send`, with `record` set, and
-        RequestMappingError `request.size`."""
+        """The reply, whatever its status, and the record without the reply.
+
+        Raises as `Http.send`, with `record` set, and RequestMappingError `request.size`.
+        """
         from cogcli.core.http import HttpRequest
 
-        _require_size(request, len(sent.body))
+        _require_size(request, len(outgoing.body))
         meta = CallMeta(
-            method=sent.method,
-            url=sent.url,
-            request_bytes=len(sent.body),
+            method=outgoing.method,
+            url=outgoing.url,
+            request_bytes=len(outgoing.body),
             started_at=self._clock.now(),
-            request=sent.as_record(),
-            proxy=self._proxy(sent.url),
+            request=outgoing.to_payload(),
+            proxy=self._proxy(outgoing.url),
         )
-        began = self._clock.monotonic()
-        asked = HttpRequest(
-            sent.method, sent.url, sent.headers, sent.body, network_of(request.service), reply_cap(request)
+        started = self._clock.monotonic()
+        network, cap = network_of(request.service), reply_cap(request)
+        http_request = HttpRequest(
+            outgoing.method, outgoing.url, outgoing.headers, outgoing.body, network, cap
         )
         try:
-            reply = self._http.send(asked, context.deadline, context.cancel)
+            reply = self._http.send(http_request, limits.deadline, limits.cancel)
         except RuntimeErrorBase as error:
-            error.record = meta._replace(duration_ms=self._since(began)).as_record()
+            error.record = meta._replace(duration_ms=self._milliseconds_since(started)).to_payload()
             raise
         return reply, meta._replace(
             status=reply.status,
             media_type=media_type(reply),
             response_bytes=len(reply.body),
-            duration_ms=self._since(began),
+            duration_ms=self._milliseconds_since(started),
         )
 
     @property
     def now(self) -> str:
-        """The time as records write it."""
+        """The current time as an ISO 8601 text."""
         return self._clock.now()
 
     def close(self) -> None:
-        """Leave no socket."""
+        """Close every socket."""
         self._http.close()
 
     def _proxy(self, url: str) -> str:
-        """The proxy that a URL is reached through, empty for none."""
+        """The proxy for a URL, without user info; empty for none."""
         from cogcli.core.http import proxy_for, proxy_shown
 
         parts = urlsplit(url)
@@ -93,18 +97,18 @@ class HttpCaller:
             proxy_shown(proxy_for(self._proxies, parts.scheme, parts.hostname or "")) if self._proxies else ""
         )
 
-    def _since(self, began: float) -> int:
-        return round((self._clock.monotonic() - began) * 1000)
+    def _milliseconds_since(self, started: float) -> int:
+        return round((self._clock.monotonic() - started) * 1000)
 
 
 def reply_cap(request: InvocationRequest) -> int:
-    """Bytes that a reply may have."""
+    """The most bytes that a reply may have."""
     cap: int | None = request.binding.metadata.get("max_response_bytes")
     return cap or DEFAULT_BYTES
 
 
 def request_cap(request: InvocationRequest) -> int:
-    """Bytes that a request's body may have."""
+    """The most bytes that a request's body may have."""
     cap: int | None = request.binding.metadata.get("max_request_bytes")
     return cap or DEFAULT_BYTES
 

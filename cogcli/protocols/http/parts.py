@@ -1,4 +1,4 @@
-"""From a binding's payload to the parts of an HTTP request, with and without a document
+"""The parts of an HTTP request from a binding's payload, with and without a document
 (docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JSON: Final = "application/json"
 
 
 class HttpParts(NamedTuple):
-    """What a request is made of. Path and query values are encoded; `body` None sends none."""
+    """The parts of a request. Path and query values are percent-encoded; no body is sent unless `has_body`."""
 
     method: str
     path: str
@@ -34,7 +34,7 @@ class HttpParts(NamedTuple):
 
 
 def parts_without_document(operation: str, method: str | None, payload: dict[str, Any]) -> HttpParts:
-    """Without a document: `{name}` keys fill the path, the rest is query or a JSON object.
+    """The parts without a document: `{name}` keys fill the path, the rest is the query or a JSON object.
 
     Raises RequestMappingError `request.value`, `request.missing`.
     """
@@ -42,7 +42,7 @@ def parts_without_document(operation: str, method: str | None, payload: dict[str
     if path is None:
         raise unfit(f"operation `{operation}` is no path")
     method = method or "POST"
-    values = {name: path_value(_needed(payload, name, operation), name) for name in names_in(path)}
+    values = {name: path_value(_required_value(payload, name, operation), name) for name in names_in(path)}
     rest = {key: value for key, value in payload.items() if key not in values}
     if method not in _IN_QUERY:
         return HttpParts(method, path, values, [], {}, rest, True)
@@ -51,15 +51,15 @@ def parts_without_document(operation: str, method: str | None, payload: dict[str
 
 
 def parts_by_document(operation: OpenApiOperation, payload: dict[str, Any]) -> HttpParts:
-    """With a document: every key goes where the operation says. Raises RequestMappingError, DocumentFault."""
-    places = locate_keys(payload, operation)
+    """The parts with a document, each key at its parameter's location. Raises RequestMappingError, DocumentFault."""
+    locations = locate_keys(payload, operation)
     known = {(parameter.place, parameter.name): parameter for parameter in operation.parameters}
     parts = HttpParts(operation.method, operation.path, {}, [], {})
     body: dict[str, Any] = {}
     given: set[tuple[str, str]] = set()
     whole: list[Any] = []
     for key, value in payload.items():
-        kind, name = places[key]
+        kind, name = locations[key]
         if kind == "whole":
             whole.append(value)
         elif kind == "body":
@@ -103,7 +103,7 @@ def _put(parts: HttpParts, parameter: Parameter, value: Any) -> None:
 
 
 def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
-    """A query value as pairs: a list is repeated, or joined by commas; null says nothing."""
+    """A query value as pairs: a list is repeated, or joined by commas; null gives none."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -112,7 +112,7 @@ def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
     return [(name, item) for item in items] if explode else [(name, ",".join(items))] if items else []
 
 
-def _needed(payload: dict[str, Any], name: str, operation: str) -> Any:
+def _required_value(payload: dict[str, Any], name: str, operation: str) -> Any:
     value = payload.get(name)
     if value is None:
         text = f"`{operation}` needs a value for `{{{name}}}` and was given none"

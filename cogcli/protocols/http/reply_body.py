@@ -1,4 +1,4 @@
-"""What the body of a reply is for `response.*` to walk (docs/reference/protocols.md#replies)."""
+"""The value of a reply's body that `response.*` paths read (docs/reference/protocols.md#replies)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 80
 _CHARSETS: Final = ("utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16")
 _CHARSET: Final = re.compile(r";\s*charset\s*=\s*\"?([A-Za-z0-9_.-]+)", re.IGNORECASE)
 _FENCE: Final = "```"
-_SIBLING: Final = re.compile(r"response\.choices\.(\d{1,4})\.message\.content_json(?:\..+)?")
+_CONTENT_JSON: Final = re.compile(r"response\.choices\.(\d{1,4})\.message\.content_json(?:\..+)?")
 
 
 def media_type(reply: HttpReply) -> str:
@@ -31,27 +31,27 @@ def media_type(reply: HttpReply) -> str:
 
 
 def is_json(media: str) -> bool:
-    """Whether a media type says JSON, or says nothing."""
+    """Whether a media type is JSON or empty."""
     return media in ("", "application/json", "application/json-rpc") or media.endswith("+json")
 
 
 def parse_reply(data: bytes, cap: int) -> Any:
-    """The JSON value of a reply. Raises JsonRefused."""
+    """The JSON value of a reply of at most `cap` bytes. Raises JsonRefused."""
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
 def reply_record(reply: HttpReply, value: Any, *, is_value: bool) -> dict[str, Any]:
-    """A reply as an attempt's record tells it: its JSON value, else its text, else its bytes in base64."""
-    told: dict[str, Any] = {
+    """A reply in an attempt's record: its JSON value, else its text, else its bytes in base64."""
+    record: dict[str, Any] = {
         "media_type": media_type(reply),
         "headers": sorted({n.lower() for n, _ in reply.headers}),
     }
     if is_value:
-        return {**told, "body": value}
+        return {**record, "body": value}
     try:
-        return {**told, "body": reply.body.decode()}
+        return {**record, "body": reply.body.decode()}
     except UnicodeDecodeError:
-        return {**told, "body_base64": base64.b64encode(reply.body).decode()}
+        return {**record, "body_base64": base64.b64encode(reply.body).decode()}
 
 
 def json_body(reply: HttpReply, cap: int) -> Any:
@@ -81,39 +81,39 @@ def text_body(reply: HttpReply) -> dict[str, Any]:
 
 def raw_body(reply: HttpReply) -> dict[str, Any]:
     """`{body, content_type}`, or `{body_base64, content_type}` where the bytes are not UTF-8."""
-    told = {"content_type": reply.header("content-type")}
+    kind = {"content_type": reply.header("content-type")}
     try:
-        return {"body": reply.body.decode(), **told}
+        return {"body": reply.body.decode(), **kind}
     except UnicodeDecodeError:
-        return {"body_base64": base64.b64encode(reply.body).decode(), **told}
+        return {"body_base64": base64.b64encode(reply.body).decode(), **kind}
 
 
 def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str], str]) -> Any:
-    """A body with `content_json` beside each `choices[i].message.content` that the response mapping asks for.
+    """A body with `content_json` beside each `choices[i].message.content` whose JSON the response mapping reads.
 
-    One that is there already stays; `body` itself is not changed. Raises ResponseMappingError `response.missing` where
-    the content is no JSON; what of it is shown is masked first.
+    An existing `content_json` is kept; `body` itself is not changed. Raises ResponseMappingError `response.missing`
+    where the content is no JSON; its start in the message is masked.
     """
-    asked = _asked(response)
-    if asked:
+    requested = _requested_choices(response)
+    if requested:
         body = deep_copy(body)
-    for index in sorted(asked):
+    for index in sorted(requested):
         message = _message(body, index)
         if message is None or "content_json" in message or not isinstance(message.get("content"), str):
             continue
         text = message["content"]
         try:
-            message["content_json"] = loads(_unfenced(text), max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+            message["content_json"] = loads(_strip_fence(text), max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
         except JsonRefused as refused:
             start = visible(masked(text)[:_SHOWN])
-            said = f"`response.choices.{index}.message.content` holds no JSON: {start}"
-            raise ResponseMappingError("response.missing", said, left=True) from refused
+            message_text = f"`response.choices.{index}.message.content` holds no JSON: {start}"
+            raise ResponseMappingError("response.missing", message_text, left=True) from refused
     return body
 
 
-def _asked(response: dict[str, Any]) -> set[int]:
+def _requested_choices(response: dict[str, Any]) -> set[int]:
     texts = (text for text in response.values() if isinstance(text, str))
-    return {int(match[1]) for text in texts if (match := _SIBLING.fullmatch(text))}
+    return {int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))}
 
 
 def _message(body: Any, index: int) -> dict[str, Any] | None:
@@ -123,8 +123,8 @@ def _message(body: Any, index: int) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def _unfenced(text: str) -> str:
-    """A text without the one code fence around it."""
+def _strip_fence(text: str) -> str:
+    """The text inside a single code fence, else the text itself."""
     inner = text.strip()
     first, line_end, rest = inner.partition("\n")
     fenced = first.startswith(_FENCE) and line_end and rest.endswith(_FENCE)
@@ -132,5 +132,5 @@ def _unfenced(text: str) -> str:
 
 
 def not_json_error(text: str) -> ResponseMappingError:
-    """The error of a reply that cannot be read as what was asked for."""
+    """The error of a reply that is not of the binding's response mode."""
     return ResponseMappingError("response.not-json", text, left=True)

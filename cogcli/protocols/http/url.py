@@ -1,4 +1,4 @@
-"""URLs of HTTP calls (docs/reference/protocols.md#openapi): values are encoded whole, and no value leads out
+"""URLs of HTTP calls (docs/reference/protocols.md#openapi): values are percent-encoded whole, and no value leads out
 of the base path."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from cogcli.specs.operation_path import fill_path
 
 _DOTS: Final = (".", "..")
 _KEPT: Final = "/:@!$&'()*+,;=%{}"
-"""Characters of a written path that stay as they are; braces are filled in afterwards."""
+"""Characters of a path in a spec file that are not encoded; braces are replaced afterwards."""
 
 
 def url_of(base: str, path: str, values: dict[str, str], query: Iterable[tuple[str, str]] = ()) -> str:
-    """The URL of an operation: `path` below `base`, each `{name}` filled with a value that is encoded already.
+    """The URL of an operation: `path` below `base`, each `{name}` replaced by its encoded value.
 
-    Raises RequestMappingError `request.value` where that would not stay below `base`.
+    Raises RequestMappingError `request.value` for a path that leads out of `base`.
     """
     parts = urlsplit(base)
     below = fill_path(quote(path, safe=_KEPT), values)
@@ -30,22 +30,24 @@ def url_of(base: str, path: str, values: dict[str, str], query: Iterable[tuple[s
             "request.value", f"`{path}` does not stay below the service's address", left=False
         )
     whole = quote(parts.path, safe=_KEPT).rstrip("/") + below
-    asked = "&".join([part for part in (quote(parts.query, safe=f"{_KEPT}?"), encode_query(query)) if part])
-    return f"{parts.scheme}://{parts.netloc}{whole}{f'?{asked}' if asked else ''}"
+    query_text = "&".join(
+        [part for part in (quote(parts.query, safe=f"{_KEPT}?"), encode_query(query)) if part]
+    )
+    return f"{parts.scheme}://{parts.netloc}{whole}{f'?{query_text}' if query_text else ''}"
 
 
 def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names are encoded here, values were before: a comma between two of them must stay one."""
+    """The query string. Names are encoded here, values must be already: a comma between two values stays a comma."""
     return "&".join(f"{quote(name, safe='')}={value}" for name, value in pairs)
 
 
 def path_value(value: Any, name: str) -> str:
-    """One path value, encoded. Never empty or dots alone: those would be another path."""
+    """One path value, encoded. Raises RequestMappingError for an empty one or dots alone: that is another path."""
     items = value if isinstance(value, list) else [value]
     text = ",".join(encode(item, name) for item in items)
     if not text or unquote(text) in _DOTS:
-        said = f"`{value}`" if text else "empty"
-        raise unfit(f"path value `{name}` is {said}, which would be another path")
+        shown = f"`{value}`" if text else "empty"
+        raise unfit(f"path value `{name}` is {shown}, which would be another path")
     return text
 
 
@@ -58,7 +60,7 @@ def encode(value: Any, name: str) -> str:
 
 
 def scalar(value: Any, name: str) -> str:
-    """The text of a scalar as a request writes it outside of bodies. Raises RequestMappingError `request.value`."""
+    """A scalar as text for paths, queries and headers. Raises RequestMappingError `request.value`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -69,12 +71,12 @@ def scalar(value: Any, name: str) -> str:
 
 
 def unfit(text: str) -> RequestMappingError:
-    """The error of a value that its place in the request cannot hold."""
+    """The error of a value that its location in the request cannot hold."""
     return RequestMappingError("request.value", text, left=False)
 
 
 def json_bytes(value: Any, name: str) -> bytes:
-    """A JSON value as it is sent. Raises RequestMappingError `request.value` for what JSON cannot hold."""
+    """A JSON value as bytes. Raises RequestMappingError `request.value` for a value that JSON cannot hold."""
     try:
         return orjson.dumps(to_plain_json(value))
     except NotJson as error:

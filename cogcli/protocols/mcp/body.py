@@ -1,4 +1,4 @@
-"""What `response.*` walks of a tool's result, and the usage it reports (docs/reference/protocols.md#mcp)."""
+"""The value of a tool's result that `response.*` paths read, and its usage (docs/reference/protocols.md#mcp)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cogcli.protocols.model_usage import ModelUsage, usage_of
 
 
 def body_of(result: dict[str, Any], mode: str) -> Any:
-    """The body by response mode. Blocks stand as they came: a link is data and is never fetched.
+    """The body of a result by `response_mode`. Content blocks are not changed: a link is data and is never fetched.
 
-    Raises RejectedError where the tool failed, or asks for input that nobody here can give.
+    Raises RejectedError where the tool failed, or demands input that this client never gives.
     """
     content = [block for block in result.get("content") or [] if isinstance(block, dict)]
     text = "\n".join(block["text"] for block in content if _is_text(block))
     if result.get("resultType") == "input_required":
-        wanted = ", ".join(f"`{method}`" for method in required_methods(result)) or "more input"
-        text = f"the tool asks for {wanted}, which is never given"
+        methods = ", ".join(f"`{method}`" for method in required_methods(result)) or "more input"
+        text = f"the tool asks for {methods}, which is never given"
         raise RejectedError("call.rejected", shorten(text), left=True)
     if result.get("isError") is True:
-        said = shorten(text.strip()) or "it gives no reason"
-        raise RejectedError("call.rejected", f"the tool failed: {said}", left=True)
+        reason = shorten(text.strip()) or "it gives no reason"
+        raise RejectedError("call.rejected", f"the tool failed: {reason}", left=True)
     structured = result.get("structuredContent")
     if mode == "text":
         return {"text": text}
@@ -37,7 +37,7 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
 
 
 def result_usage(result: dict[str, Any], body: Any) -> ModelUsage:
-    """What a tool's result tells about the model behind it: `_meta.usage`, else `usage` at the top of the body."""
+    """The usage of a tool's result: of `_meta.usage`, else of `usage` at the top of the body."""
     meta = result.get("_meta")
     return usage_of(body, meta.get("usage") if isinstance(meta, dict) else None)
 

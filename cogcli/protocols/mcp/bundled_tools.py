@@ -1,4 +1,4 @@
-"""The tool servers that come with the package: tables of functions, called without any server
+"""The tool servers that the package contains: tables of functions, called without any server
 (docs/reference/protocols.md#mcp-bundled)."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from cogcli.specs.shipped_tools import MODULES, TABLES
 
 
 def call_tool(
-    functions: Invoker, server: str, request: InvocationRequest, context: CallLimits
+    functions: Invoker, server: str, request: InvocationRequest, limits: CallLimits
 ) -> InvocationResponse:
-    """The reply of a shipped tool; `functions` calls Python functions. Raises RuntimeErrorBase."""
+    """The response of a bundled tool. `functions` is the invoker of Python functions. Raises RuntimeErrorBase."""
     table = TABLES.get(server)
     if table is None:
         text = f"service `{request.service.id}`: there is no shipped server `{server}`"
@@ -26,12 +26,12 @@ def call_tool(
         raise RejectedError("call.rejected", text, hint=suggestion(request.operation, table), left=False)
     module, function = table[request.operation]
     service = Service(id=request.service.id, kind="pythoncall", module=MODULES + module, trusted=True)
-    body, meta = functions.invoke(request._replace(service=service, operation=function), context)
-    return InvocationResponse(_shaped(body, request.binding.metadata.get("response_mode") or "json"), meta)
+    body, meta = functions.invoke(request._replace(service=service, operation=function), limits)
+    return InvocationResponse(_body_of(body, request.binding.metadata.get("response_mode") or "json"), meta)
 
 
-def _shaped(body: Any, mode: str) -> Any:
-    """A function's object by response mode: its text is the object as JSON."""
+def _body_of(body: Any, mode: str) -> Any:
+    """The body of a function's object by `response_mode`; its text is the object as JSON."""
     if mode == "json":
         return body
     text = compact(body).decode()

@@ -1,7 +1,7 @@
-"""What goes wrong in the SDK or in a server, in our own terms; translated here and nowhere else
+"""Errors of the SDK and of servers as our errors; translated here and nowhere else
 (docs/reference/protocols.md#failures).
 
-A server's own words are told as such; the SDK's and its libraries' never are: they name what nobody here has seen.
+A server's own text is quoted. Texts of the SDK and its libraries never are: they name internals that no user knows.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.protocols.mcp.traffic import INTERNAL, MAX_FRAME, SHOWN
+from cogcli.protocols.mcp.traffic import INTERNAL, MAX_FRAME, MAX_TEXT
 
 CLOSED: Final = -32000
-LATE: Final = -32001
-LACKING: Final = -32021
-_REFUSALS: Final = (-32020, LACKING, -32022, -32042)
-"""What the protocol itself defines among the codes of server faults: this client lacks something, again and again."""
+TIMEOUT: Final = -32001
+MISSING_CAPABILITY: Final = -32021
+_REFUSALS: Final = (-32020, MISSING_CAPABILITY, -32022, -32042)
+"""Codes in the range of server faults that the protocol defines as this client's lack: a retry cannot help."""
 _SERVER_ERRORS: Final = range(-32099, -31999)
 NOT_READY: Final = "the server was not ready in time"
-_LINES: Final = 3
-_ROOM: Final = 400
-_GONE: Final = "the connection was closed"
-_BROKEN: Final = "the connection broke"
-_SDK: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
-    ("Connection closed", TransportError, "call.transport", _GONE),
+_MAX_LINES: Final = 3
+_MAX_CHARACTERS: Final = 400
+_CLOSED_TEXT: Final = "the connection was closed"
+_BROKEN_TEXT: Final = "the connection broke"
+_SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
+    ("Connection closed", TransportError, "call.transport", _CLOSED_TEXT),
     ("SSE stream ended", TransportError, "call.transport", "the stream of the reply ended before the reply"),
     (
         "SSE stream failed: Server-sent event exceeded",
@@ -48,60 +48,62 @@ _SDK: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
         "the reply is no JSON-RPC message",
     ),
 )
-"""How the SDK itself begins errors that it makes up, and what they mean. Tests bring about what a server can."""
+"""How messages of the SDK's own errors begin, and our error for each. Tests provoke those that a server can cause."""
 
 
 def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
-    """The error of the contract's table."""
+    """Our error for any exception of a session, an error of ours unchanged. `left`: whether the request went out."""
     from mcp import MCPError
     from pydantic import ValidationError
 
     while isinstance(error, BaseExceptionGroup):
-        error = _telling(error)
+        error = _first_member(error)
     if isinstance(error, RuntimeErrorBase):
         return error
     if isinstance(error, MCPError):
         return _of_code(error.code, error.message, error.data, left=left)
     if isinstance(error, ValidationError):
-        return ServerFaultError("call.server-error", _misshapen(error), left=left)
+        return ServerFaultError("call.server-error", _validation_text(error), left=left)
     if _is_transport(error):
-        return TransportError("call.transport", _unreached(error), left=left)
+        return TransportError("call.transport", _connection_text(error), left=left)
     text = f"the session with the server failed ({type(error).__name__})"
     return ServerFaultError("call.server-error", text, left=left)
 
 
-def _telling(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The member that says most: one of ours before any other."""
+def _first_member(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first member that is an error of ours, else the first member."""
     ours = group.subgroup(RuntimeErrorBase)
     return (ours or group).exceptions[0]
 
 
 def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorBase:
-    for beginning, kind, own, words in _SDK:
+    for beginning, kind, own, words in _SDK_ERRORS:
         if message.startswith(beginning):
             return kind(own, words, left=left)
-    told = shorten(f"{message} (code {code})")
+    text = shorten(f"{message} (code {code})")
     if code == CLOSED:
-        return TransportError("call.transport", told, left=left)
-    if code == LATE:
-        return CallTimeoutError("call.timeout", told, left=left)
+        return TransportError("call.transport", text, left=left)
+    if code == TIMEOUT:
+        return CallTimeoutError("call.timeout", text, left=left)
     if code in _REFUSALS:
-        return RejectedError("call.rejected", told, hint=_lacking(code, data), left=left)
+        return RejectedError("call.rejected", text, hint=_capability_hint(code, data), left=left)
     if code == INTERNAL or code in _SERVER_ERRORS:
-        return ServerFaultError("call.server-error", told, left=left)
-    return RejectedError("call.rejected", told, left=left)
+        return ServerFaultError("call.server-error", text, left=left)
+    return RejectedError("call.rejected", text, left=left)
 
 
-def _lacking(code: int, data: Any) -> str:
-    """What a server wants that this client never has."""
-    wanted = data.get("requiredCapabilities") if code == LACKING and isinstance(data, dict) else None
+def _capability_hint(code: int, data: Any) -> str:
+    """A hint naming the client capabilities that a server demands; empty for another code."""
+    wanted = (
+        data.get("requiredCapabilities") if code == MISSING_CAPABILITY and isinstance(data, dict) else None
+    )
     if not isinstance(wanted, dict) or not wanted:
         return ""
     return f"the tool needs a client with {', '.join(sorted(map(str, wanted)))[:200]}; this one has none"
 
 
-def _misshapen(error: Any) -> str:
-    """Where a reply is not of the protocol's form. Steps through the library's own models are left out."""
+def _validation_text(error: Any) -> str:
+    """A message naming the place where a reply breaks the protocol, without the names of the library's models."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if not str(part)[:1].isupper())
     if not place:
@@ -111,7 +113,7 @@ def _misshapen(error: Any) -> str:
 
 
 def _is_transport(error: BaseException) -> bool:
-    """Connections and streams that broke; the HTTP library's own errors are named after what happened."""
+    """Whether the error is a broken connection or stream, or one of the HTTP library."""
     import anyio
 
     broken = (OSError, EOFError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
@@ -121,14 +123,14 @@ def _is_transport(error: BaseException) -> bool:
 _HTTP: Final = {
     "ConnectTimeout": "no connection in time",
     "RemoteProtocolError": "the connection was closed without a valid answer",
-    "ReadError": _BROKEN,
-    "WriteError": _BROKEN,
+    "ReadError": _BROKEN_TEXT,
+    "WriteError": _BROKEN_TEXT,
 }
-"""What the HTTP library's exceptions mean, by name."""
+"""The text for each of the HTTP library's exceptions, by class name."""
 
 
-def _unreached(error: BaseException) -> str:
-    """Which address could not be reached, and why: what the HTTP library keeps in the causes of its own error."""
+def _connection_text(error: BaseException) -> str:
+    """The address that could not be reached, and why: the HTTP library keeps the reason in the causes of its error."""
     import ssl
 
     cause: BaseException | None = error
@@ -141,22 +143,22 @@ def _unreached(error: BaseException) -> str:
     elif isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
         why = os.strerror(cause.errno or 0).lower()
     else:
-        why = _HTTP.get(type(error).__name__, _BROKEN)
+        why = _HTTP.get(type(error).__name__, _BROKEN_TEXT)
     request = getattr(error, "_request", None)
     return shorten(f"{request.url.netloc.decode()}: {why}" if request is not None else why)
 
 
-def last_lines(said: str) -> str:
-    """The last lines of what a program said, the last three that say something if they fit; whole ones, since half a
-    secret cannot be masked."""
+def last_lines(output: str) -> str:
+    """The last three lines of a program's output that are not blank, fewer if they exceed 400 characters; always whole
+    lines, since half a secret cannot be masked."""
     kept: list[str] = []
-    for line in reversed([line.strip() for line in said.splitlines() if line.strip()][-_LINES:]):
-        if kept and len(line) + sum(map(len, kept)) > _ROOM:
+    for line in reversed([line.strip() for line in output.splitlines() if line.strip()][-_MAX_LINES:]):
+        if kept and len(line) + sum(map(len, kept)) > _MAX_CHARACTERS:
             break
         kept.insert(0, line)
     return shorten(" | ".join(kept))
 
 
 def shorten(text: str) -> str:
-    """Foreign text as far as anything may be told of it."""
-    return text[:SHOWN]
+    """Foreign text cut to 4,000 characters: secrets are masked before it is cut to its final length."""
+    return text[:MAX_TEXT]

@@ -1,11 +1,11 @@
 """The streamable HTTP transport: the SDK's, over a client of ours that keeps the address rules
 (docs/reference/service.md#http, docs/reference/protocols.md#mcp-http).
 
-1. No redirect is followed. A body or an event holds at most 8 MiB; a body in any encoding is refused.
+1. No redirect is followed. A body or an event has at most 8 MiB; a body with a content encoding is refused.
 2. Headers of the service go with every request, those of a binding with its calls.
-3. What the server gives us to send back, its session id, has to be plain before it is used.
-4. Each call knows the HTTP status it was answered with, and whether a byte of it went out.
-5. What can be told before the SDK reads an answer is told by us: refusals, lost sessions, bodies that are no message.
+3. A session id of the server is visible ASCII, or the connection ends: it is sent back in a header.
+4. Each call's exchange holds the HTTP status of its answer, and whether a byte of it went out.
+5. Refusals, lost sessions and bodies that are no message are fault here, before the SDK reads the answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
 from cogcli.core.http import HttpReply, async_client, cap_body, proxy_shown, read_body
 from cogcli.protocols.mcp.errors import translate_error
-from cogcli.protocols.mcp.events import judge_events
+from cogcli.protocols.mcp.events import filter_events
 from cogcli.protocols.mcp.refusals import Refusals
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 CONNECT_SECONDS: Final = 5.0
-GOODBYE_SECONDS: Final = 2.0
-_SESSION: Final = "mcp-session-id"
-_PLAIN: Final = re.compile(r"[\x21-\x7e]{1,256}")
-_OWNED: Final = ("accept", "content-type", "content-length", _SESSION, "last-event-id")
-"""Headers of the protocol itself: no file says them otherwise. `mcp-*` belong to it, too."""
+DELETE_SECONDS: Final = 2.0
+_SESSION_HEADER: Final = "mcp-session-id"
+_SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,256}")
+_PROTOCOL_HEADERS: Final = ("accept", "content-type", "content-length", _SESSION_HEADER, "last-event-id")
+"""Headers of the protocol itself, as `mcp-*` are: spec files cannot set them."""
 
 
 class McpEndpoint(NamedTuple):
-    """Where a server is, and how it may be reached."""
+    """The address of a server, and how it may be reached."""
 
     url: str
     network: str
@@ -62,20 +62,20 @@ class McpEndpoint(NamedTuple):
 
 
 class StreamableHttp:
-    """One connection as a transport of the SDK."""
+    """One connection, as a transport of the SDK."""
 
-    def __init__(self, address: McpEndpoint, wire: McpTraffic) -> None:
+    def __init__(self, address: McpEndpoint, traffic: McpTraffic) -> None:
         self.url = address.url
         self.proxy = proxy_shown(address.proxy)
-        self.wire = wire
-        self.gentle = False
-        """Whether the server is told that the session is over: only once there was one."""
+        self.traffic = traffic
+        self.graceful = False
+        """Whether the session is deleted at the end: only once there was one."""
         self.refused: McpFault | None = None
-        """What the last answer to a request was, where it could not be a result."""
-        self.gone: McpFault | None = None
-        self.when_gone: Callable[[], None] = lambda: None
+        """Why the last answer to a request was no result; None where it may be one."""
+        self.closed_by: McpFault | None = None
+        self.on_closed: Callable[[], None] = lambda: None
         self.leftovers: list[str] = []
-        self.said = ""
+        self.stderr_text = ""
         self._address = address
         self._stack = AsyncExitStack()
         self._session_id = ""
@@ -84,13 +84,13 @@ class StreamableHttp:
         from mcp.client.streamable_http import streamable_http_client
 
         address = self._address
-        headers = _free(address.headers)
-        timeout = (CONNECT_SECONDS, None, None, None)  # all else ends with the call
+        headers = _without_protocol_headers(address.headers)
+        timeout = (CONNECT_SECONDS, None, None, None)  # the call's own deadline bounds the rest
         client = async_client(
             address.network, headers, timeout, environ=address.environ, proxy=address.proxy,
-            unanswered=self._unanswered,
+            unanswered=self._record_connection_error,
         )  # fmt: skip
-        client.event_hooks = {"request": [self._leaving], "response": [self._seen]}
+        client.event_hooks = {"request": [self._watch_request], "response": [self._check_response]}
         async with AsyncExitStack() as stack:
             self._client = await stack.enter_async_context(client)
             read, write = await stack.enter_async_context(
@@ -99,8 +99,8 @@ class StreamableHttp:
                 )
             )
             self._stack = stack.pop_all()
-        outgoing = _Outgoing(write, self.wire)
-        return GuardedRead(read, outgoing, self.wire), outgoing
+        outgoing = _HttpWriter(write, self.traffic)
+        return GuardedRead(read, outgoing, self.traffic), outgoing
 
     async def __aexit__(
         self,
@@ -108,49 +108,49 @@ class StreamableHttp:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        if self.gentle and self._session_id and error is None:
-            await self._say_goodbye()
+        if self.graceful and self._session_id and error is None:
+            await self._delete_session()
         return await self._stack.__aexit__(kind, error, trace)
 
-    async def _say_goodbye(self) -> None:
+    async def _delete_session(self) -> None:
         import anyio
 
-        # Not through the SDK: it would wait for an answer as long as one takes.
-        with anyio.move_on_after(GOODBYE_SECONDS):
+        # Not through the SDK, which waits for the answer without a limit.
+        with anyio.move_on_after(DELETE_SECONDS):
             try:
-                await self._client.delete(self.url, headers={_SESSION: self._session_id})
-            except Exception:  # whatever it is, the session is over
+                await self._client.delete(self.url, headers={_SESSION_HEADER: self._session_id})
+            except Exception:  # the session ends whether or not the server confirms it
                 return
 
-    async def _leaving(self, request: Any) -> None:
-        """Look at a request before the library sends it: its call has left once a first byte goes out."""
-        exchange = self.wire.of(_id_of(request))
+    async def _watch_request(self, request: Any) -> None:
+        """Have the library record when the first byte of a call's request goes out."""
+        exchange = self.traffic.of(_id_of(request))
         if exchange is None:
             return
 
-        async def traced(event: str, about: Any) -> None:
+        async def on_trace(event: str, about: Any) -> None:
             if event.endswith("send_request_headers.started"):
                 exchange.left = True
 
-        request.extensions = {**request.extensions, "trace": traced}
+        request.extensions = {**request.extensions, "trace": on_trace}
 
-    def _unanswered(self, request: Any, error: Exception) -> bool:
-        """Whether a connection failed for one call alone, which is told of it."""
-        exchange = self.wire.of(_id_of(request))
+    def _record_connection_error(self, request: Any, error: Exception) -> bool:
+        """Record a failed connection in the exchange of its call; whether there is one."""
+        exchange = self.traffic.of(_id_of(request))
         if exchange is not None:
             self._note(exchange, fault_of(translate_error(error, left=exchange.left)))
         return exchange is not None
 
-    async def _seen(self, response: Any) -> None:
-        """Look at a reply before the SDK reads it. Raises ServerFaultError, which ends the connection."""
+    async def _check_response(self, response: Any) -> None:
+        """Check a reply before the SDK reads it. Raises ServerFaultError, which ends the connection."""
         id = _id_of(response.request)
-        exchange = self.wire.of(id)
+        exchange = self.traffic.of(id)
         if exchange is not None and exchange.fault is not None:
             return  # no answer came at all
         if exchange is not None:
             exchange.status = response.status_code
-        session = response.headers.get(_SESSION, "")
-        if session and not _PLAIN.fullmatch(session):
+        session = response.headers.get(_SESSION_HEADER, "")
+        if session and not _SESSION_ID.fullmatch(session):
             text = "the server's session id holds more than visible ASCII characters"
             raise ServerFaultError("call.server-error", text, left=False)
         self._session_id = session or self._session_id
@@ -161,8 +161,10 @@ class StreamableHttp:
             self._note(exchange, McpFault(ResponseMappingError, "response.not-json", text))
         streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if streams and response.status_code < 300:
-            judge_events(
-                response, lambda data: self._judged(data, id, exchange), lambda: self._too_long(exchange)
+            filter_events(
+                response,
+                lambda data: self._filter_event(data, id, exchange),
+                lambda: self._too_long(exchange),
             )
         else:
             cap_body(response, MAX_FRAME, lambda: self._too_long(exchange))
@@ -172,38 +174,38 @@ class StreamableHttp:
             self._note(exchange, fault)
 
     async def _fault(self, response: Any, exchange: McpExchange | None, *, streams: bool) -> McpFault | None:
-        """Why the answer to a request cannot be a result, as far as that can be told before the SDK reads it."""
+        """Why the answer to a request cannot be a result; None where the SDK has to read it to know."""
         if streams and response.status_code < 300:
             return None
         body = await read_body(response)
         if exchange is not None:
             exchange.response_bytes = len(body)
         if response.status_code >= 300:
-            in_session = _SESSION in response.request.headers
+            in_session = _SESSION_HEADER in response.request.headers
             reply = HttpReply(response.status_code, tuple(response.headers.multi_items()), body)
             return self._address.refusals.fault(self.url, reply, in_session=in_session)
         slow = len(body) > LARGE
-        fault = await asyncio.to_thread(_unfit, response, body) if slow else _unfit(response, body)
+        fault = await asyncio.to_thread(_body_fault, response, body) if slow else _body_fault(response, body)
         if fault is not None:
-            # The SDK reads less strictly: it might take this for an answer to something else, and wait on.
+            # The SDK reads less strictly: it might match this to another request, and keep waiting.
             response._content = b"{}"
         return fault
 
-    async def _judged(self, data: bytes, id: Any, exchange: McpExchange | None) -> bytes | None:
-        """The data of an event; of one that is refused a failed answer, if it can be told to what."""
-        found = await asyncio.to_thread(frame_fault, data) if len(data) > LARGE else frame_fault(data)
-        if found is None:
+    async def _filter_event(self, data: bytes, id: Any, exchange: McpExchange | None) -> bytes | None:
+        """The data of an event; of a refused one an error answer to its request, None where that is unknown."""
+        fault = await asyncio.to_thread(frame_fault, data) if len(data) > LARGE else frame_fault(data)
+        if fault is None:
             return data
         if id is None:  # the stream belongs to no request
             id = id_in(data)
-            exchange = self.wire.of(id)
+            exchange = self.traffic.of(id)
         else:
-            self.refused = found
-        self._note(exchange, found)
+            self.refused = fault
+        self._note(exchange, fault)
         if id is None:
-            self.wire.noise += 1
+            self.traffic.noise += 1
             return None
-        return error_message(id, INTERNAL, found.text).message.model_dump_json(by_alias=True).encode()
+        return error_message(id, INTERNAL, fault.text).message.model_dump_json(by_alias=True).encode()
 
     def _note(self, exchange: McpExchange | None, fault: McpFault | None) -> None:
         if exchange is not None:
@@ -214,8 +216,8 @@ class StreamableHttp:
         self._note(exchange, McpFault(ResponseMappingError, "response.size", text))
 
 
-def _unfit(response: Any, body: bytes) -> McpFault | None:
-    """Why a successful answer is no message: it is not there, no JSON, or none of the protocol."""
+def _body_fault(response: Any, body: bytes) -> McpFault | None:
+    """Why a successful answer is no message: absent, no JSON, or not of the protocol; None where it is one."""
     if response.status_code == 202:
         return McpFault(
             ServerFaultError, "call.server-error", "HTTP 202: the server gives no answer to a call"
@@ -228,12 +230,12 @@ def _unfit(response: Any, body: bytes) -> McpFault | None:
     return frame_fault(body)
 
 
-class _Outgoing:
-    """The outgoing side: a call's frame is known by its id, and takes the headers of its binding along."""
+class _HttpWriter:
+    """The outgoing side: registers a call's frame by its id, and adds the headers of its binding."""
 
-    def __init__(self, inner: WriteStream[SessionMessage], wire: McpTraffic) -> None:
+    def __init__(self, inner: WriteStream[SessionMessage], traffic: McpTraffic) -> None:
         self._inner = inner
-        self._wire = wire
+        self._traffic = traffic
 
     async def send(self, item: SessionMessage, /) -> None:
         from mcp.shared.message import ClientMessageMetadata
@@ -242,10 +244,10 @@ class _Outgoing:
         if size > MAX_FRAME:
             text = f"the request has {size:,} bytes, at most {MAX_FRAME:,} are allowed"
             raise RequestMappingError("request.size", text, left=False)
-        if exchange := self._wire.leaving(item.message, size):
+        if exchange := self._traffic.register(item.message, size):
             metadata = item.metadata if isinstance(item.metadata, ClientMessageMetadata) else None
             metadata = metadata or ClientMessageMetadata()
-            metadata.headers = {**_free(exchange.headers), **(metadata.headers or {})}
+            metadata.headers = {**_without_protocol_headers(exchange.headers), **(metadata.headers or {})}
             item.metadata = metadata
         await self._inner.send(item)
 
@@ -264,17 +266,17 @@ class _Outgoing:
         await self.aclose()
 
 
-def _free(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers without those that belong to the protocol."""
+def _without_protocol_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers but for those of the protocol itself."""
     return {
         name: value
         for name, value in headers.items()
-        if name.lower() not in _OWNED and not name.lower().startswith("mcp-")
+        if name.lower() not in _PROTOCOL_HEADERS and not name.lower().startswith("mcp-")
     }
 
 
 def _id_of(request: Any) -> Any:
-    """The id of the JSON-RPC request in a POST; None where there is none."""
+    """The id of the JSON-RPC request in an HTTP request's body; None without one."""
     import orjson
 
     try:

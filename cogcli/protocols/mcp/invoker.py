@@ -1,9 +1,9 @@
 """mcp: tools of MCP servers through the official SDK (docs/reference/protocols.md#mcp).
 
-1. One session per service and run, on one portal thread; the SDK is imported when the first real call is made.
-2. A tool is named by service and name. What a server says about its tools decides nothing and enters no prompt.
-3. Before a call leaves: the tool is the one agreed to, and the arguments fit its input schema.
-4. `server:` names a table of functions that come with the package; those need neither SDK nor process.
+1. One session per service and run, on one portal thread; the SDK is imported at the first call of a real server.
+2. A tool is named by service and name. A server's descriptions of its tools decide nothing and enter no prompt.
+3. Before a call goes out, the tool equals its lock or pin, and the arguments fit its input schema.
+4. `server:` names a table of functions of the package; those need neither SDK nor process.
 """
 
 from __future__ import annotations
@@ -53,40 +53,40 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
-"""After these, what the server said on stderr may tell why."""
+"""Codes of failures whose record gets the server's stderr: it may hold the reason."""
 _REPEATABLE: Final = ("idempotent", "effect")
 
 
 class Mcp:
-    """Calls tools. Servers are started when they are first needed, and end with the run."""
+    """Calls tools. A server is started at its first call, and ends with the run."""
 
-    def __init__(self, surroundings: InvokerContext) -> None:
-        self._surroundings = surroundings
-        self._functions = PythonCall(surroundings)
+    def __init__(self, context: InvokerContext) -> None:
+        self._context = context
+        self._functions = PythonCall(context)
         self._lock = threading.Lock()
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._portal: Portal | None = None
         self._closed = False
         self.leftovers: list[str] = []
-        """What servers left behind and had to be killed, once closed."""
+        """After `close`: a message per server whose processes outlived it and were killed."""
 
-    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
         server = request.service.settings.get("server")
         if server is not None:
-            return bundled_tools.call_tool(self._functions, server, request, context)
-        with self._quoting():
+            return bundled_tools.call_tool(self._functions, server, request, limits)
+        with self._quoted_errors():
             _require_trust(request.service)
             _require_size(request)
-            return self._called(request, context)
+            return self._call(request, limits)
 
-    def tools(self, service: Service, context: CallLimits) -> list[dict[str, Any]]:
-        """The tools that a service's server lists, by name. Raises RuntimeErrorBase."""
-        with self._quoting():
+    def tools(self, service: Service, limits: CallLimits) -> list[dict[str, Any]]:
+        """The definitions of the tools that a service's server lists, sorted by name. Raises RuntimeErrorBase."""
+        with self._quoted_errors():
             _require_trust(service)
-            return sorted(self._linked(service, context)[2].tools, key=lambda tool: str(tool["name"]))
+            return sorted(self._connect(service, limits)[2].tools, key=lambda tool: str(tool["name"]))
 
     def close(self, grace: float) -> None:
-        """End all servers at once, gently unless there is no grace left."""
+        """End all servers in parallel; without grace they are killed."""
         with self._lock:
             if self._closed:
                 return
@@ -99,79 +99,79 @@ class Mcp:
         self._functions.close(grace)
 
     @contextmanager
-    def _quoting(self) -> Iterator[None]:
-        """What servers say in messages: masked, then cut."""
+    def _quoted_errors(self) -> Iterator[None]:
+        """Mask, then cut the messages of errors raised inside: they quote servers."""
         try:
             yield
         except RuntimeErrorBase as error:
-            error.message = quote(error.message, self._surroundings.secrets)
+            error.message = quote(error.message, self._context.secrets)
             error.args = (error.message,)
             raise
 
     # -- one call -----------------------------------------------------------------------------------------------------
 
-    def _called(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
-        """Make the call; once more in a new session where the server no longer knew the old one."""
+    def _call(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
+        """Make the call; once more in a new session where the server does not know the old one."""
         try:
-            return self._exchanged(request, context)
+            return self._exchange_once(request, limits)
         except _SessionLost as lost:
-            first = lost.told
+            first = lost.error
         try:
-            return self._exchanged(request, context, note=f"{first.message}: opened anew")
+            return self._exchange_once(request, limits, note=f"{first.message}: opened anew")
         except _SessionLost as lost:
-            raise lost.told from first
+            raise lost.error from first
 
-    def _exchanged(
-        self, request: InvocationRequest, context: CallLimits, *, note: str = ""
+    def _exchange_once(
+        self, request: InvocationRequest, limits: CallLimits, *, note: str = ""
     ) -> InvocationResponse:
         is_http = "url" in request.service.settings
-        own = dict(headers.merge_headers(request, self._surroundings.secrets, {}, {})) if is_http else {}
-        started, begun = self._surroundings.clock.now(), time.monotonic()
-        portal, session, link = self._linked(request.service, context)
-        exchange = link.transport.wire.begin(note)
+        own = dict(headers.merge_headers(request, self._context.secrets, {}, {})) if is_http else {}
+        started, began = self._context.clock.now(), time.monotonic()
+        portal, session, link = self._connect(request.service, limits)
+        exchange = link.transport.traffic.open(note)
         exchange.headers = own
         about = CallMeta(
             method="tools/call",
             url=link.transport.url,
             started_at=started,
-            request=_told(request),
+            request=_request_record(request),
             proxy=link.transport.proxy,
         )
         try:
             tool = _tool(link, request)
             self._require_agreed(request.service, tool)
             _require_patterns(tool)
-            exchange.told += _unusable(tool)
+            exchange.notices += _unusable_schema_notices(tool)
             _require_arguments(tool, request)
-            call = partial(portal.wait, context, session.call, link, _params(request), exchange)
-            result = _answered(lambda: call(context.within(context.seconds)), link, exchange)
-            meta = _measured(about, link, exchange, begun, result)
+            call = partial(portal.wait, limits, session.call, link, _params(request), exchange)
+            result = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
+            meta = _complete_record(about, link, exchange, began, result)
             return _response(request, result, tool, meta)
         except RuntimeErrorBase as error:
-            error.record = error.record or _measured(about, link, exchange, begun, None).as_record()
-            if error.code in _UNANSWERED and link.transport.said:
-                error.record["stderr"] = link.transport.said
+            error.record = error.record or _complete_record(about, link, exchange, began, None).to_payload()
+            if error.code in _UNANSWERED and link.transport.stderr_text:
+                error.record["stderr"] = link.transport.stderr_text
             if exchange.fault is not None and exchange.fault.is_lost:
                 raise _SessionLost(error) from error
             raise
 
-    def _linked(self, service: Service, context: CallLimits) -> tuple[Portal, Session, McpLink]:
+    def _connect(self, service: Service, limits: CallLimits) -> tuple[Portal, Session, McpLink]:
         from cogcli.protocols.mcp.errors import NOT_READY
 
-        if time.monotonic() >= context.deadline:
+        if time.monotonic() >= limits.deadline:
             raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
         session: Session | None = None
         try:
-            with context.cancel.staying(NOT_READY):
+            with limits.cancel.staying(NOT_READY):
                 portal, session = self._session(service)
-                until = context.within(context.start_seconds)
-                return portal, session, portal.wait(context, session.linked, until)
-        except CallTimeoutError as error:  # whoever was late, it is a server that never started
+                until = limits.within(limits.start_seconds)
+                return portal, session, portal.wait(limits, session.connect, until)
+        except CallTimeoutError as error:  # the server did not start: that is no call that ran late
             raise TransportError("call.transport", NOT_READY, left=False) from error
         except RuntimeErrorBase as error:
             error.left = False
-            if session is not None and session.said:
-                error.record = {**(error.record or {}), "stderr": session.said}
+            if session is not None and session.stderr_text:
+                error.record = {**(error.record or {}), "stderr": session.stderr_text}
             raise
 
     def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ class Mcp:
         if agreed is not None:
             require_locked(service.id, agreed, tool)
         else:
-            Pins(self._surroundings.state_dir).require_same(service.id, identity(service), tool)
+            Pins(self._context.state_dir).require_same(service.id, identity(service), tool)
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
@@ -191,24 +191,24 @@ class Mcp:
             if self._closed:
                 raise TransportError("call.transport", "the run is over", left=False)
             portal = self._portal = self._portal or _portal()
-            # A call that is trusted with less shares no session with one that is trusted with more.
+            # A call of an untrusted layer shares no session with one of a trusted layer.
             key = (service.id, service.trusted)
             session = self._sessions.get(key)
             if session is None:
                 from cogcli.protocols.mcp.session import Session
 
-                # Secrets are resolved before anything starts: an unset one has its own error.
-                connect = transport_of(service, self._surroundings)
+                # Secrets are resolved before anything starts: a missing one has an error of its own.
+                connect = transport_of(service, self._context)
                 session = self._sessions[key] = Session(connect)
             return portal, session
 
 
 class _SessionLost(Exception):
-    """A call did not run, since the server did not know the session; the error that tells it."""
+    """A call did not run, since the server did not know the session; `error` is the error to raise for it."""
 
-    def __init__(self, told: RuntimeErrorBase) -> None:
-        super().__init__(told.message)
-        self.told = told
+    def __init__(self, error: RuntimeErrorBase) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 def _portal() -> Portal:
@@ -228,7 +228,7 @@ def require_sdk() -> None:
         hint = "pip install 'cogcli[mcp]'"
         text = "this needs `mcp`, which is not installed"
         raise ServiceResolutionError("env.extra", text, hint=hint, left=False) from error
-    # The SDK tells a log what we tell in records; without a log of its own, Python would print that.
+    # The SDK logs what our records hold already; without a handler, Python would print it to stderr.
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         logger.propagate = False
@@ -236,30 +236,33 @@ def require_sdk() -> None:
             logger.addHandler(logging.NullHandler())
 
 
-def transport_of(service: Service, surroundings: InvokerContext) -> Callable[[], McpTransport]:
-    """What makes a connection to a service's server. Raises ServiceResolutionError where a secret is missing."""
+def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpTransport]:
+    """A factory of connections to a service's server.
+
+    Raises ServiceResolutionError where a secret is missing, SafetyScopeError for an address that is not allowed.
+    """
     from cogcli.protocols.mcp.traffic import McpTraffic
 
     if "url" in service.settings:
         from cogcli.protocols.mcp.http import StreamableHttp
 
-        address = _address(service, surroundings)
+        address = _address(service, context)
         return lambda: StreamableHttp(address, McpTraffic())
     from cogcli.protocols.mcp.process import Program, environment
     from cogcli.protocols.mcp.stdio import Stdio
 
     settings = service.settings
-    own = {name: surroundings.secrets.expanded(text) for name, text in (settings.get("env") or {}).items()}
+    own = {name: context.secrets.expand(text) for name, text in (settings.get("env") or {}).items()}
     program = Program(
         settings["command"],
         tuple(settings.get("args") or ()),
         _directory(service),
-        environment(surroundings.environ, own),
+        environment(context.environ, own),
     )
     return lambda: Stdio(program, McpTraffic())
 
 
-def _address(service: Service, surroundings: InvokerContext) -> McpEndpoint:
+def _address(service: Service, context: InvokerContext) -> McpEndpoint:
     from urllib.parse import urlsplit
 
     from cogcli.core.addresses import literal_refusal
@@ -267,7 +270,7 @@ def _address(service: Service, surroundings: InvokerContext) -> McpEndpoint:
     from cogcli.protocols.mcp.http import McpEndpoint
     from cogcli.protocols.mcp.refusals import Refusals
 
-    url, secrets, network = service.settings["url"], surroundings.secrets, network_of(service)
+    url, secrets, network = service.settings["url"], context.secrets, network_of(service)
     parts = urlsplit(url)
     if refusal := literal_refusal(parts.hostname or "", network):
         raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
@@ -275,14 +278,14 @@ def _address(service: Service, surroundings: InvokerContext) -> McpEndpoint:
         **headers.declared_headers(service, secrets, service.metadata, trusted=service.trusted),
         **headers.credentials(service, secrets),
     }
-    environ = surroundings.environ if surroundings.use_env_proxy else {}
+    environ = context.environ if context.use_env_proxy else {}
     proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
-    refusals = Refusals(service, secrets, surroundings.clock)
+    refusals = Refusals(service, secrets, context.clock)
     return McpEndpoint(url, network, own, environ, proxy, refusals)
 
 
 def identity(service: Service) -> Any:
-    """What makes a server the same server, for its pins: where it is, not what it is called here."""
+    """The key of a server's pins: its URL, or its command line and directory. The service's id is no part of it."""
     settings = service.settings
     if "url" in settings:
         return {"url": settings["url"]}
@@ -294,7 +297,7 @@ def identity(service: Service) -> Any:
 
 
 def _directory(service: Service) -> str:
-    """Where a server runs: its layer's root, or below it as its file says."""
+    """The working directory of a server: its layer's root, or `cwd` below it."""
     return os.path.abspath(os.path.join(service.root or os.curdir, service.settings.get("cwd") or ""))
 
 
@@ -337,7 +340,8 @@ _SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
 
 
 def _require_patterns(tool: dict[str, Any]) -> None:
-    """Refuse a tool that a lock would make ineligible (`wire.pattern`): a check without its patterns is none."""
+    """Raise RejectedError for a tool with a pattern that cannot be applied: its arguments could not be checked. A lock
+    makes such a tool ineligible (`wire.pattern`)."""
     from cogcli.schema import validator
 
     for member, _ in _SCHEMAS:
@@ -346,8 +350,8 @@ def _require_patterns(tool: dict[str, Any]) -> None:
             raise RejectedError("call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False)
 
 
-def _unusable(tool: dict[str, Any]) -> Iterator[str]:
-    """What is told of schemas that cannot be applied: the server may know better what it means by them."""
+def _unusable_schema_notices(tool: dict[str, Any]) -> Iterator[str]:
+    """A notice per schema that cannot be applied; the call is made without that check."""
     from cogcli.schema import validator
 
     for member, word in _SCHEMAS:
@@ -357,14 +361,14 @@ def _unusable(tool: dict[str, Any]) -> Iterator[str]:
 
 
 def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:
-    problems = _violations(tool.get("inputSchema"), request.payload)
+    problems = _violation_text(tool.get("inputSchema"), request.payload)
     if problems:
         text = f"tool `{request.operation}` does not take these arguments: {problems}"
         raise RequestMappingError("request.value", text, left=False)
 
 
-def _violations(schema: Any, value: Any) -> str:
-    """How a value breaks a server's schema. One that cannot be applied says nothing (`_unusable`)."""
+def _violation_text(schema: Any, value: Any) -> str:
+    """How a value breaks a server's schema; empty if it fits, or if the schema cannot be applied."""
     from cogcli.schema import validator
 
     found = validator.errors(schema, value) if isinstance(schema, dict) else []
@@ -389,8 +393,8 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 # -- after it came back -----------------------------------------------------------------------------------------------
 
 
-def _answered(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExchange) -> dict[str, Any]:
-    """The result of a call. Raises the fault that the transport saw, else what the SDK's error means."""
+def _result(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExchange) -> dict[str, Any]:
+    """The result of a call. Raises the fault that the transport recorded, else the SDK's error translated."""
     from cogcli.protocols.mcp.errors import translate_error
 
     try:
@@ -398,29 +402,29 @@ def _answered(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpEx
     except Exception as error:
         if exchange.fault is not None:
             raise exchange.fault.error(left=exchange.left and not exchange.fault.is_lost) from error
-        gone = link.transport.gone
+        gone = link.transport.closed_by
         if gone is not None and not isinstance(error, RuntimeErrorBase):
             raise gone.error(left=exchange.left) from error
-        told = translate_error(error, left=exchange.left)
-        told.left = exchange.left if told.left is None else told.left
-        raise told from error
+        translated = translate_error(error, left=exchange.left)
+        translated.left = exchange.left if translated.left is None else translated.left
+        raise translated from error
 
 
-def _told(request: InvocationRequest) -> dict[str, Any]:
+def _request_record(request: InvocationRequest) -> dict[str, Any]:
     return {"media_type": _JSON, "body": {"name": request.operation, "arguments": request.payload}}
 
 
-def _measured(
-    about: CallMeta, link: McpLink, exchange: McpExchange, begun: float, result: dict[str, Any] | None
+def _complete_record(
+    about: CallMeta, link: McpLink, exchange: McpExchange, began: float, result: dict[str, Any] | None
 ) -> CallMeta:
     return about._replace(
         status=exchange.status,
         media_type=_JSON,
         request_bytes=exchange.request_bytes,
         response_bytes=exchange.response_bytes,
-        duration_ms=max(0, round((time.monotonic() - begun) * 1000)),
+        duration_ms=max(0, round((time.monotonic() - began) * 1000)),
         reply=None if result is None else {"media_type": _JSON, "body": result},
-        notices=link.transport.wire.noted(exchange) or None,
+        notices=link.transport.traffic.notices_of(exchange) or None,
     )
 
 
@@ -439,11 +443,11 @@ def _response(
         )
     except RuntimeErrorBase as error:
         _fail(error, meta, kept=error.code != "response.size")
-    return InvocationResponse(body, result_usage(result, body).beside(meta))
+    return InvocationResponse(body, result_usage(result, body).add_to(meta))
 
 
 def _fail(error: RuntimeErrorBase, meta: CallMeta, *, kept: bool) -> NoReturn:
-    error.record = (meta if kept else meta._replace(reply=None)).as_record()
+    error.record = (meta if kept else meta._replace(reply=None)).to_payload()
     raise error
 
 
@@ -455,6 +459,6 @@ def _require_reply(request: InvocationRequest, result: dict[str, Any], tool: dic
     structured = result.get("structuredContent")
     if structured is None or result.get("isError") is True:
         return
-    if problems := _violations(tool.get("outputSchema"), structured):
+    if problems := _violation_text(tool.get("outputSchema"), structured):
         text = f"the reply breaks the tool's own output schema: {problems}"
         raise ServerFaultError("call.server-error", text, left=True)

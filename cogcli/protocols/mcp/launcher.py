@@ -1,18 +1,18 @@
-"""Starts a program of which nothing lives on, whoever ends how (docs/reference/protocols.md#mcp-stdio). Linux
-only; run by its path, never imported:
+"""Starts a program so that none of its processes outlives the run, however either ends
+(docs/reference/protocols.md#mcp-stdio). Linux only; run by its path, never imported:
 
     python -I -S mcp_launcher.py LEASH PROGRAM ARGV0 ARGUMENT...
 
-1. LEASH is a descriptor that ends when whoever started this lets go of it, or dies in whatever way. Then everything
-   below is killed.
-2. Two guards stand above the program, one above the other. What the program's children leave behind falls to a guard,
-   whatever session it went to. Where one guard is killed, the other kills what is below.
-3. The end of the program goes to LEASH as a line with its wait status. The guards stay as long as anything is left.
-4. The guards hear no gentle signal: those are meant for the rest of their process group. For the program they are set
-   back, like those that the interpreter ignores.
+1. LEASH is a descriptor that reaches its end when the starting process closes it or dies. Then every process below is
+   killed.
+2. Two guards are ancestors of the program, one the parent of the other. Orphans of the program's children become
+   children of a guard, whatever session they are in. Where one guard is killed, the other kills what is below.
+3. At the program's end its wait status is written to LEASH as a line. The guards stay while any process is left.
+4. The guards ignore SIGTERM and the like: those are meant for the rest of their process group. For the program they
+   are reset, as are those that the interpreter ignores.
 
-What cannot be held: what somebody else starts on the program's behalf (a service manager, a container's daemon), what
-runs as another user, and daemons in sessions of their own where both guards are killed at once.
+Out of reach: processes that others start for the program (a service manager, a container's daemon), processes of
+another user, and daemons in sessions of their own where both guards are killed at once.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_GENTLE = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_HANDLED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _IGNORED = ("SIGPIPE", "SIGXFSZ")
 _CANNOT_START = 126
 
 
 def main() -> None:
-    """Be the outer guard. Ends as the program did."""
+    """Run as the outer guard. Ends with the program's exit status."""
     leash, program, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
     os.set_inheritable(leash, False)
-    for name in _GENTLE:
+    for name in _HANDLED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-    upper, held = os.pipe()  # by which the inner guard learns that the outer one is gone
-    inner = _below(program)
+    upper, held = os.pipe()  # reaches its end in the inner guard when the outer one dies
+    inner = _fork(program)
     if inner:
         os.close(upper)
-        os._exit(_guarded(leash, inner))
+        os._exit(_guard(leash, inner))
     os.close(held)
     guard = os.getpid()
-    child = _below(program)
+    child = _fork(program)
     if not child:
-        _become(program, arguments, guard)
-    os._exit(_guarded(upper, child, leash))
+        _exec_program(program, arguments, guard)
+    os._exit(_guard(upper, child, leash))
 
 
-def _below(program: str) -> int:
-    """Fork: 0 in the child. From now on what is left behind below falls to this process."""
+def _fork(program: str) -> int:
+    """Fork: 0 in the child. From now on orphans below become children of this process."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         return os.fork()
@@ -62,12 +62,12 @@ def _below(program: str) -> int:
         _refuse(program, error)
 
 
-def _become(program: str, arguments: list[str], guard: int) -> NoReturn:
-    """Be the program, which ends with its guard."""
+def _exec_program(program: str, arguments: list[str], guard: int) -> NoReturn:
+    """Replace this process by the program, which dies with its guard."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
         os._exit(_CANNOT_START)
-    for name in (*_GENTLE, *_IGNORED):
+    for name in (*_HANDLED, *_IGNORED):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:
         os.execv(program, arguments)  # noqa: S606  no shell is the point
@@ -75,14 +75,14 @@ def _become(program: str, arguments: list[str], guard: int) -> NoReturn:
         _refuse(program, error)
 
 
-def _guarded(watched: int, child: int, report: int | None = None) -> int:
-    """Wait until nothing is left below; the child's exit status. Once `watched` ends, everything below is killed.
+def _guard(watched: int, child: int, report: int | None = None) -> int:
+    """Wait until no process is left below; the child's exit status. Once `watched` ends, everything below is killed.
 
-    The end of the child is written to `report`; without one it is the end of everything, too.
+    The child's wait status is written to `report`; without one, the child's end kills everything below too.
     """
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # others have to see the end of the program's
-        os.dup2(nothing, stream)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # a reader must see the end of the program's streams
+        os.dup2(null, stream)
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -107,14 +107,14 @@ def _guarded(watched: int, child: int, report: int | None = None) -> int:
 
 
 def _kill_children() -> None:
-    """Kill what stands right below; what that leaves behind falls to this process, and its turn comes then."""
+    """Kill the child processes; their orphans become children of this process and are killed next."""
     own = b"%d" % os.getpid()
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                # The program's name stands in parentheses and may hold anything, a closing one too.
+                # The program's name is in parentheses and may contain any character, `)` too.
                 parent = file.read().rpartition(b")")[2].split()[1]
             if parent == own:
                 os.kill(int(name), signal.SIGKILL)
@@ -127,7 +127,7 @@ def _write(to: int | None, data: bytes) -> None:
         try:
             os.write(to, data)
         except OSError:
-            return  # nobody is there any more, which is told otherwise
+            return  # the reader is gone: its closed end of the leash ends this guard
 
 
 def _prctl(option: int, value: int) -> None:

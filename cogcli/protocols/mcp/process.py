@@ -1,4 +1,4 @@
-"""A server program: what it gets, where it is found, and who belongs to it when it has to end
+"""A server program: its command line and environment, and the processes that belong to it
 (docs/reference/protocols.md#mcp-stdio)."""
 
 from __future__ import annotations
@@ -14,49 +14,49 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import TransportError
-from cogcli.protocols.child_environment import inherited_variables
+from cogcli.protocols.invoker import inherited_variables
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 
 
 IS_GUARDED: Final = sys.platform == "linux" and bool(sys.executable)
-"""Whether programs are started below guards."""
+"""Whether programs are started below guards (`launcher`)."""
 
 
 class Leash:
-    """Our end of what holds a program's guards: they end everything below them when it is let go of."""
+    """Our end of the socket to a program's guards: they kill everything below them once it is closed."""
 
     def __init__(self) -> None:
         self._ours, self.theirs = socket.socketpair()
         self._ours.setblocking(False)
-        self._said = b""
+        self._received = b""
 
-    def started(self) -> None:
-        """The guards have their end."""
+    def close_theirs(self) -> None:
+        """Close the guards' end in this process, once they have inherited it."""
         self.theirs.close()
 
     @property
     def exit_code(self) -> int | None:
-        """How the program ended, a signal as its negative number; None while that is not told."""
+        """The program's exit status, a signal as its negative number; None while it is not known."""
         with suppress(OSError):
             while data := self._ours.recv(64):
-                self._said += data
-        line, newline, _ = self._said.partition(b"\n")
+                self._received += data
+        line, newline, _ = self._received.partition(b"\n")
         return os.waitstatus_to_exitcode(int(line)) if newline else None
 
-    def let_go(self) -> None:
-        """Have everything killed; does not wait. May be called twice."""
+    def release(self) -> None:
+        """Have everything killed, without waiting; may be called twice."""
         with suppress(OSError):
             self._ours.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Let go for good."""
+        """Close both ends."""
         self._ours.close()
         self.theirs.close()
 
 
 class Program(NamedTuple):
-    """One program without a shell, as a service file describes it."""
+    """One program of a service file, started without a shell."""
 
     command: str
     args: tuple[str, ...]
@@ -64,15 +64,17 @@ class Program(NamedTuple):
     env: Mapping[str, str]
 
     def argv(self, leash: int) -> list[str]:
-        """What to start: on Linux the guards of the program, held by `leash`; else itself. Raises TransportError where
-        it is not found."""
-        path = self._found()
+        """The command line: on Linux that of the guards, which watch the descriptor `leash`; else the program's own.
+
+        Raises TransportError where the program is not found.
+        """
+        path = self._find_program()
         given = [self.command, *self.args]
         if IS_GUARDED:
             return [sys.executable, "-I", "-S", _LAUNCHER, str(leash), path, *given]
         return [path, *given[1:]]
 
-    def _found(self) -> str:
+    def _find_program(self) -> str:
         named = os.path.join(self.cwd, self.command) if os.path.dirname(self.command) else self.command
         path = shutil.which(named, path=self.env.get("PATH", os.defpath))
         if path is None:
@@ -82,13 +84,13 @@ class Program(NamedTuple):
 
 
 def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a server: the few names passed on, and those of its service file."""
+    """The environment of a server: the inherited variables, and those of its service file."""
     return {**inherited_variables(environ), **own}
 
 
-def relatives(started: int) -> set[int]:
-    """The living processes that came from the one we started, wherever they went, without it and its inner guard."""
-    rows = list(_table())
+def descendants(started: int) -> set[int]:
+    """The living descendants of the process that we started, in any session, without its inner guard."""
+    rows = list(_processes())
     family = {started}
     while more := {pid for pid, parent, _ in rows if parent in family} - family:
         family |= more
@@ -97,20 +99,20 @@ def relatives(started: int) -> set[int]:
 
 
 def signal_group(server: int, number: signal.Signals) -> None:
-    """Send a signal to all of a server's process group; nobody there is fine."""
+    """Send a signal to a server's process group; an empty group is no error."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(server, number)
 
 
 def kill(found: set[int]) -> None:
-    """End processes at once."""
+    """Kill processes; one that has ended is no error."""
     for pid in found:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _table() -> Iterator[tuple[int, int, int]]:
-    """Number, parent and session of every process that is no zombie; empty where there is no /proc."""
+def _processes() -> Iterator[tuple[int, int, int]]:
+    """(pid, parent, session) of every process that is no zombie; empty without /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -122,7 +124,7 @@ def _table() -> Iterator[tuple[int, int, int]]:
             stat = Path("/proc", name, "stat").read_bytes()
         except OSError:
             continue  # it ended meanwhile
-        # The program's name stands in parentheses and may hold anything, a closing one too.
+        # The program's name is in parentheses and may contain any character, `)` too.
         fields = stat.rpartition(b")")[2].split()
         if fields[0] not in (b"Z", b"X"):
             yield int(name), int(fields[1]), int(fields[3])

@@ -1,12 +1,11 @@
 """The stdio transport: a server program of our own, one JSON-RPC message a line
 (docs/reference/protocols.md#mcp-stdio).
 
-1. The program runs in a session and process group of its own; its stderr is drained, the last 64 KiB are kept.
-2. A line holds at most 8 MiB. A longer one fails what is under way and ends the program at once.
-3. Each line is parsed strictly. A bad one is noise, unless it can be told whose answer it was meant to be: then that
-   call fails.
-4. The end: stdin closed, 2 s, SIGTERM to the group, 2 s, SIGKILL. A server that never got ready is killed at once.
-   What it left behind is killed and told. On Linux guards do that, also where we are killed ourselves.
+1. The program runs in a session and process group of its own; the last 64 KiB of its stderr are kept.
+2. A line has at most 8 MiB. A longer one fails the calls in progress and kills the program.
+3. Each line is parsed strictly. A malformed line fails the call whose id it holds, else it is counted as noise.
+4. The end: stdin closed, 2 s, SIGTERM to the group, 2 s, SIGKILL. A server that was never ready is killed at once.
+   Its remaining processes are killed and reported. On Linux guards do so, also where this process is killed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, TransportError
 from cogcli.protocols.mcp.errors import last_lines
-from cogcli.protocols.mcp.process import IS_GUARDED, Leash, Program, kill, relatives, signal_group
+from cogcli.protocols.mcp.process import IS_GUARDED, Leash, Program, descendants, kill, signal_group
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
 
-STEP_SECONDS: Final = 2.0
-"""How long each of the gentler ways to end a program is given."""
+STOP_SECONDS: Final = 2.0
+"""How long a program has after its stdin is closed, and again after SIGTERM."""
 _CHUNK: Final = 64 * 1024
 _POLL_SECONDS: Final = 0.01
 _EXIT_SECONDS: Final = 0.5
@@ -49,11 +48,11 @@ _BACKLOG: Final = 1024 * 1024
 
 
 class FrameTooLong(Exception):
-    """A line grew beyond what a frame may hold."""
+    """A line exceeds the size of a frame."""
 
 
 class StderrTail:
-    """The last 64 KiB of what a program says on stderr, from a line's beginning on."""
+    """The last 64 KiB of a program's stderr, from the start of a line."""
 
     CAP: Final = 64 * 1024
 
@@ -62,7 +61,7 @@ class StderrTail:
         self._cut = False
 
     def add(self, data: bytes) -> None:
-        """Keep more, and let go of the oldest."""
+        """Append bytes and drop the oldest beyond 64 KiB."""
         self._kept += data
         if len(self._kept) > self.CAP:
             del self._kept[: len(self._kept) - self.CAP]
@@ -70,35 +69,35 @@ class StderrTail:
 
     @property
     def text(self) -> str:
-        """What was kept. A line whose beginning is lost is left out: half a secret cannot be masked."""
+        """The text kept, without a first line that is cut: half a secret cannot be masked."""
         text = self._kept.decode(errors="replace")
         return text.partition("\n")[2] if self._cut else text
 
 
 class Stdio:
-    """One started program as a transport of the SDK: an asynchronous context manager giving two streams."""
+    """One program as a transport of the SDK: an asynchronous context manager that gives two streams."""
 
     url = ""
     proxy = ""
 
-    def __init__(self, program: Program, wire: McpTraffic) -> None:
-        self.wire = wire
-        self.gentle = False
-        """Whether the program is given time to end: only once it was ready."""
+    def __init__(self, program: Program, traffic: McpTraffic) -> None:
+        self.traffic = traffic
+        self.graceful = False
+        """Whether the program gets time to end: only once it was ready."""
         self.refused: McpFault | None = None
-        """Nothing is refused before it is read."""
-        self.gone: McpFault | None = None
-        """Why the connection is over, if it is over."""
-        self.when_gone: Callable[[], None] = lambda: None
+        """Always None: no answer is refused before it is read."""
+        self.closed_by: McpFault | None = None
+        """Why the connection is closed, None while it is open."""
+        self.on_closed: Callable[[], None] = lambda: None
         self.leftovers: list[str] = []
-        """What had to be killed besides the program itself."""
+        """A message about processes of the program that had to be killed."""
         self.stderr = StderrTail()
         self._program = program
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
 
     @property
-    def said(self) -> str:
+    def stderr_text(self) -> str:
         """The last 64 KiB of stderr."""
         return self.stderr.text
 
@@ -106,12 +105,12 @@ class Stdio:
         import anyio
         from mcp.shared.message import SessionMessage
 
-        self._process = await self._started()
+        self._process = await self._start()
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self._incoming, outgoing = anyio.create_memory_object_stream[SessionMessage | Exception](_PENDING)
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._drain())]
-        write = _Stdin(self._pipe(), self.wire)
-        return GuardedRead(outgoing, write, self.wire), write
+        write = _Stdin(self._pipe(), self.traffic)
+        return GuardedRead(outgoing, write, self.traffic), write
 
     async def __aexit__(
         self,
@@ -121,24 +120,24 @@ class Stdio:
     ) -> None:
         import anyio
 
-        with anyio.CancelScope(shield=True):  # a cancelled caller must not leave a program behind
+        with anyio.CancelScope(shield=True):  # a cancelled caller must not leave the program running
             await self._end()
 
-    async def _started(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> asyncio.subprocess.Process:
         import anyio
 
         program = self._program
         try:
-            # A start that is cut off halfway leaves its pipes open, and who knows whether a process: it is ended after.
+            # A start cancelled halfway would leave pipes open and perhaps a process: it completes, then is ended.
             with anyio.CancelScope(shield=True):
-                process = await self._spawned()
+                process = await self._spawn()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             text = f"`{program.command}` cannot be started in `{program.cwd}`: {reason}"
             raise TransportError("call.transport", text, left=False) from error
         return process
 
-    async def _spawned(self) -> asyncio.subprocess.Process:
+    async def _spawn(self) -> asyncio.subprocess.Process:
         program, pipe = self._program, asyncio.subprocess.PIPE
         leash = Leash()
         try:
@@ -155,13 +154,13 @@ class Stdio:
         except BaseException:
             leash.close()
             raise
-        leash.started()
+        leash.close_theirs()
         self._leash = leash
         return process
 
     @property
     def _exit_code(self) -> int | None:
-        """How the program ended; what it left behind may live on."""
+        """The program's exit status, None while it runs; its own child processes may outlive it."""
         code = self._leash.exit_code
         return self._process.returncode if code is None else code
 
@@ -175,25 +174,25 @@ class Stdio:
         listening = True
         try:
             async for line in _lines(stdout):
-                # Refusing a large line takes long enough for others to notice.
+                # Parsing a large line would block the other calls of the event loop.
                 slow = len(line) > LARGE
-                message = await asyncio.to_thread(self._understood, line) if slow else self._understood(line)
-                # The SDK may have stopped listening: what still comes is drained, so that the program can end.
+                message = await asyncio.to_thread(self._parse, line) if slow else self._parse(line)
+                # The SDK may have stopped reading: further lines are drained, so that the program can end.
                 if message is not None and listening:
-                    listening = await self._passed_on(message)
-            fault = McpFault(TransportError, "call.transport", await self._last_words())
+                    listening = await self._pass_on(message)
+            fault = McpFault(TransportError, "call.transport", await self._end_reason())
         except FrameTooLong:
             text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
             fault = McpFault(ResponseMappingError, "response.size", text)
-            self.gentle = False
+            self.graceful = False
             self._kill()
-        if not self._ending:  # else it is our own doing
-            self.gone = fault
-            self.wire.fail_all(fault)
+        if not self._ending:  # else we closed it ourselves
+            self.closed_by = fault
+            self.traffic.fail_all(fault)
         self._incoming.close()
-        self.when_gone()
+        self.on_closed()
 
-    async def _passed_on(self, message: SessionMessage) -> bool:
+    async def _pass_on(self, message: SessionMessage) -> bool:
         import anyio
 
         try:
@@ -202,26 +201,26 @@ class Stdio:
             return False
         return True
 
-    def _understood(self, line: bytes) -> SessionMessage | None:
-        """The message of a line; None for noise."""
+    def _parse(self, line: bytes) -> SessionMessage | None:
+        """The message in a line; None for noise."""
         from mcp.shared.message import SessionMessage
 
         if not line.strip():
             return None
         message = read_frame(line)
         if isinstance(message, McpFault):
-            return self._torn(line, message)
-        if exchange := self.wire.of(getattr(message, "id", None)):
+            return self._bad_line(line, message)
+        if exchange := self.traffic.of(getattr(message, "id", None)):
             exchange.response_bytes = len(line)
         return SessionMessage(message)
 
-    def _torn(self, line: bytes, fault: McpFault) -> SessionMessage | None:
-        """A failed answer in place of one that cannot be read, if it can be told whose it was."""
+    def _bad_line(self, line: bytes, fault: McpFault) -> SessionMessage | None:
+        """An error answer to the call whose id a malformed line holds; None without one, counted as noise."""
         id = id_in(line)
         if id is None:
-            self.wire.noise += 1
+            self.traffic.noise += 1
             return None
-        if exchange := self.wire.of(id):
+        if exchange := self.traffic.of(id):
             exchange.response_bytes = len(line)
             exchange.fault = fault
         return error_message(id, INTERNAL, fault.text)
@@ -231,49 +230,49 @@ class Stdio:
         while data := await stderr.read(_CHUNK):
             self.stderr.add(data)
 
-    async def _last_words(self) -> str:
-        """Why the connection is closed, as far as the program tells."""
-        await self._within(_EXIT_SECONDS, lambda: self._exit_code is not None)
+    async def _end_reason(self) -> str:
+        """Why the connection closed: the program's exit status and last lines of stderr."""
+        await self._wait_until(_EXIT_SECONDS, lambda: self._exit_code is not None)
         code = self._exit_code
         how = "closed the connection" if code is None else "ended"
         if code is not None:
             how += f" by signal {-code}" if code < 0 else f" with exit status {code}"
-        said = last_lines(self.stderr.text)
-        return f"the server {how}{f': {said}' if said else ''}"
+        stderr_text = last_lines(self.stderr.text)
+        return f"the server {how}{f': {stderr_text}' if stderr_text else ''}"
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
     async def _end(self) -> None:
         self._ending = True
         pid = self._process.pid
-        if self.gentle:
+        if self.graceful:
             self._pipe().close()
-            await self._within(STEP_SECONDS, lambda: self._exit_code is not None)
+            await self._wait_until(STOP_SECONDS, lambda: self._exit_code is not None)
             if not self._is_over():
-                self._tell_left()
+                self._note_leftovers()
                 signal_group(pid, signal.SIGTERM)
-                await self._within(STEP_SECONDS, self._is_over)
+                await self._wait_until(STOP_SECONDS, self._is_over)
         self._kill()
-        await self._within(STEP_SECONDS, self._is_over)
-        if not self._is_over():  # what holds out against its guards
-            family = relatives(pid)
+        await self._wait_until(STOP_SECONDS, self._is_over)
+        if not self._is_over():  # the guards did not end it
+            family = descendants(pid)
             signal_group(pid, signal.SIGKILL)
             kill(family)
         await self._close_pipes()
 
     def _kill(self) -> None:
-        """End everything at once, without waiting."""
+        """Kill everything, without waiting."""
         if IS_GUARDED:
-            self._leash.let_go()
+            self._leash.release()
         else:
             signal_group(self._process.pid, signal.SIGKILL)
 
     def _is_over(self) -> bool:
         return self._process.returncode is not None
 
-    def _tell_left(self) -> None:
-        """Processes that outlived a server which ended of itself."""
-        left = relatives(self._process.pid) if self._exit_code is not None else ()
+    def _note_leftovers(self) -> None:
+        """Note the processes that outlived a server which ended by itself."""
+        left = descendants(self._process.pid) if self._exit_code is not None else ()
         if left:
             self.leftovers.append(
                 f"`{self._program.command}` left {len(left)} of its processes running: killed"
@@ -290,8 +289,8 @@ class Stdio:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._incoming.close()
 
-    async def _within(self, seconds: float, done: Callable[[], bool]) -> None:
-        """Wait until something is so, at most that long."""
+    async def _wait_until(self, seconds: float, done: Callable[[], bool]) -> None:
+        """Wait until `done()` is true, at most so many seconds."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while not done() and loop.time() < until:
@@ -299,11 +298,11 @@ class Stdio:
 
 
 class _Stdin:
-    """The outgoing side. A frame is handed to the pipe whole, so that a cancelled call leaves no half of one."""
+    """The outgoing side. A frame is written to the pipe whole: a cancelled call leaves no partial frame."""
 
-    def __init__(self, pipe: asyncio.StreamWriter, wire: McpTraffic) -> None:
+    def __init__(self, pipe: asyncio.StreamWriter, traffic: McpTraffic) -> None:
         self._pipe = pipe
-        self._wire = wire
+        self._traffic = traffic
         self._lock = asyncio.Lock()
 
     async def send(self, item: SessionMessage, /) -> None:
@@ -319,17 +318,17 @@ class _Stdin:
             raise anyio.BrokenResourceError
         is_request = isinstance(message, JSONRPCRequest)
         if not is_request and self._pipe.transport.get_write_buffer_size() > _BACKLOG:
-            return  # a server that does not listen gets no courtesies
-        if exchange := self._wire.leaving(message, len(frame)):
+            return  # a server that does not read gets no notifications: they would fill our memory
+        if exchange := self._traffic.register(message, len(frame)):
             exchange.left = True
         self._pipe.write(frame)
         if is_request:
-            with suppress(ConnectionError):  # the reading side tells that the server is gone, and why
+            with suppress(ConnectionError):  # the reading side reports that the server is closed_by, and why
                 async with self._lock:
                     await self._pipe.drain()
 
     async def aclose(self) -> None:
-        """Nothing: the pipe is closed when the program is ended."""
+        """Does nothing: the pipe is closed when the program is ended."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -344,7 +343,7 @@ class _Stdin:
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a stream without their ends. An unfinished last one is dropped. Raises FrameTooLong."""
+    """The lines of a stream without their line ends; an unfinished last one is dropped. Raises FrameTooLong."""
     held: list[bytes] = []
     size = 0
     while data := await stream.read(_CHUNK):

@@ -1,4 +1,4 @@
-"""The tools a server lists: their definitions, all pages of them, within limits
+"""The definitions of the tools that a server lists, on all pages, within limits
 (docs/reference/protocols.md#caps, docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ MAX_PAGES: Final = 50
 MAX_TOOLS: Final = 2000
 
 
-async def listed(session: ClientSession) -> list[dict[str, Any]]:
-    """The definitions of all tools as the server gave them, their pinned members only.
+async def list_tools(session: ClientSession) -> list[dict[str, Any]]:
+    """The pinned members of every tool's definition, unchanged.
 
-    Raises ResponseMappingError beyond the limits, ServerFaultError where pages go round in a circle.
+    Raises ResponseMappingError beyond the limits, ServerFaultError where a page repeats.
     """
     from mcp_types import PaginatedRequestParams
 

@@ -1,12 +1,12 @@
-"""What passes between a session and its server, on any transport.
+"""The messages between a session and its server, on any transport.
 
-1. A call is known here by its request id from the moment its frame is handed over until somebody has its answer.
-2. A server may ask us for nothing but a sign of life: sampling, roots, elicitation and whatever else it demands get
-   -32601 and are noted. The SDK never sees them.
-3. An answer to nothing we asked, by type and value of its id, or a second one, is noted and dropped.
-4. An answer of more than 1,000 content items is refused before anything looks at the items.
-5. What goes wrong with a call is kept as its fault, in our own terms; the SDK only learns that it ended.
-6. A session that a server says it does not know is lost: the call did not run.
+1. A call is found by its request id from the moment its frame is sent until it has its answer.
+2. Of a server's requests only `ping` is is_expected: sampling, roots, elicitation and all others get -32601 and are
+   notices_of. The SDK never sees them.
+3. An answer whose id, by type and value, matches no open request is notices_of and dropped; so is a second answer.
+4. An answer of more than 1,000 content items is refused before the items are read.
+5. A failed call has its fault in its exchange, as our error; the SDK only sees that the call end.
+6. A session that the server does not know is lost: the call did not run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 MAX_FRAME: Final = 8 * 1024 * 1024
 MAX_ITEMS: Final = 1000
 MAX_NOTICES: Final = 20
-_MEANT: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-"""What the newest protocol means where a result does not say it."""
+_RESULT_DEFAULTS: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""The newest protocol's values of members that a result may leave out."""
 METHOD_NOT_FOUND: Final = -32601
 INTERNAL: Final = -32603
 _UNKNOWN_SESSION: Final = re.compile(
@@ -42,18 +42,18 @@ _UNKNOWN_SESSION: Final = re.compile(
 _LATE: Final = -32001
 _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\b')
 _TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
-_ALLOWED: Final = ("ping",)
+_ANSWERED_METHODS: Final = ("ping",)
 LARGE: Final = 256 * 1024
-"""Reading a frame above this takes long enough for others to notice: not on the event loop."""
+"""A frame above this size is parsed on a thread: on the event loop it would delay other calls."""
 MAX_NODES: Final = 500_000
-SHOWN: Final = 4000
-"""More than is told in the end: secrets are masked before a text is cut to its last length."""
-_SHOWN: Final = 80
-_ANSWERS: Final = 16
+MAX_TEXT: Final = 4000
+"""The most characters kept of a foreign text, more than is shown: secrets are masked before the final cut."""
+_MAX_NAME: Final = 80
+_MAX_REFUSALS: Final = 16
 
 
 class McpFault(NamedTuple):
-    """Why a call got no answer that can be used. Calls that share a fault each raise an error of their own."""
+    """Why a call has no usable answer. Calls that share a fault each raise an error of their own."""
 
     kind: type[RuntimeErrorBase]
     code: str
@@ -63,27 +63,27 @@ class McpFault(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is a session that the server does not know: the call did not run."""
+        """Whether the server does not know the session: the call did not run."""
         return self == LOST
 
     def error(self, *, left: bool) -> RuntimeErrorBase:
-        """This fault, to be raised."""
+        """A new error of this fault. `left`: whether the request went out."""
         error = self.kind(self.code, self.text, hint=self.hint, left=left)
         error.retry_after = self.retry_after
         return error
 
 
 def fault_of(error: RuntimeErrorBase) -> McpFault:
-    """An error that several calls have to raise."""
+    """The fault of an error, so that several calls can raise it."""
     return McpFault(type(error), error.code, error.message, error.hint, error.retry_after)
 
 
 LOST: Final = McpFault(TransportError, "call.transport", "the server does not know the session any more")
-"""The call did not run: it is made again in a new session."""
+"""The call did not run and is made again in a new session."""
 
 
 class McpExchange:
-    """One `tools/call`: whether its frame went out, how large both frames were, and what went wrong."""
+    """One `tools/call`: whether its frame went out, the size of both frames, and its fault."""
 
     def __init__(self) -> None:
         self.id: int | str | None = None
@@ -91,43 +91,43 @@ class McpExchange:
         self.request_bytes: int | None = None
         self.response_bytes: int | None = None
         self.headers: Mapping[str, str] = {}
-        """What goes with this call alone, where the transport has headers."""
+        """HTTP headers of this call alone."""
         self.status: int | None = None
         self.fault: McpFault | None = None
-        self.told: list[str] = []
-        """What is told of this call besides what its wire notes."""
+        self.notices: list[str] = []
+        """Notices of this call besides those of its connection."""
         self.noted_from = 0
         self.noise_from = 0
 
 
 in_progress: ContextVar[McpExchange | None] = ContextVar("in_progress", default=None)
-"""The exchange of the task that is calling."""
+"""The exchange of the current task."""
 
 
 class McpTraffic:
-    """The exchanges under way on one connection, and what the server did that nobody asked for."""
+    """The open exchanges of one connection, and notices of what the server did unasked."""
 
     def __init__(self) -> None:
-        self._asked: set[int | str] = set()
+        self._pending: set[int | str] = set()
         self._open: dict[int | str, McpExchange] = {}
         self._notices: list[str] = []
         self.noise = 0
 
-    def begin(self, note: str = "") -> McpExchange:
-        """A new exchange, told from now on what is noted: `note` first, if there is one."""
+    def open(self, note: str = "") -> McpExchange:
+        """A new exchange, whose notices open now: with `note`, if there is one."""
         exchange = McpExchange()
         exchange.noted_from, exchange.noise_from = len(self._notices), self.noise
         if note:
             self.note(note)
         return exchange
 
-    def leaving(self, message: JSONRPCMessage, size: int | None = None) -> McpExchange | None:
-        """Know a request by its id before it goes out; the exchange of the calling task, if it is its `tools/call`."""
+    def register(self, message: JSONRPCMessage, size: int | None = None) -> McpExchange | None:
+        """Register a request by its id before it goes out; the current task's exchange if it is its `tools/call`."""
         from mcp_types import JSONRPCRequest
 
         if not isinstance(message, JSONRPCRequest):
             return None
-        self._asked.add(message.id)
+        self._pending.add(message.id)
         exchange = in_progress.get()
         if exchange is None or message.method != "tools/call":
             return None
@@ -135,63 +135,63 @@ class McpTraffic:
         self._open[message.id] = exchange
         return exchange
 
-    def answered(self, id: int | str | None) -> bool:
-        """Whether this answers a request of ours for the first time."""
-        # A request without an id can only be one the server could not read; the SDK passes such an error over.
-        expected = id is None or id in self._asked
-        self._asked.discard(id if id is not None else "")
+    def is_expected(self, id: int | str | None) -> bool:
+        """Whether this id is of an open request; it is expected once."""
+        # An error without an id is about a request that the server could not read; the SDK ignores it.
+        expected = id is None or id in self._pending
+        self._pending.discard(id if id is not None else "")
         return expected
 
     def of(self, id: Any) -> McpExchange | None:
-        """The exchange with this request id."""
+        """The open exchange with this request id, None without one."""
         return self._open.get(id) if isinstance(id, int | str) else None
 
-    def ended(self, exchange: McpExchange) -> None:
-        """Nobody waits for this exchange any more."""
+    def end(self, exchange: McpExchange) -> None:
+        """Forget an exchange: its caller no longer waits."""
         if exchange.id is not None:
             self._open.pop(exchange.id, None)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no exchange is under way."""
+        """Whether no exchange is open."""
         return not self._open
 
     def fail_all(self, fault: McpFault) -> None:
-        """The connection is lost to all exchanges under way for the same reason."""
+        """Set the fault of all open exchanges that have none: the connection is lost."""
         for exchange in self._open.values():
             exchange.fault = exchange.fault or fault
 
     def note(self, text: str) -> None:
-        """Remember something for the records of the calls under way."""
+        """Add a notice to the records of the open calls; only the first 20 of a connection are kept."""
         if len(self._notices) < MAX_NOTICES:
             self._notices.append(text)
 
-    def noted(self, exchange: McpExchange) -> list[str]:
-        """What was noted while an exchange was under way."""
+    def notices_of(self, exchange: McpExchange) -> list[str]:
+        """The notices made while an exchange was open."""
         noise = self.noise - exchange.noise_from
-        told = [f"{noise} lines on stdout were no messages"] if noise else []
-        return exchange.told + self._notices[exchange.noted_from :] + told
+        notices = [f"{noise} lines on stdout were no messages"] if noise else []
+        return exchange.notices + self._notices[exchange.noted_from :] + notices
 
 
 class GuardedRead:
-    """A transport's incoming side with the rules above applied; what the SDK reads from."""
+    """A transport's incoming side, which the SDK reads, with the rules of this module applied."""
 
     def __init__(
         self,
         inner: ReadStream[SessionMessage | Exception],
         write: WriteStream[SessionMessage],
-        wire: McpTraffic,
+        traffic: McpTraffic,
     ) -> None:
         self._inner = inner
         self._write = write
-        self._wire = wire
+        self._traffic = traffic
         self._answers: set[asyncio.Task[None]] = set()
         self._is_newest = False
-        """Whether the server speaks the protocol without a handshake."""
+        """Whether the server uses the protocol version without a handshake."""
 
     @property
     def last_context(self) -> Any:
-        """The context of the sender, where the transport keeps it."""
+        """The context of the sender, None where the transport keeps none."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
@@ -199,29 +199,29 @@ class GuardedRead:
             item = await self._inner.receive()
             if isinstance(item, Exception):
                 return item
-            if not self._asks_us(item.message) and not self._is_foreign(item.message):
-                return self._judged(item)
+            if not self._refuse_request(item.message) and not self._is_unexpected(item.message):
+                return self._checked(item)
 
-    def _asks_us(self, message: JSONRPCMessage) -> bool:
-        """Whether this was a demand of the server, which is answered here."""
+    def _refuse_request(self, message: JSONRPCMessage) -> bool:
+        """Whether this is a request of the server; it is refused here."""
         from mcp_types import JSONRPCRequest
 
-        if not isinstance(message, JSONRPCRequest) or message.method in _ALLOWED:
+        if not isinstance(message, JSONRPCRequest) or message.method in _ANSWERED_METHODS:
             return False
-        self._wire.note(refusal_of(message.method))
-        # A flood of demands is not answered beyond a few at a time: answers could fill our memory.
-        if len(self._answers) < _ANSWERS:
+        self._traffic.note(refusal_of(message.method))
+        # Only a few refusals are sent at a time: those of a flood could fill our memory.
+        if len(self._answers) < _MAX_REFUSALS:
             task = asyncio.create_task(self._refuse(message.id))
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
         return True
 
-    def _is_foreign(self, message: JSONRPCMessage) -> bool:
+    def _is_unexpected(self, message: JSONRPCMessage) -> bool:
         from mcp_types import JSONRPCError, JSONRPCResponse
 
-        if not isinstance(message, JSONRPCResponse | JSONRPCError) or self._wire.answered(message.id):
+        if not isinstance(message, JSONRPCResponse | JSONRPCError) or self._traffic.is_expected(message.id):
             return False
-        self._wire.note(f"an answer to no request of ours, id {str(message.id)[:_SHOWN]}: dropped")
+        self._traffic.note(f"an answer to no request of ours, id {str(message.id)[:_MAX_NAME]}: dropped")
         return True
 
     async def _refuse(self, id: int | str) -> None:
@@ -230,36 +230,36 @@ class GuardedRead:
         try:
             await self._write.send(error_message(id, METHOD_NOT_FOUND, "this client answers no requests"))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # nobody is there any more
+            return  # the connection is closed
 
-    def _judged(self, item: SessionMessage) -> SessionMessage:
-        """The message, or a refusal in its place: whoever waits for it finds why in the exchange."""
+    def _checked(self, item: SessionMessage) -> SessionMessage:
+        """The message, or an error in its place, with the fault in the exchange of its call."""
         from mcp_types import JSONRPCError, JSONRPCResponse
 
         message = item.message
         if isinstance(message, JSONRPCResponse):
-            self._complete(message.result)
+            self._add_defaults(message.result)
             for method in required_methods(message.result):
-                self._wire.note(refusal_of(method))
-            exchange = self._wire.of(message.id)
+                self._traffic.note(refusal_of(method))
+            exchange = self._traffic.of(message.id)
             content = message.result.get("content")
             if exchange is not None and isinstance(content, list) and len(content) > MAX_ITEMS:
                 text = f"the reply has {len(content):,} content items, at most {MAX_ITEMS:,} are allowed"
                 exchange.fault = McpFault(ResponseMappingError, "response.size", text)
                 return error_message(message.id, INTERNAL, "refused")
         elif isinstance(message, JSONRPCError):
-            exchange = self._wire.of(message.id)
+            exchange = self._traffic.of(message.id)
             said = message.error
             if exchange is not None and said.code == _LATE and names_no_session(said.message):
                 exchange.fault = exchange.fault or LOST
         return item
 
-    def _complete(self, result: dict[str, Any]) -> None:
-        """Add what a result of the newest protocol may lack; the SDK would refuse it for that."""
+    def _add_defaults(self, result: dict[str, Any]) -> None:
+        """Add the members that a result of the newest protocol may leave out: the SDK would refuse it without them."""
         self._is_newest = self._is_newest or "supportedVersions" in result
         if self._is_newest:
-            for name, meant in _MEANT.items():
-                result.setdefault(name, meant)
+            for name, default in _RESULT_DEFAULTS.items():
+                result.setdefault(name, default)
 
     def __aiter__(self) -> Self:
         return self
@@ -290,17 +290,17 @@ class GuardedRead:
 
 
 def names_no_session(words: str) -> bool:
-    """Whether an error's words say that a session is not known: no call runs in such a one."""
+    """Whether an error's message means that the session is unknown: then the call did not run."""
     return _UNKNOWN_SESSION.search(words) is not None
 
 
 def refusal_of(method: str) -> str:
-    """How it is noted that a server asked for something."""
-    return f"the server asked for `{method[:_SHOWN]}`: refused"
+    """The notice of a refused request of the server."""
+    return f"the server asked for `{method[:_MAX_NAME]}`: refused"
 
 
 def required_methods(result: Mapping[str, Any]) -> list[str]:
-    """What a result demands before it can be one: the methods, each once."""
+    """The methods that a result of `input_required` demands, each once; empty for another result."""
     wanted = result.get("inputRequests") if result.get("resultType") == "input_required" else None
     requests = list(wanted.values()) if isinstance(wanted, dict) else []
     methods = [request.get("method") for request in requests[:MAX_NOTICES] if isinstance(request, dict)]
@@ -308,27 +308,29 @@ def required_methods(result: Mapping[str, Any]) -> list[str]:
 
 
 def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
-    """The message that these bytes are, read strictly; else why they are none."""
+    """The message in these bytes, parsed strictly; else why they hold none."""
     from mcp_types import jsonrpc_message_adapter
 
     try:
         value = loads(data, max_bytes=MAX_FRAME, max_nodes=MAX_NODES)
         message: JSONRPCMessage = jsonrpc_message_adapter.validate_python(value, by_name=False)
     except JsonRefused as error:
-        return McpFault(ResponseMappingError, "response.not-json", f"the reply is refused: {error}"[:SHOWN])
+        return McpFault(
+            ResponseMappingError, "response.not-json", f"the reply is refused: {error}"[:MAX_TEXT]
+        )
     except ValueError:
         return McpFault(ServerFaultError, "call.server-error", "the reply is no JSON-RPC message")
     return message
 
 
 def frame_fault(data: bytes) -> McpFault | None:
-    """Why these bytes are no message; None where they are one."""
+    """Why these bytes are no message; None where they are."""
     found = read_frame(data)
     return found if isinstance(found, McpFault) else None
 
 
 def error_message(id: int | str, code: int, text: str) -> SessionMessage:
-    """A JSON-RPC error as the SDK's streams carry it."""
+    """A JSON-RPC error as an item of the SDK's streams."""
     from mcp.shared.message import SessionMessage
     from mcp_types import ErrorData, JSONRPCError
 
@@ -336,7 +338,7 @@ def error_message(id: int | str, code: int, text: str) -> SessionMessage:
 
 
 def id_in(line: bytes) -> int | None:
-    """The id of what looks like an answer, in a line that cannot be read strictly."""
+    """The id of an answer in a line that strict parsing refuses; None without one."""
     import json
 
     try:

@@ -1,9 +1,9 @@
 """openapi: calling an HTTP API, with its document or without (docs/reference/protocols.md#openapi).
 
 1. The document, where there is one, decides method, path, parameters, body and the header of the credentials.
-2. Whatever the status is, what went over the wire is recorded; of headers only names.
-3. A status that tells a failure is an error, whatever the body says. Redirects are never followed.
-4. A reply is read as the binding says: strict JSON, text, or as it is.
+2. Request and reply are recorded whatever the status is; of headers only names.
+3. A status outside 200-299 is an error whatever the body holds. Redirects are never followed.
+4. `response_mode` of the binding decides how a reply is read: strict JSON, text, or raw.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.documents.openapi import openapi_of
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure
-from cogcli.protocols.http.http_call import HttpCaller, Sent, reply_cap
+from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
 from cogcli.protocols.http.url import url_of
 from cogcli.protocols.invoker import InvocationResponse
@@ -33,44 +33,44 @@ _ACCEPT = {"json": "application/json"}
 class OpenApi:
     """Calls HTTP APIs. One per run."""
 
-    def __init__(self, surroundings: InvokerContext) -> None:
-        self._secrets = surroundings.secrets
-        self._wire = HttpCaller(surroundings)
+    def __init__(self, context: InvokerContext) -> None:
+        self._secrets = context.secrets
+        self._http = HttpCaller(context)
 
-    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
-        reply, meta = self._wire.exchange(request, context, self._sent(request))
+    def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
+        reply, meta = self._http.exchange(request, limits, self._outgoing(request))
         mode = request.binding.metadata.get("response_mode") or "json"
-        value, is_value = _glimpse(reply, reply_cap(request))
+        value, is_value = _json_value(reply, reply_cap(request))
         meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=is_value))
-        said = f"{meta.method} {_path(meta.url)}"
+        name = f"{meta.method} {_path(meta.url)}"
         try:
-            if error := failure(said, reply, value, self._secrets, self._wire.now, service=request.service):
+            if error := failure(name, reply, value, self._secrets, self._http.now, service=request.service):
                 raise error
             body = value if is_value and mode == "json" else _body(request, reply, mode)
-            body = reply_body.add_content_json(body, request.binding.response, self._secrets.masked)
+            body = reply_body.add_content_json(body, request.binding.response, self._secrets.mask_text)
         except RuntimeErrorBase as error:
-            error.record = meta.as_record()
+            error.record = meta.to_payload()
             raise
-        return InvocationResponse(body, usage_of(body).beside(meta))
+        return InvocationResponse(body, usage_of(body).add_to(meta))
 
     def close(self, grace: float) -> None:
-        self._wire.close()
+        self._http.close()
 
-    def _sent(self, request: InvocationRequest) -> Sent:
+    def _outgoing(self, request: InvocationRequest) -> OutgoingRequest:
         try:
             document = openapi_of(request.service)
             operation = _operation(document, request)
             parts = _parts(operation, request)
             base = _base(document, request)
         except DocumentFault as fault:
-            raise unusable(request, fault) from fault
+            raise document_error(request, fault) from fault
         mode = request.binding.metadata.get("response_mode") or "json"
         content_type = parts.content_type if parts.has_body else ""
         ours = headers.default_headers(request, accept=_ACCEPT.get(mode, "*/*"), content_type=content_type)
         auth_header = _auth_header(operation, request, parts)
         merged = headers.merge_headers(request, self._secrets, ours, parts.headers, auth_header)
         url = url_of(base, parts.path, parts.path_values, parts.query)
-        return Sent(parts.method, url, merged, parts.body_bytes(), parts.body)
+        return OutgoingRequest(parts.method, url, merged, parts.body_bytes(), parts.body)
 
 
 def _body(request: InvocationRequest, reply: HttpReply, mode: str) -> Any:
@@ -103,7 +103,8 @@ def _base(document: OpenApiDocument | None, request: InvocationRequest) -> str:
 
 
 def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts) -> str:
-    """Where the token goes: the one header that an alternative of the document's security still lacks."""
+    """The header for the token: the only one that an alternative of the document's security still lacks, else
+    Authorization."""
     written = [
         *(request.service.metadata.get("headers") or {}),
         *(request.binding.metadata.get("headers") or {}),
@@ -117,8 +118,8 @@ def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest,
     return headers.AUTHORIZATION
 
 
-def _glimpse(reply: HttpReply, cap: int) -> tuple[Any, bool]:
-    """The JSON value of a reply where it is one, for the record and for error messages."""
+def _json_value(reply: HttpReply, cap: int) -> tuple[Any, bool]:
+    """The JSON value of a reply and whether it has one, for the record and for error messages."""
     if not reply.body or not reply_body.is_json(reply_body.media_type(reply)):
         return None, False
     try:
@@ -128,12 +129,12 @@ def _glimpse(reply: HttpReply, cap: int) -> tuple[Any, bool]:
 
 
 def _path(url: str) -> str:
-    """The path of a URL, for messages: its query may be long."""
+    """The path of a URL without its query, for messages: a query may be long."""
     rest = url.partition("://")[2].partition("?")[0]
     return f"/{rest.partition('/')[2]}"
 
 
-def unusable(request: InvocationRequest, fault: DocumentFault) -> ServiceResolutionError:
-    """The error of a document that does not allow the call; the checks before a run tell it first."""
+def document_error(request: InvocationRequest, fault: DocumentFault) -> ServiceResolutionError:
+    """The error of a document that does not allow the call. The checks before a run find most of these."""
     text = f"service `{request.service.id}`: {fault.told}"
     return ServiceResolutionError(fault.code, text, hint=fault.hint, left=False)

@@ -1,11 +1,11 @@
 """Several JSON-RPC calls in one array (docs/reference/protocols.md#batch).
 
-1. Only calls that may be made twice, with an answer, of a service whose document says `x-batch: true`.
-2. Answers are matched by id, by type and value, in any order; what matches no id of ours is no answer. Two answers to
-   one call are none that can be believed.
-3. Where the reply is no array, lacks answers or is too large, those calls are made singly, and so is every further
+1. Only calls that may be repeated and have an answer, of a service whose document has `x-batch: true`.
+2. Answers are matched by type and value of their id, in any order; one with another id is ignored. Two answers to one
+   call make it fail.
+3. Where the reply is no array, lacks answers or is too large, those calls are made one by one, and so is every further
    call to that service for the rest of the run.
-4. A connection that fails, runs late or is told to wait fails each of them as it would fail one.
+4. A connection that fails, times out or is overloaded fails each call as it would fail a single one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cogcli.protocols.openrpc.reply import result_of
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.protocols.http.http_call import Sent
+    from cogcli.protocols.http.http_call import OutgoingRequest
     from cogcli.protocols.invoker import CallMeta, InvocationRequest
     from cogcli.protocols.secrets import Secrets
 
@@ -29,15 +29,15 @@ BROKEN: Final = "the service did not answer an array of calls with an array of a
 
 
 class RpcCall(NamedTuple):
-    """One call of an array: the attempt it belongs to, its id, and what it would send by itself."""
+    """One call of an array: its attempt, its id, and the request that it would send alone."""
 
     request: InvocationRequest
     id: int
-    sent: Sent
+    outgoing: OutgoingRequest
 
 
 class RpcOutcome(NamedTuple):
-    """What one call got: its result, or its error; with neither, it has to be made singly."""
+    """The result or the error of one call; with neither, it has to be made alone."""
 
     meta: CallMeta | None = None
     body: Any = None
@@ -47,24 +47,24 @@ class RpcOutcome(NamedTuple):
 SINGLY: Final = RpcOutcome()
 
 
-def array_of(calls: list[RpcCall]) -> Sent:
-    """All calls as one request, under the headers of the first; of idempotency keys all, in order."""
-    first = calls[0].sent
+def join_calls(calls: list[RpcCall]) -> OutgoingRequest:
+    """All calls as one request with the headers of the first; its Idempotency-Key holds all keys in order."""
+    first = calls[0].outgoing
     keys = ", ".join(call.request.idempotency_key for call in calls)
     headers = tuple(
         (name, keys if name.lower() == "idempotency-key" else value) for name, value in first.headers
     )
-    body = b"[" + b",".join(call.sent.body for call in calls) + b"]"
-    return first._replace(headers=headers, body=body, value=[call.sent.value for call in calls])
+    body = b"[" + b",".join(call.outgoing.body for call in calls) + b"]"
+    return first._replace(headers=headers, body=body, value=[call.outgoing.value for call in calls])
 
 
 def match_answers(
     calls: list[RpcCall], reply: HttpReply, meta: CallMeta, secrets: Secrets, now: str, cap: int
 ) -> list[RpcOutcome]:
-    """What each call got out of one reply."""
+    """The outcome of each call by one reply, in order."""
     refusal = failure("an array of calls", reply, None, secrets, now)
     if isinstance(refusal, OverloadedError):
-        return [RpcOutcome(own, error=_again(refusal)) for own in _own(meta, calls)]
+        return [RpcOutcome(own, error=_copy_of(refusal)) for own in _records_per_call(meta, calls)]
     try:
         value = reply_body.parse_reply(reply.body, cap)
     except JsonRefused:
@@ -76,42 +76,45 @@ def match_answers(
         id = answer.get("id") if isinstance(answer, dict) else None
         if type(id) is int:
             found.setdefault(id, []).append(answer)
-    told = _own(meta, calls, reply_body.reply_record(reply, None, is_value=True))
+    own_records = _records_per_call(meta, calls, reply_body.reply_record(reply, None, is_value=True))
     return [
-        _outcome(call, found.get(call.id, []), own, secrets) for call, own in zip(calls, told, strict=True)
+        _outcome(call, found.get(call.id, []), own, secrets)
+        for call, own in zip(calls, own_records, strict=True)
     ]
 
 
 def outcomes_of_failure(calls: list[RpcCall], error: RuntimeErrorBase) -> list[RpcOutcome]:
-    """What an exchange that failed means for each call."""
+    """The outcome of each call where the exchange failed, in order."""
     if isinstance(error, ResponseMappingError):
         return [SINGLY] * len(calls)  # too large, or not to be decoded: one by one they may fit
-    return [RpcOutcome(error=_recorded(_again(error), call, len(calls), error.record)) for call in calls]
+    return [RpcOutcome(error=_with_record(_copy_of(error), call, len(calls), error.record)) for call in calls]
 
 
 def _outcome(call: RpcCall, answers: list[dict[str, Any]], meta: CallMeta, secrets: Secrets) -> RpcOutcome:
     if not answers:
         return SINGLY
-    said = f"`{call.request.operation}`"
+    name = f"`{call.request.operation}`"
     meta = meta._replace(reply={**(meta.reply or {}), "body": answers[0] if len(answers) == 1 else answers})
     try:
         if len(answers) > 1:
-            text = f"{said}: malformed answer: {len(answers)} answers with the id {call.id}"
+            text = f"{name}: malformed answer: {len(answers)} answers with the id {call.id}"
             raise ServerFaultError("call.server-error", text, left=True)
-        body = result_of(answers[0], call.id, said, secrets, service=call.request.service.id)
+        body = result_of(answers[0], call.id, name, secrets, service=call.request.service.id)
     except RuntimeErrorBase as error:
         return RpcOutcome(meta, error=error)
     return RpcOutcome(meta, body)
 
 
-def _own(meta: CallMeta, calls: list[RpcCall], reply: dict[str, Any] | None = None) -> list[CallMeta]:
-    """The record of each call: its own request, and the array that it was part of."""
+def _records_per_call(
+    meta: CallMeta, calls: list[RpcCall], reply: dict[str, Any] | None = None
+) -> list[CallMeta]:
+    """The record of each call: its own request and `batch`, the array that it was part of."""
     arrays = {"calls": len(calls), "request_bytes": meta.request_bytes, "response_bytes": meta.response_bytes}
     batch = {name: value for name, value in arrays.items() if value is not None}
     return [
         meta._replace(
-            request={**(meta.request or {}), "body": call.sent.value},
-            request_bytes=len(call.sent.body),
+            request={**(meta.request or {}), "body": call.outgoing.value},
+            request_bytes=len(call.outgoing.body),
             response_bytes=None,
             reply=reply,
             batch=batch,
@@ -120,19 +123,19 @@ def _own(meta: CallMeta, calls: list[RpcCall], reply: dict[str, Any] | None = No
     ]
 
 
-def _recorded(
+def _with_record(
     error: RuntimeErrorBase, call: RpcCall, count: int, record: dict[str, object] | None
 ) -> RuntimeErrorBase:
-    """A call's own error, telling of its own request."""
+    """The error with the record of one call: its own request and `batch`."""
     if record is not None:
         request: Any = record.get("request") or {}
-        own = {**request, "body": call.sent.value}
-        error.record = {**record, "request": own, "request_bytes": len(call.sent.body)}
+        own = {**request, "body": call.outgoing.value}
+        error.record = {**record, "request": own, "request_bytes": len(call.outgoing.body)}
         error.record["batch"] = {"calls": count, "request_bytes": record.get("request_bytes")}
     return error
 
 
-def _again(error: RuntimeErrorBase) -> RuntimeErrorBase:
+def _copy_of(error: RuntimeErrorBase) -> RuntimeErrorBase:
     same = type(error)(error.code, error.message, hint=error.hint, left=error.left)
     same.retry_after = error.retry_after
     return same

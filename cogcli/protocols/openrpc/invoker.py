@@ -1,9 +1,9 @@
 """openrpc: calling JSON-RPC 2.0 methods over HTTP POST (docs/reference/protocols.md#openrpc).
 
-1. Ids count up from 1 within a run. Parameters go by name, or by position where the document says so.
-2. A method without a result is a notification: it has no id, any 2xx is success, what comes back is ignored.
-3. Calls of one foreach go out as one array where the document says so: `rpc_batch` and `gather`.
-4. A well-formed error counts as such whatever the HTTP status is; other failures are told by the status.
+1. Ids count up from 1 within a run. Parameters are sent by name, or by position where the document demands it.
+2. A method without a result is a notification: it has no id, any 2xx is success, the reply's body is ignored.
+3. Calls of one foreach go out as one array where the document allows it: `batch` and `batcher`.
+4. A well-formed JSON-RPC error counts whatever the HTTP status is; else the status decides.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.strict_json import JsonRefused
 from cogcli.documents.openrpc import openrpc_of
-from cogcli.protocols.batcher import Gathering
+from cogcli.protocols.batcher import Batcher
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure, quote
-from cogcli.protocols.http.http_call import HttpCaller, Sent, reply_cap, request_cap
+from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap, request_cap
 from cogcli.protocols.http.url import json_bytes
 from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationResponse
 from cogcli.protocols.model_usage import usage_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cogcli.documents.openrpc import RpcMethod
     from cogcli.protocols.invoker import InvocationRequest, InvokerContext
 
-_METHOD: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
+_METHOD_NAME: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
 _JSON: Final = "application/json"
 _SHOWN: Final = 80
 
@@ -40,102 +40,104 @@ _SHOWN: Final = 80
 class OpenRpc:
     """Calls JSON-RPC methods. One per run."""
 
-    def __init__(self, surroundings: InvokerContext) -> None:
-        self._secrets = surroundings.secrets
-        self._wire = HttpCaller(surroundings)
+    def __init__(self, context: InvokerContext) -> None:
+        self._secrets = context.secrets
+        self._http = HttpCaller(context)
         self._ids = itertools.count(1)
-        self._gathering = Gathering()
-        self._singly: set[str] = set()
-        """Services that did not answer an array with an array."""
+        self._batcher = Batcher()
+        self._unbatched: set[str] = set()
+        """Ids of services that did not answer an array with an array."""
 
-    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
-        method, batches = _described(request)
+    def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
+        method, batches = _method_of(request)
         if method is not None and method.is_notification:
-            return self._single(request, context, method, None)
-        if context.place is not None and self._may_batch(request, batches):
-            outcome = self._in_array(request, context, context.place, method)
+            return self._single(request, limits, method, None)
+        if limits.place is not None and self._may_batch(request, batches):
+            outcome = self._in_array(request, limits, limits.place, method)
             if outcome.error is not None or outcome.meta is not None:
-                return _told(outcome)
-        elif context.place is not None:
-            context.place.settle()
-        return self._single(request, context, method, next(self._ids))
+                return _batched_response(outcome)
+        elif limits.place is not None:
+            limits.place.settle()
+        return self._single(request, limits, method, next(self._ids))
 
     def close(self, grace: float) -> None:
-        self._wire.close()
+        self._http.close()
 
     def _single(
-        self, request: InvocationRequest, context: CallLimits, method: RpcMethod | None, id: int | None
+        self, request: InvocationRequest, limits: CallLimits, method: RpcMethod | None, id: int | None
     ) -> InvocationResponse:
-        reply, meta = self._wire.exchange(request, context, self._sent(request, method, id))
-        value, refused = _read(reply, reply_cap(request))
+        reply, meta = self._http.exchange(request, limits, self._outgoing(request, method, id))
+        value, refused = _read_json(reply, reply_cap(request))
         meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=refused is None))
-        if request.service.id in self._singly:
+        if request.service.id in self._unbatched:
             meta = meta._replace(notices=[batch.BROKEN])
         try:
             body = self._body(request, reply, id, value, refused)
         except RuntimeErrorBase as error:
-            error.record = meta.as_record()
+            error.record = meta.to_payload()
             raise
         return _response(body, meta)
 
     # -- several in one array -----------------------------------------------------------------------------------------
 
     def _may_batch(self, request: InvocationRequest, batches: bool) -> bool:
-        return batches and request.effect in batch.REPEATABLE and request.service.id not in self._singly
+        return batches and request.effect in batch.REPEATABLE and request.service.id not in self._unbatched
 
     def _in_array(
-        self, request: InvocationRequest, context: CallLimits, place: BatchSlot, method: RpcMethod | None
+        self, request: InvocationRequest, limits: CallLimits, place: BatchSlot, method: RpcMethod | None
     ) -> batch.RpcOutcome:
-        """What this call got in an array with its siblings; nothing where it has to be made singly."""
+        """The outcome of this call in an array with its siblings; `SINGLY` where it has to be made alone."""
         id = next(self._ids)
-        call = batch.RpcCall(request, id, self._sent(request, method, id))
+        call = batch.RpcCall(request, id, self._outgoing(request, method, id))
         return (
-            self._gathering.outcome(
+            self._batcher.outcome(
                 call,
-                size=len(call.sent.body) + 1,
+                size=len(call.outgoing.body) + 1,
                 cap=request_cap(request) - 1,
                 kind=request.binding.id,
                 place=place,
-                context=context,
-                send=self._exchanged,
+                limits=limits,
+                send=self._exchange_array,
             )
             or batch.SINGLY
         )
 
-    def _exchanged(
+    def _exchange_array(
         self, calls: list[batch.RpcCall], deadline: float, cancel: Cancellation
     ) -> list[batch.RpcOutcome]:
-        """One exchange for several calls; one that is alone is none of an array."""
+        """One exchange for several calls, an outcome for each; a single call is not sent as an array."""
         if len(calls) == 1:
             return [batch.SINGLY]
         request = calls[0].request
-        array = batch.array_of(calls)
-        context = CallLimits(deadline, cancel)
+        array = batch.join_calls(calls)
+        limits = CallLimits(deadline, cancel)
         try:
-            reply, meta = self._wire.exchange(request, context, array)
+            reply, meta = self._http.exchange(request, limits, array)
         except RuntimeErrorBase as error:
             outcomes = batch.outcomes_of_failure(calls, error)
         else:
             outcomes = batch.match_answers(
-                calls, reply, meta, self._secrets, self._wire.now, reply_cap(request)
+                calls, reply, meta, self._secrets, self._http.now, reply_cap(request)
             )
         if batch.SINGLY in outcomes:
-            self._singly.add(request.service.id)
+            self._unbatched.add(request.service.id)
         return outcomes
 
     # -- one call -----------------------------------------------------------------------------------------------------
 
-    def _sent(self, request: InvocationRequest, method: RpcMethod | None, id: int | None) -> Sent:
+    def _outgoing(
+        self, request: InvocationRequest, method: RpcMethod | None, id: int | None
+    ) -> OutgoingRequest:
         call: dict[str, Any] = {"jsonrpc": "2.0", "method": request.operation}
         call["params"] = (
-            _by_position(method, request.payload) if method and method.by_position else request.payload
+            _positional(method, request.payload) if method and method.by_position else request.payload
         )
         if id is not None:
             call["id"] = id
         ours = headers.default_headers(request, accept=_JSON, content_type=_JSON)
         settings = request.service.settings
         url = settings.get("url") or settings["base_url"]
-        return Sent(
+        return OutgoingRequest(
             "POST",
             url,
             headers.merge_headers(request, self._secrets, ours, {}),
@@ -146,35 +148,39 @@ class OpenRpc:
     def _body(
         self, request: InvocationRequest, reply: HttpReply, id: int | None, value: Any, refused: str | None
     ) -> Any:
-        said = f"`{request.operation}`"
+        name = f"`{request.operation}`"
         if id is None or not is_error(value, id):
-            error = failure(said, reply, value, self._secrets, self._wire.now, service=request.service)
+            error = failure(name, reply, value, self._secrets, self._http.now, service=request.service)
             if error is not None:
                 raise error
         if id is None:
             return {}
         if refused is not None:
             start = quote(reply.body[:_SHOWN].decode("utf-8", "replace"), self._secrets)
-            raise reply_body.not_json_error(f"{said}: HTTP {reply.status} with {refused}: {start}")
-        return result_of(value, id, said, self._secrets, service=request.service.id)
+            raise reply_body.not_json_error(f"{name}: HTTP {reply.status} with {refused}: {start}")
+        return result_of(value, id, name, self._secrets, service=request.service.id)
 
 
 def _response(body: Any, meta: CallMeta) -> InvocationResponse:
-    return InvocationResponse(body, usage_of(body).beside(meta))
+    return InvocationResponse(body, usage_of(body).add_to(meta))
 
 
-def _told(outcome: batch.RpcOutcome) -> InvocationResponse:
-    """What a call got in an array, as it would have got it alone."""
+def _batched_response(outcome: batch.RpcOutcome) -> InvocationResponse:
+    """The response of a call made in an array, as it would be alone. Raises its error."""
     if outcome.error is not None:
         if outcome.meta is not None:
-            outcome.error.record = outcome.meta.as_record()
+            outcome.error.record = outcome.meta.to_payload()
         raise outcome.error
     return _response(outcome.body, outcome.meta or CallMeta())
 
 
-def _described(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
-    """The method as the document tells it, None without one; and whether calls may go out as one array."""
-    if not _METHOD.fullmatch(request.operation):
+def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
+    """The method in the service's document, None without one; and whether calls may go out as one array.
+
+    Raises RequestMappingError `request.value` for an operation that is no method name, ServiceResolutionError for a
+    faulty document.
+    """
+    if not _METHOD_NAME.fullmatch(request.operation):
         raise RequestMappingError("request.value", "the operation is no method name", left=False)
     try:
         document = openrpc_of(request.service)
@@ -184,8 +190,11 @@ def _described(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
         raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
 
 
-def _by_position(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
-    """The parameters in the document's order up to the last one given; null stands for one left out before that."""
+def _positional(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
+    """The parameters in the document's order up to the last one given, null for one left out before that.
+
+    Raises RequestMappingError `request.value` for one that the method lacks.
+    """
     names = [param.name for param in method.params]
     unknown = payload.keys() - set(names)
     if unknown:
@@ -195,7 +204,7 @@ def _by_position(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
     return [payload.get(name) for name in names[: last + 1]]
 
 
-def _read(reply: HttpReply, cap: int) -> tuple[Any, str | None]:
+def _read_json(reply: HttpReply, cap: int) -> tuple[Any, str | None]:
     """The JSON value of a reply, or None and why there is none."""
     media = reply_body.media_type(reply)
     if not reply.body:

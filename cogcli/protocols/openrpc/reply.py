@@ -1,9 +1,8 @@
-"""Judging the answer to one JSON-RPC call (docs/reference/protocols.md#openrpc).
+"""The result or error in the answer to one JSON-RPC call (docs/reference/protocols.md#openrpc).
 
-1. It is an object of version 2.0 with exactly one of `result` and `error`.
-2. Its id is ours by type and value: an answer to somebody else is no answer. An error that could not read the request
-   has the id null.
-3. An error's code decides the class of failure; members of a wrong type make it malformed, never crash.
+1. An answer is an object of version 2.0 with exactly one of `result` and `error`.
+2. Its id equals the call's by type and value. An error about a request that could not be read has the id null.
+3. An error's code decides the class of failure; an error with members of a wrong type is a malformed answer.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ _UNREAD: Final = (-32700, -32600)
 
 
 def is_error(value: Any, id: int) -> bool:
-    """Whether a body is a well-formed error for this call: then it counts, whatever the HTTP status is."""
+    """Whether a body is a well-formed error for this call; then it counts whatever the HTTP status is."""
     return _fault(value, id) == "" and "error" in value
 
 
-def result_of(value: Any, id: int, said: str, secrets: Secrets, *, service: str) -> Any:
-    """The `result` of an answer. `said` names the call, `service` its service.
+def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str) -> Any:
+    """The `result` of an answer. `name` names the call in messages, `service` its service in hints.
 
     Raises ServerFaultError, RejectedError.
     """
     fault = _fault(value, id)
     if fault:
-        raise ServerFaultError("call.server-error", f"{said}: malformed answer: {fault}", left=True)
+        raise ServerFaultError("call.server-error", f"{name}: malformed answer: {fault}", left=True)
     if "error" in value:
-        raise _told(value["error"], said, secrets, service)
+        raise _error_of(value["error"], name, secrets, service)
     return value["result"]
 
 
 def _fault(value: Any, id: int) -> str:
-    """What is wrong with an answer, empty if it is one."""
+    """Why a value is no answer to this call, empty if it is one."""
     if not isinstance(value, dict):
         return f"{preview(value)}, expected an object"
     if value.get("jsonrpc") != "2.0":
@@ -67,9 +66,9 @@ def _is_wellformed(error: Any) -> bool:
     )
 
 
-def _told(error: dict[str, Any], said: str, secrets: Secrets, service: str) -> RuntimeErrorBase:
+def _error_of(error: dict[str, Any], name: str, secrets: Secrets, service: str) -> RuntimeErrorBase:
     code = error["code"]
-    text = f"{said}: RPC error {code}: {quote(error['message'], secrets)}"
+    text = f"{name}: RPC error {code}: {quote(error['message'], secrets)}"
     if code == INTERNAL or code in _SERVER:
         return ServerFaultError("call.server-error", text, left=True)
     hint = f"cogcli services refresh {service}" if code == NOT_FOUND else ""

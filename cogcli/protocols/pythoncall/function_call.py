@@ -1,13 +1,12 @@
-"""The functions of allowed modules: finding one, entering it, reading what it gave
-(docs/reference/protocols.md#pythoncall).
+"""Calling a function of an allowed module (docs/reference/protocols.md#pythoncall).
 
-One code for both ways of calling, in a thread of ours and in a worker process; it imports little, so that a worker
-starts quickly.
+Used by a thread of the run and by the worker process; it imports little, so that a worker starts quickly.
 
-1. The operation is a top-level function written in the service's module, without a leading underscore.
-2. The payload's keys are its keyword arguments, checked against its signature before it is entered.
-3. What it returns is copied as plain JSON, and must be an object.
-4. Whatever it raises is told as a server fault, with the line of its module; a missing extra by its install line.
+1. The operation is a top-level function defined in the service's module, without a leading underscore.
+2. The payload's keys are its keyword arguments, checked against its signature before the call.
+3. Its return value is copied as plain JSON, and must be an object.
+4. Whatever it raises becomes a ServerFaultError with the line in its module; a missing extra becomes `env.extra` with
+   the line that installs it.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ _KEYWORD_REST: Final = 0x08
 
 
 class PythonFunction(NamedTuple):
-    """A function, the arguments it needs, those it takes by name, and whether it takes any other name, too."""
+    """A function, its required arguments, those it takes by name, and whether it takes any other name."""
 
     name: str
-    """As messages tell it: module and function."""
+    """Module and function, for messages."""
     function: FunctionType
     required: frozenset[str]
     named: frozenset[str]
@@ -51,7 +50,8 @@ class PythonFunction(NamedTuple):
 
 
 def resolve_function(code: Code, name: str) -> PythonFunction:
-    """The operation of a service's module. Raises ServiceResolutionError `service.module` and those of the module."""
+    """The function of a service's operation. Raises ServiceResolutionError `service.module`, `env.extra`,
+    `service.untrusted`, `service.forbidden`."""
     module = _module(code)
     function = getattr(module, name, None) if name.isidentifier() and not name.startswith("_") else None
     if not _is_own_function(function, module):
@@ -60,7 +60,7 @@ def resolve_function(code: Code, name: str) -> PythonFunction:
             f"service `{code.service_id}`: module `{code.module}` has no function `{name}` of its own",
             left=False,
         )
-    return _described(f"{code.module}.{name}", function)
+    return _signature_of(f"{code.module}.{name}", function)
 
 
 def require_arguments(operation: PythonFunction, payload: dict[str, Any]) -> None:
@@ -79,34 +79,34 @@ def require_arguments(operation: PythonFunction, payload: dict[str, Any]) -> Non
 def call_function(
     operation: PythonFunction, payload: dict[str, Any], deadline: float, reads: Reads | None = None
 ) -> dict[str, Any]:
-    """What the function returned, as an object of plain JSON that shares nothing with it. With `reads` a shipped one
-    reads these files only.
+    """A copy of what the function returns, an object of plain JSON. With `reads`, a shipped function reads these files
+    only.
 
-    Raises ReadRefused for another file, ServerFaultError for whatever comes out of it, ResponseMappingError
+    Raises ReadRefused for another file, ServerFaultError for what the function raises, ResponseMappingError
     `response.not-json`, and CallTimeoutError for a coroutine that is not done at `deadline`.
     """
     confined = (
         confine(operation, reads) if reads and operation.name.startswith(module_access.SHIPPED) else None
     )
     try:
-        return _object(_result(operation, payload, deadline), operation)
+        return _json_object(_result(operation, payload, deadline), operation)
     finally:
         if confined is not None:
-            asked, before = confined
-            asked.reset(before)
+            variable, token = confined
+            variable.reset(token)
 
 
 def size_problem(name: str, what: str, size: int, cap: int) -> str:
-    """What is wrong with the size of a request or reply; empty if nothing is."""
+    """A message for a request or reply above `cap` bytes; empty below it."""
     return f"the {what} of `{name}` has {size:,} bytes, at most {cap:,} are allowed" if size > cap else ""
 
 
-def words(error: BaseException) -> str:
-    """A foreign exception in at most 500 characters."""
-    return f"{type(error).__name__}: {_said(error)}".removesuffix(": ")[:_TEXT_CAP]
+def exception_text(error: BaseException) -> str:
+    """Class and message of a foreign exception, at most 500 characters."""
+    return f"{type(error).__name__}: {_message_of(error)}".removesuffix(": ")[:_TEXT_CAP]
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
@@ -126,11 +126,11 @@ def _module(code: Code) -> ModuleType:
     except RuntimeErrorBase:
         raise
     except BaseException as error:
-        text = f"importing `{code.module}` failed: {words(error)}"
+        text = f"importing `{code.module}` failed: {exception_text(error)}"
         raise ServiceResolutionError("service.module", text, left=False) from error
 
 
-def _described(name: str, function: FunctionType) -> PythonFunction:
+def _signature_of(name: str, function: FunctionType) -> PythonFunction:
     code: CodeType = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     needed = positional[: code.co_argcount - len(function.__defaults__ or ())]
@@ -149,30 +149,30 @@ def _described(name: str, function: FunctionType) -> PythonFunction:
 def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float) -> Any:
     try:
         if operation.is_async:
-            return _awaited(operation.function, payload, deadline)
+            return _await_result(operation.function, payload, deadline)
         return operation.function(**payload)
     except ReadRefused:
         raise
     except TimeoutError as error:
         if operation.is_async and time.monotonic() >= deadline:
             raise CallTimeoutError("call.timeout", "no answer in time", left=True) from error
-        raise _fault(error, operation) from error
+        raise _server_fault(error, operation) from error
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in EXTRAS:
             raise _import_failure(error, "") from error
-        raise _fault(error, operation) from error
+        raise _server_fault(error, operation) from error
     except BaseException as error:
-        raise _fault(error, operation) from error
+        raise _server_fault(error, operation) from error
 
 
-def _fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
-    """What came out of a function, and the last line of its own module on the way: no frame, no value."""
-    place = _place(error, operation)
-    text = words(error)[: _TEXT_CAP - len(place)] + place
+def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
+    """The error of an exception that a function raised, with the last line of its own module; no frame, no value."""
+    place = _line_of(error, operation)
+    text = exception_text(error)[: _TEXT_CAP - len(place)] + place
     return ServerFaultError("call.server-error", text, left=True)
 
 
-def _place(error: BaseException, operation: PythonFunction) -> str:
+def _line_of(error: BaseException, operation: PythonFunction) -> str:
     module = operation.function.__module__
     file, line = operation.function.__code__.co_filename, 0
     frame = error.__traceback__
@@ -185,7 +185,7 @@ def _place(error: BaseException, operation: PythonFunction) -> str:
     return f" (at {module.replace('.', '/')}.py:{line})"[:_PLACE_CAP]
 
 
-def _awaited(function: Callable[..., Any], payload: dict[str, Any], deadline: float) -> Any:
+def _await_result(function: Callable[..., Any], payload: dict[str, Any], deadline: float) -> Any:
     import asyncio
 
     return asyncio.run(asyncio.wait_for(function(**payload), max(0.0, deadline - time.monotonic())))
@@ -200,19 +200,19 @@ def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
             hint=f"pip install 'cogcli[{extra}]'",
             left=False,
         )
-    text = f"`{module or error.name}` cannot be imported: {_said(error)}"
+    text = f"`{module or error.name}` cannot be imported: {_message_of(error)}"
     return ServiceResolutionError("service.module", text[:_TEXT_CAP], left=False)
 
 
-def _object(result: Any, operation: PythonFunction) -> dict[str, Any]:
+def _json_object(result: Any, operation: PythonFunction) -> dict[str, Any]:
     name = f"`{operation.name}`"
     try:
         body = to_plain_json(result)
     except NotJson as error:
         raise ResponseMappingError("response.not-json", f"{name} returned {error}", left=True) from error
     except Exception as error:
-        # A list that another thread still changes, a type that lies about itself.
-        text = f"{name} returned what cannot be read: {words(error)}"
+        # For instance a list that another thread still changes, or a class with wrong methods.
+        text = f"{name} returned what cannot be read: {exception_text(error)}"
         raise ResponseMappingError("response.not-json", text, left=True) from error
     if type(body) is not dict:
         text = f"{name} returned {kind_of(body)}, expected an object"

@@ -1,11 +1,11 @@
-"""pythoncall: calling a function of an allowed module, in a thread of ours or in a worker process
+"""pythoncall: calling a function of an allowed module, in a thread of the run or in a worker process
 (docs/reference/protocols.md#pythoncall).
 
-1. Allowed are exactly the modules that trusted service files name: never the standard library, and of this package only
-   the shipped service modules. Nothing is imported, no process is started before that is known.
-2. A module is found as a shipped one, below its service's layer root, or installed; never in the working directory.
-3. The rules of `functions` hold either way; both ways the binding's caps on bytes hold, too.
-4. Shipped modules run in a thread, others in a process, unless the service says otherwise.
+1. Allowed are the modules that trusted service files name: never the standard library, and of this package only the
+   shipped service modules. This is checked before anything is imported or any process started.
+2. A module is a shipped one, below its service's layer root, or installed; never in the working directory.
+3. The rules of `function_call` and the binding's caps on bytes hold in both.
+4. Shipped modules run in a thread, others in a process, unless the service sets `isolation`.
 5. What is printed is captured and never reaches our output.
 """
 
@@ -33,57 +33,57 @@ from cogcli.protocols.pythoncall.stdout_capture import capture_output
 from cogcli.specs.eligibility import isolation_of
 
 if TYPE_CHECKING:
-    from cogcli.protocols.pythoncall.worker_pool import Workers
+    from cogcli.protocols.pythoncall.worker_pool import WorkerPool
 
 _NOTHING: Final = CallMeta()
 
 
 class Printed:
-    """What a call printed, known however the call ends."""
+    """The text that a call printed, also of a call that fails."""
 
     def __init__(self) -> None:
         self.text = ""
 
 
 class PythonCall:
-    """Calls functions on the calling thread, or in workers that are started when one is needed."""
+    """Calls functions on the calling thread, or in workers, which are started at the first call."""
 
-    def __init__(self, surroundings: InvokerContext) -> None:
-        self._surroundings = surroundings
+    def __init__(self, context: InvokerContext) -> None:
+        self._context = context
         self._operations: dict[tuple[str, str], PythonFunction] = {}
-        self._workers: Workers | None = None
+        self._workers: WorkerPool | None = None
         self._lock = threading.Lock()
 
-    def invoke(self, request: InvocationRequest, context: CallLimits) -> InvocationResponse:
+    def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
         service = request.service
         code = Code(service.id, service.module or "", service.root, service.trusted)
-        called = self._in_a_worker if isolation_of(service) == "process" else self._here
+        call = self._call_in_worker if isolation_of(service) == "process" else self._call_in_thread
         printed = Printed()
         try:
-            body = called(code, request, context, printed)
+            body = call(code, request, limits, printed)
         except RuntimeErrorBase as error:
             if printed.text:
                 error.record = {"printed": printed.text}
             raise
         meta = _NOTHING._replace(printed=printed.text) if printed.text else _NOTHING
-        return InvocationResponse(body, usage_of(body).beside(meta) if "usage" in body else meta)
+        return InvocationResponse(body, usage_of(body).add_to(meta) if "usage" in body else meta)
 
     def close(self, grace: float) -> None:
         self._operations.clear()
         if self._workers is not None:
             self._workers.close(grace)
 
-    def _here(
-        self, code: Code, request: InvocationRequest, context: CallLimits, printed: Printed
+    def _call_in_thread(
+        self, code: Code, request: InvocationRequest, limits: CallLimits, printed: Printed
     ) -> dict[str, Any]:
-        # Modules may print while they are imported, and values while they are looked at.
+        # Modules may print while they are imported, and values while they are converted.
         with capture_output() as tail:
             try:
                 operation = self._operation(code, request.operation)
                 function_call.require_arguments(operation, request.payload)
                 _require_size(operation.name, request, orjson.dumps(request.payload))
                 body = function_call.call_function(
-                    operation, request.payload, context.deadline, self._surroundings.reads
+                    operation, request.payload, limits.deadline, self._context.reads
                 )
             finally:
                 printed.text = tail.text
@@ -93,8 +93,8 @@ class PythonCall:
             raise ResponseMappingError("response.size", problem, left=True)
         return body
 
-    def _in_a_worker(
-        self, code: Code, request: InvocationRequest, context: CallLimits, printed: Printed
+    def _call_in_worker(
+        self, code: Code, request: InvocationRequest, limits: CallLimits, printed: Printed
     ) -> dict[str, Any]:
         module_access.require_allowed(code)
         from cogcli.protocols.pythoncall.worker_process import WorkerRequest
@@ -102,19 +102,19 @@ class PythonCall:
         payload = orjson.dumps(request.payload)
         _require_size(f"{code.module}.{request.operation}", request, payload)
         cap = _cap(request, "max_response_bytes")
-        order = WorkerRequest(code, request.operation, payload, cap, self._surroundings.reads)
-        with self._pool().lent(code, context) as worker:
+        worker_request = WorkerRequest(code, request.operation, payload, cap, self._context.reads)
+        with self._pool().borrow(code, limits) as worker:
             try:
-                return worker.call(order, context)
+                return worker.call(worker_request, limits)
             finally:
                 printed.text = worker.printed
 
-    def _pool(self) -> Workers:
-        from cogcli.protocols.pythoncall.worker_pool import Workers
+    def _pool(self) -> WorkerPool:
+        from cogcli.protocols.pythoncall.worker_pool import WorkerPool
 
         with self._lock:
             if self._workers is None:
-                self._workers = Workers(self._surroundings.environ, self._surroundings.max_workers)
+                self._workers = WorkerPool(self._context.environ, self._context.max_workers)
             return self._workers
 
     def _operation(self, code: Code, name: str) -> PythonFunction:

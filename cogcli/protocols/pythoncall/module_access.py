@@ -1,4 +1,4 @@
-"""Which module a pythoncall service may load, and from where (docs/reference/protocols.md#pythoncall)."""
+"""The modules that a pythoncall service may load, and from where (docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cogcli.core.errors import ServiceResolutionError
 
 SHIPPED: Final = "cogcli.official."
 _FORBIDDEN: Final = sys.stdlib_module_names | {"cogcli", "test", "__main__"}
-"""Python does not count its own `test` package as standard library."""
+"""`test` is named here because Python does not list it as standard library."""
 
 
 class Code(NamedTuple):
-    """The code of a service: its module, the root it may lie below, whether its layer may start code of its own."""
+    """The code of a service: its module, the root of its layer, and whether that layer may start code of its own."""
 
     service_id: str
     module: str
@@ -36,11 +36,11 @@ class Code(NamedTuple):
 
 
 def load_module(code: Code) -> ModuleType:
-    """The service's module. Raises ServiceResolutionError before any import where it is not allowed."""
+    """The service's imported module. Raises ServiceResolutionError before any import where it is not allowed."""
     require_allowed(code)
     if code.module.startswith(SHIPPED):
         return importlib.import_module(code.module)
-    _read_source_below(code.root)
+    _add_source_root(code.root)
     finder = _RootFinder(code.root, code.module)
     sys.meta_path.insert(0, finder)
     try:
@@ -50,7 +50,8 @@ def load_module(code: Code) -> ModuleType:
 
 
 def require_allowed(code: Code) -> None:
-    """Raise ServiceResolutionError where the module may not be imported; nothing is imported to know that."""
+    """Raise ServiceResolutionError `service.untrusted`, `service.forbidden` for a module that may not be imported;
+    imports nothing."""
     if code.module.startswith(SHIPPED):
         return
     if not code.trusted:
@@ -70,7 +71,7 @@ def require_allowed(code: Code) -> None:
 
 
 class _RootFinder:
-    """Finds one allowed module and its packages below a layer root, and nothing else there."""
+    """Finds one allowed top-level module below a layer root, and no other module there."""
 
     def __init__(self, root: str, module: str) -> None:
         self._root = root
@@ -83,7 +84,7 @@ class _RootFinder:
 
 
 class _SourceOnly(SourceFileLoader):
-    """Compiles what stands in the source file. Bytecode beside it could be of anything, and nobody has accepted it."""
+    """Compiles the source file. Bytecode beside it may be of other code, which no person has accepted."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -94,30 +95,29 @@ class _SourceOnly(SourceFileLoader):
 _Roots = dict[str, tuple[str, ...]]
 
 
-class _Below:
-    """The roots known so far, as written and with links followed, each with the places below it where packages are
-    installed, which are no part of it. Other threads import meanwhile: `roots` is replaced, never changed."""
+class _SourceRoots:
+    """The layer roots used so far, as given and with links followed, each with the import paths below it, which do not
+    belong to it. `roots` is replaced, never changed: other threads import meanwhile."""
 
     def __init__(self) -> None:
         self.roots: _Roots = {}
         self.lock = threading.Lock()
 
 
-_BELOW: Final = _Below()
+_SOURCE_ROOTS: Final = _SourceRoots()
 
 
-def _read_source_below(root: str) -> None:
-    """From now on everything that is imported from below a root comes from its source files and extension modules:
-    no bytecode, no archive."""
-    with _BELOW.lock:
-        if not root or os.path.abspath(root) in _BELOW.roots:
+def _add_source_root(root: str) -> None:
+    """From now on import what is below a root from source files and extension modules only: no bytecode, no archive."""
+    with _SOURCE_ROOTS.lock:
+        if not root or os.path.abspath(root) in _SOURCE_ROOTS.roots:
             return
-        places = [place for entry in tuple(sys.path) if entry for place in _both(entry)]
+        places = [place for entry in tuple(sys.path) if entry for place in _spellings(entry)]
         added = {
             one: tuple(place for place in places if place != one and _is_below(place, one))
-            for one in _both(root)
+            for one in _spellings(root)
         }
-        _BELOW.roots = _BELOW.roots | added
+        _SOURCE_ROOTS.roots = _SOURCE_ROOTS.roots | added
         if _finder not in sys.path_hooks:
             sys.path_hooks.insert(0, _finder)
         for path in tuple(sys.path_importer_cache):
@@ -126,7 +126,7 @@ def _read_source_below(root: str) -> None:
 
 
 def _finder(path: str) -> FileFinder:
-    if not _is_source_only(path, _BELOW.roots):
+    if not _is_source_only(path, _SOURCE_ROOTS.roots):
         raise ImportError
     return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES))
 
@@ -134,13 +134,13 @@ def _finder(path: str) -> FileFinder:
 def _is_source_only(path: str, roots: _Roots) -> bool:
     return any(
         not any(_is_below(one, place) for place in roots[folder])
-        for one in _both(path)
-        for folder in _and_its_parents(one)
+        for one in _spellings(path)
+        for folder in _path_and_parents(one)
         if folder in roots
     )
 
 
-def _and_its_parents(path: str) -> Iterator[str]:
+def _path_and_parents(path: str) -> Iterator[str]:
     parent = os.path.dirname(path)
     while parent != path:
         yield path
@@ -148,7 +148,7 @@ def _and_its_parents(path: str) -> Iterator[str]:
     yield path
 
 
-def _both(path: str) -> tuple[str, str]:
+def _spellings(path: str) -> tuple[str, str]:
     return os.path.abspath(path), os.path.realpath(path)
 
 

@@ -1,10 +1,10 @@
-"""Which files the shipped functions read under a project that is not trusted.
+"""The files that the shipped functions may read under a project that is not trusted.
 
-1. Those below its folder, once links are followed: where a link leads is what the project says.
-2. Not what lies there without having come with it: what version control knows, and the episodes of the person.
-3. Those that the person named for this run, wherever they are, unless a link of the project leads there.
+1. Files below its folder, after links are followed: a link is written by the project.
+2. Not those below `.git`, `.hg`, `.svn` and `.cogcli`: they are the user's, such as history and episodes.
+3. Files that the user named as inputs of this run, anywhere, unless a link of the project leads there.
 
-A refusal tells nothing about the file: the place is judged before anything is opened.
+The path is checked before anything is opened, so that a refusal gives away nothing about the file.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _SHOWN = 200
 
 
 class ReadRefused(ServiceResolutionError):
-    """A file that is not read because of where it is."""
+    """A file that may not be read because of its path."""
 
 
 class Reads(NamedTuple):
-    """The folder of the project, and the files outside that were named; both with links followed."""
+    """The folder of the project, and the files outside it that the user named; both with links followed."""
 
     folder: str
     named: frozenset[str] = frozenset()
 
-    def opened_as(self, path: str) -> str:
-        """The path without links under which a file may be read. Raises ReadRefused `service.untrusted`."""
+    def checked_path(self, path: str) -> str:
+        """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
-        if real in self.named or self._is_own(real):
+        if real in self.named or self._is_in_project(real):
             return real
         raise ReadRefused(
             "service.untrusted",
@@ -48,44 +48,49 @@ class Reads(NamedTuple):
             left=False,
         )
 
-    def _is_own(self, real: str) -> bool:
+    def _is_in_project(self, real: str) -> bool:
         within = os.path.relpath(real, self.folder).split(os.sep) if _is_below(real, self.folder) else []
         return bool(within) and not set(within).intersection(_NOT_OF_THE_PROJECT)
 
 
-def reads_of(project: str, given: Any) -> Reads:
-    """What may be read under a project that is not trusted, where the person gave these inputs."""
+def reads_of(project: str, inputs: Any) -> Reads:
+    """The files that may be read under a project that is not trusted, in a run with these inputs."""
     folder = os.path.realpath(project)
-    return Reads(folder, frozenset(_named(given, folder)))
+    return Reads(folder, frozenset(_named_files(inputs, folder)))
 
 
 def confine(operation: PythonFunction, reads: Reads) -> Any:
-    """Let a shipped function that reads files read these only; what puts it back, None where it reads none.
+    """Restrict a shipped function to these files: (context variable, token) to undo it, None where it reads no files.
 
-    Such a module has `OPENED_AS`: a context variable, asked for each path before it is opened.
+    A module that reads files has the context variable `OPENED_AS`, a function that checks each path before it is
+    opened.
     """
     module = sys.modules.get(operation.function.__module__)
-    asked = getattr(module, "OPENED_AS", None)
-    return None if asked is None else (asked, asked.set(reads.opened_as))
+    variable = getattr(module, "OPENED_AS", None)
+    return None if variable is None else (variable, variable.set(reads.checked_path))
 
 
-def _named(given: Any, folder: str) -> Iterator[str]:
-    """The files outside a folder that any text within a value names as a whole."""
-    waiting = [given]
-    while waiting:
-        value = waiting.pop()
+def _named_files(inputs: Any, folder: str) -> Iterator[str]:
+    """The files outside a folder whose path is a whole text anywhere in a value."""
+    pending = [inputs]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
-            waiting += value.values()
+            pending += value.values()
         elif isinstance(value, list):
-            waiting += value
+            pending += value
         elif isinstance(value, str) and value and "\0" not in value:
             real = os.path.realpath(value)
-            if os.path.isfile(value) and not _is_below(real, folder) and not _is_led(value, folder):
+            if (
+                os.path.isfile(value)
+                and not _is_below(real, folder)
+                and not _follows_project_link(value, folder)
+            ):
                 yield real
 
 
-def _is_led(path: str, folder: str) -> bool:
-    """Whether a link below a folder is followed on the way of a path."""
+def _follows_project_link(path: str, folder: str) -> bool:
+    """Whether resolving a path follows a link below a folder."""
     drive, rest = os.path.splitdrive(os.path.join(os.getcwd(), path))
     real = drive + os.sep
     for part in rest.split(os.sep):

@@ -1,9 +1,9 @@
-"""What called functions print goes to a bounded buffer, per thread, never to our own output.
+"""Output of called functions goes to a bounded buffer per call, never to our own output.
 
 1. A thread inside a call writes to that call's buffer. Threads that called functions start write to a common one.
 2. Only threads that wait for a run reach the standard streams; displays hold streams of their own.
-3. Runs at once share one diversion, which ends with the last of them.
-4. A call that was abandoned may still print after the run: then the diversion stays in place.
+3. Concurrent runs share one diversion, which ends with the last of them.
+4. An abandoned call may still print after the run: then the diversion stays in place.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, Final
 CAP: Final = 64 * 1024
 
 _calls = threading.local()
-_inside: set[object] = set()
+_active: set[object] = set()
 """The buffers of calls that have not returned."""
-_waiting: dict[int, int] = {}
+_diverting: dict[int, int] = {}
 """How many runs each thread waits for."""
-_reaching: set[int] = set()
-"""Threads that reach the standard streams: those that wait, and the last that did where the diversion stays."""
+_passing: set[int] = set()
+"""Threads that write to the standard streams: those that wait for a run, and the last one if the diversion stays."""
 _lock = threading.Lock()
 
 
 class OutputTail:
-    """The last 64 KiB written, as `text`."""
+    """The last 64 Ki characters written, as `text`."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -38,7 +38,7 @@ class OutputTail:
         return len(text)
 
 
-class _Bytes(io.RawIOBase):
+class _ByteSink(io.RawIOBase):
     """The binary side of a buffer."""
 
     def __init__(self, tail: OutputTail) -> None:
@@ -53,22 +53,22 @@ class _Bytes(io.RawIOBase):
         return len(taken)
 
 
-class _Diverted(io.TextIOBase):
-    """Stands in for a standard stream."""
+class _DivertedStream(io.TextIOBase):
+    """Replaces a standard stream."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._strays = OutputTail()
+        self._stray_output = OutputTail()
 
     def _tail(self) -> OutputTail | None:
-        """Where this thread's text goes, None for the stream itself."""
+        """The buffer for this thread's text, None for the stream itself."""
         tail: OutputTail | None = getattr(_calls, "tail", None)
-        return self._strays if tail is None and threading.get_ident() not in _reaching else tail
+        return self._stray_output if tail is None and threading.get_ident() not in _passing else tail
 
     @property
     def buffer(self) -> Any:
         tail = self._tail()
-        return self._stream.buffer if tail is None else _Bytes(tail)
+        return self._stream.buffer if tail is None else _ByteSink(tail)
 
     def write(self, text: str, /) -> int:
         tail = self._tail()
@@ -84,42 +84,42 @@ class _Diverted(io.TextIOBase):
 
 @contextmanager
 def capture_output() -> Iterator[OutputTail]:
-    """While inside, what this thread prints is kept away from the standard streams, and given here."""
+    """While inside, this thread's output goes to the buffer given here instead of the standard streams."""
     before = getattr(_calls, "tail", None)
     tail = _calls.tail = OutputTail()
-    _inside.add(tail)
+    _active.add(tail)
     try:
         yield tail
     finally:
-        _inside.discard(tail)
+        _active.discard(tail)
         _calls.tail = before
 
 
 @contextmanager
 def divert_streams() -> Iterator[None]:
-    """While inside, the standard streams tell calls from our own output."""
+    """While inside, the standard streams are diverted for every thread that does not wait for a run."""
     own = threading.get_ident()
     with _lock:
-        _waiting[own] = _waiting.get(own, 0) + 1
-        _reaching.add(own)
-        sys.stdout, sys.stderr = _wrapped(sys.stdout), _wrapped(sys.stderr)
+        _diverting[own] = _diverting.get(own, 0) + 1
+        _passing.add(own)
+        sys.stdout, sys.stderr = _divert(sys.stdout), _divert(sys.stderr)
     try:
         yield
     finally:
         with _lock:
-            _waiting[own] -= 1
-            if not _waiting[own]:
-                del _waiting[own]
-            if _waiting:
-                _reaching.intersection_update(_waiting)
-            elif not _inside:
-                _reaching.clear()
-                sys.stdout, sys.stderr = _bare(sys.stdout), _bare(sys.stderr)
+            _diverting[own] -= 1
+            if not _diverting[own]:
+                del _diverting[own]
+            if _diverting:
+                _passing.intersection_update(_diverting)
+            elif not _active:
+                _passing.clear()
+                sys.stdout, sys.stderr = _restore(sys.stdout), _restore(sys.stderr)
 
 
-def _wrapped(stream: Any) -> Any:
-    return stream if isinstance(stream, _Diverted) else _Diverted(stream)
+def _divert(stream: Any) -> Any:
+    return stream if isinstance(stream, _DivertedStream) else _DivertedStream(stream)
 
 
-def _bare(stream: Any) -> Any:
-    return stream._stream if isinstance(stream, _Diverted) else stream
+def _restore(stream: Any) -> Any:
+    return stream._stream if isinstance(stream, _DivertedStream) else stream

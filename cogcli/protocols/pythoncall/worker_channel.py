@@ -1,4 +1,4 @@
-"""Our end of a worker's channel, and of what the worker prints: nothing here blocks beyond a deadline."""
+"""Our end of a worker's channel, and of its output: nothing here blocks beyond a deadline."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from cogcli.protocols.pythoncall.pipe_frames import take_frame
 from cogcli.protocols.pythoncall.stdout_capture import CAP
+from cogcli.protocols.pythoncall.worker_main import take_frame
 
 _CHUNK: Final = 1 << 18
 _READABLE: Final = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
 class Channel:
-    """Frames out and in. What is printed is drained on the way; its last 64 KiB are kept."""
+    """Sends and receives frames. Output is drained meanwhile; its last 64 KiB are kept."""
 
-    def __init__(self, channel: socket.socket, printed: int) -> None:
+    def __init__(self, channel: socket.socket, take_printed: int) -> None:
         channel.setblocking(False)
-        os.set_blocking(printed, False)
+        os.set_blocking(take_printed, False)
         self._channel = channel
-        self._printed = printed
+        self._printed = take_printed
         self._unsent = memoryview(b"")
         self._received = bytearray()
         self._output = bytearray()
         self._is_closed = False
         self._poll = select.poll()
-        self._poll.register(printed, select.POLLIN)
+        self._poll.register(take_printed, select.POLLIN)
         self._poll.register(channel, select.POLLIN)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the other side is there and has said nothing that was not asked for."""
+        """Whether the worker's end is open and nothing unexpected was received."""
         return not self._received and not select.select((self._channel,), (), (), 0)[0]
 
     @property
     def last_line(self) -> str:
-        """The last line that was printed, empty if none was."""
+        """The last line of the output kept, empty without one."""
         lines = bytes(self._output).decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
-    def printed(self) -> str:
-        """What was printed since this was last asked, as far as it is kept."""
+    def take_printed(self) -> str:
+        """The output since the last call of this, at most the last 64 KiB."""
         with suppress(OSError):  # the run ended meanwhile
             if not self._is_closed:
                 self._drain()
@@ -52,30 +52,31 @@ class Channel:
         self._output.clear()
         return text
 
-    def put(self, data: bytes) -> None:
-        """Give bytes to be sent while a frame is waited for."""
+    def queue(self, data: bytes) -> None:
+        """Queue bytes, which are sent while a frame is awaited."""
         self._unsent = memoryview(data)
         self._poll.modify(self._channel, select.POLLIN | select.POLLOUT)
 
-    def frame(self, cap: int, deadline: float) -> bytes:
-        """The next frame. Raises TimeoutError, EOFError where the other side is gone, ValueError above the cap."""
-        while (frame := take_frame(self._received, cap)) is None:
-            self._pump(deadline)
-        return frame
+    def read_frame(self, cap: int, deadline: float) -> bytes:
+        """The next frame. Raises TimeoutError, EOFError where the worker's end is closed, ValueError above `cap`
+        bytes."""
+        while (read_frame := take_frame(self._received, cap)) is None:
+            self._wait_and_transfer(deadline)
+        return read_frame
 
-    def cut(self) -> None:
-        """Make both sides see the end, from any thread; whoever waits here is woken."""
+    def shut_down(self) -> None:
+        """Shut the channel down in both directions, from any thread; a thread that waits here is woken."""
         with suppress(OSError):  # the other side is gone already
             self._channel.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Take what was still printed and give the descriptors back. Once."""
+        """Read the remaining output and close the descriptors. Call it once."""
         self._drain()
         self._is_closed = True
         self._channel.close()
         os.close(self._printed)
 
-    def _pump(self, deadline: float) -> None:
+    def _wait_and_transfer(self, deadline: float) -> None:
         rest = deadline - time.monotonic()
         if rest <= 0:
             raise TimeoutError
@@ -110,7 +111,7 @@ class Channel:
             self._poll.modify(self._channel, select.POLLIN)
 
     def _drain(self) -> None:
-        """Take what is there, once: an endless printer must not keep us from the clock."""
+        """Read available output once, not until it is empty: endless output must not defer the deadline."""
         try:
             data = os.read(self._printed, _CHUNK)
         except (BlockingIOError, InterruptedError):

@@ -1,12 +1,16 @@
-"""The worker of isolated pythoncall services: run as `python -I worker.py CHANNEL LEASH PLACE...`, never imported.
+"""The worker of isolated pythoncall services: run as `python -I worker_main.py CHANNEL LEASH IMPORT_PATH...`.
 
-1. Two processes. The guard, our child, only waits for the end of the leash: the run ended, gave the worker up, or died
-   in whatever way. Then it kills the worker's process group, reaps the worker and ends with its status. It shares no
-   interpreter lock with what is called, so nothing a function does keeps it from that.
+1. Two processes. The guard, a child of the run's process, only waits for the end of the leash: the run ended, ended the
+   worker, or died. Then it kills the worker's process group, reaps the worker and ends with its status. It shares no
+   interpreter lock with the called function, so no function can block it.
 2. The worker has a session of its own, dies with the guard, and is limited in memory, files and core size.
-3. It reads orders from the channel one by one, imports what they name, calls, and answers. It ends with the channel.
-4. The places are where we ourselves import from, so that both find the same; the working directory is not among them.
-5. What is printed goes to descriptors that somebody else reads; the channel is none of them.
+3. It reads requests from the channel one by one, imports, calls, and answers. It ends with the channel.
+4. The import paths are those of the run's process, so that both find the same modules, without the working directory.
+5. Output goes to descriptors that the run's process reads; the channel is none of them.
+
+A frame is four bytes of length, then that many bytes of JSON. Of a call, a request (`n`, service, module, root,
+operation, seconds, cap, reads) and its payload go out; `{n, entered}` comes back before the function is called, then
+either `{n, reply}` and the body, or `{n, error}`.
 """
 
 from __future__ import annotations
@@ -25,27 +29,49 @@ _MEMORY = 2 * 1024**3
 _FILES = 256
 _KILL = 9
 _PR_SET_PDEATHSIG = 1
+LENGTH_BYTES = 4
 
 
-def main(channel: int, leash: int, places: list[str]) -> None:
-    """Be the guard; its child is the worker."""
+def to_frame(data: bytes) -> bytes:
+    """The bytes of one frame."""
+    return len(data).to_bytes(LENGTH_BYTES, "big") + data
+
+
+def take_frame(buffer: bytearray, cap: int) -> bytes | None:
+    """Remove the first frame from a buffer; None while it is incomplete. Raises ValueError above `cap` bytes."""
+    if len(buffer) < LENGTH_BYTES:
+        return None
+    size = int.from_bytes(buffer[:LENGTH_BYTES], "big")
+    if size > cap:
+        raise ValueError(f"a frame of {size:,} bytes, at most {cap:,} are allowed")
+    if len(buffer) < LENGTH_BYTES + size:
+        return None
+    data = bytes(buffer[LENGTH_BYTES : LENGTH_BYTES + size])
+    del buffer[: LENGTH_BYTES + size]
+    return data
+
+
+def main(channel: int, leash: int, import_paths: list[str]) -> None:
+    """Fork: run as the guard, and as the worker in the child."""
     guard = os.getpid()
     worker = os.fork()
     if worker:
-        _guard(worker, channel, leash)
+        _run_guard(worker, channel, leash)
     os.close(leash)
-    _cut_loose(guard)
-    _limit()
-    sys.path[:] = [*places, *(place for place in sys.path if place not in places)]
+    _detach(guard)
+    _set_limits()
+    sys.path[:] = [*import_paths, *(path for path in sys.path if path not in import_paths)]
     _serve(channel)
 
 
-def _guard(worker: int, channel: int, leash: int) -> None:
-    """Hold no stream of the worker, so that others see its end; end it when the leash ends."""
+def _run_guard(worker: int, channel: int, leash: int) -> None:
+    """Kill the worker when the leash ends, and end with its status. Holds no stream of the worker, so that a reader
+    sees
+    their end."""
     os.close(channel)
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nothing, stream)
+        os.dup2(null, stream)
     while os.read(leash, 1):
         pass
     for kill in (os.killpg, os.kill):  # the group may not be there yet
@@ -55,8 +81,8 @@ def _guard(worker: int, channel: int, leash: int) -> None:
     os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
 
 
-def _cut_loose(guard: int) -> None:
-    """A session of its own; the end of the guard is the end of the worker."""
+def _detach(guard: int) -> None:
+    """Give the worker a session of its own, and have it die with the guard."""
     os.setsid()
     if sys.platform == "linux":
         import ctypes
@@ -66,7 +92,7 @@ def _cut_loose(guard: int) -> None:
         os._exit(1)
 
 
-def _limit() -> None:
+def _set_limits() -> None:
     import resource
 
     for what, most in (
@@ -79,7 +105,7 @@ def _limit() -> None:
         try:
             resource.setrlimit(what, (most, most))
         except (ValueError, OSError):
-            if sys.platform == "linux":  # elsewhere a limit may be below what a process has already
+            if sys.platform == "linux":  # elsewhere a limit may be below what the process uses already
                 raise
 
 
@@ -89,29 +115,29 @@ def _serve(channel: int) -> None:
     buffer = bytearray()
     operations: dict[tuple[str, ...], PythonFunction] = {}
     while True:
-        order, payload = json.loads(_received(channel, buffer)), json.loads(_received(channel, buffer))
-        number = order["n"]
+        request, payload = json.loads(_read_frame(channel, buffer)), json.loads(_read_frame(channel, buffer))
+        number = request["n"]
         try:
             try:
-                data = _called(channel, order, payload, operations)
+                data = _call(channel, request, payload, operations)
             finally:
                 _flush()
         except BaseException as error:
-            _send(channel, json.dumps({"n": number, "error": _told(error)}).encode())
+            _send(channel, json.dumps({"n": number, "error": _error_payload(error)}).encode())
         else:
             _send(channel, json.dumps({"n": number, "reply": True}).encode(), data)
 
 
 def _flush() -> None:
-    """What was printed belongs to this call. A stream that was closed or replaced has nothing to say."""
+    """Flush the output: it belongs to this call. A stream that the function closed or replaced is ignored."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
 
 
-def _called(
+def _call(
     channel: int,
-    order: dict[str, Any],
+    request: dict[str, Any],
     payload: dict[str, Any],
     operations: dict[tuple[str, ...], PythonFunction],
 ) -> bytes:
@@ -123,27 +149,27 @@ def _called(
     from cogcli.protocols.pythoncall.module_access import Code
     from cogcli.protocols.pythoncall.readable_files import Reads
 
-    deadline = time.monotonic() + order["seconds"]
-    code = Code(order["service"], order["module"], order["root"], trusted=True)
-    key = (*code[:3], order["operation"])
+    deadline = time.monotonic() + request["seconds"]
+    code = Code(request["service"], request["module"], request["root"], trusted=True)
+    key = (*code[:3], request["operation"])
     operation = operations.get(key)
     if operation is None:
-        operation = operations[key] = function_call.resolve_function(code, order["operation"])
+        operation = operations[key] = function_call.resolve_function(code, request["operation"])
     function_call.require_arguments(operation, payload)
-    _send(channel, json.dumps({"n": order["n"], "entered": True}).encode())
-    reads = Reads(order["reads"][0], frozenset(order["reads"][1])) if order["reads"] else None
+    _send(channel, json.dumps({"n": request["n"], "entered": True}).encode())
+    reads = Reads(request["reads"][0], frozenset(request["reads"][1])) if request["reads"] else None
     body = function_call.call_function(operation, payload, deadline, reads)
     data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    problem = function_call.size_problem(operation.name, "reply", len(data), order["cap"])
+    problem = function_call.size_problem(operation.name, "reply", len(data), request["cap"])
     if problem:
         raise ResponseMappingError("response.size", problem, left=True)
     return data
 
 
-def _told(error: BaseException) -> dict[str, Any]:
-    """An error as a frame's member; anything but our own is one of the function's, come out late."""
+def _error_payload(error: BaseException) -> dict[str, Any]:
+    """The `error` member of a frame; an exception that is not ours is the function's, raised outside its call."""
     from cogcli.core.errors import RuntimeErrorBase
-    from cogcli.protocols.pythoncall.function_call import words
+    from cogcli.protocols.pythoncall.function_call import exception_text
 
     if isinstance(error, RuntimeErrorBase):
         return {
@@ -152,12 +178,11 @@ def _told(error: BaseException) -> dict[str, Any]:
             "hint": error.hint,
             "left": error.left is not False,
         }
-    return {"code": "call.server-error", "message": words(error), "hint": "", "left": True}
+    return {"code": "call.server-error", "message": exception_text(error), "hint": "", "left": True}
 
 
-def _received(channel: int, buffer: bytearray) -> bytes:
-    """The next frame. Ends the process where the channel ends."""
-    from cogcli.protocols.pythoncall.pipe_frames import take_frame
+def _read_frame(channel: int, buffer: bytearray) -> bytes:
+    """The next frame. Ends the process at the end of the channel."""
 
     while (frame := take_frame(buffer, sys.maxsize)) is None:
         data = os.read(channel, 1 << 20)
@@ -168,7 +193,6 @@ def _received(channel: int, buffer: bytearray) -> bytes:
 
 
 def _send(channel: int, *frames: bytes) -> None:
-    from cogcli.protocols.pythoncall.pipe_frames import to_frame
 
     data = memoryview(b"".join(to_frame(frame) for frame in frames))
     while data:

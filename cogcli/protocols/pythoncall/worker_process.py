@@ -1,8 +1,8 @@
 """One worker process from our side: started, called, ended (docs/reference/protocols.md#worker).
 
-1. It is killed by letting go of its leash and cutting its channel: neither blocks, both may happen on any thread.
-2. One call at a time. A call that ends in any other way than by an answer ends the worker.
-3. What comes over the channel is read strictly and capped: it is the function's process that writes there.
+1. It is killed by closing its leash and shutting down its channel: neither blocks, both may happen on any thread.
+2. One call at a time. A call that ends without an answer ends the worker.
+3. Frames of the worker are parsed strictly and capped: the called function's process writes them.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ from cogcli.core.errors import (
     TransportError,
 )
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.protocols.child_environment import inherited_variables
-from cogcli.protocols.invoker import CallLimits
+from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
 from cogcli.protocols.pythoncall.module_access import Code
-from cogcli.protocols.pythoncall.pipe_frames import to_frame
 from cogcli.protocols.pythoncall.readable_files import Reads
 from cogcli.protocols.pythoncall.worker_channel import Channel
+from cogcli.protocols.pythoncall.worker_main import to_frame
 
-_TOLD: Final[dict[str, type[RuntimeErrorBase]]] = {
+_WORKER_ERRORS: Final[dict[str, type[RuntimeErrorBase]]] = {
     "service.module": ServiceResolutionError,
     "env.extra": ServiceResolutionError,
     "service.untrusted": ServiceResolutionError,
@@ -46,16 +45,17 @@ _TOLD: Final[dict[str, type[RuntimeErrorBase]]] = {
     "response.size": ResponseMappingError,
     "call.timeout": CallTimeoutError,
 }
-"""The errors a worker may tell besides server faults."""
-_HEAD: Final = 64 * 1024
-_TEXT: Final = 500
+"""The errors that a worker may report besides server faults."""
+_MAX_HEAD: Final = 64 * 1024
+_MAX_TEXT: Final = 500
 ENDING_SECONDS: Final = 2.0
-"""How long the end of a worker's guard is waited for."""
+"""How long to wait for the end of a worker's guard."""
 
 
 class WorkerRequest(NamedTuple):
-    """One call: where the function is, its payload as JSON, how large the reply may be, and which files it may read
-    where that is bounded."""
+    """One call: its function, its payload as JSON, the most bytes of the reply, and the files that it may read, None
+    for
+    all."""
 
     code: Code
     operation: str
@@ -78,7 +78,7 @@ class Worker:
         printed, out = os.pipe()
         self._channel = Channel(channel, printed)
         try:
-            self._process = _started(theirs.fileno(), leash, out, environ)
+            self._process = _start(theirs.fileno(), leash, out, environ)
         except (OSError, ValueError) as error:
             os.close(self._leash)
             self._channel.close()
@@ -92,47 +92,49 @@ class Worker:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is there and says nothing, as it should between two calls."""
+        """Whether it is alive and has sent nothing since its last call."""
         return not self._killed and self._channel.is_quiet
 
     @property
     def is_alive(self) -> bool:
-        """Whether nobody has ended it yet."""
+        """Whether it has not been killed by us."""
         return not self._killed
 
-    def call(self, order: WorkerRequest, context: CallLimits) -> dict[str, Any]:
-        """What the function gave. Raises RuntimeErrorBase as the invoker contract says; the worker may have ended."""
+    def call(self, request: WorkerRequest, limits: CallLimits) -> dict[str, Any]:
+        """The function's result. Raises RuntimeErrorBase as an invoker does; the worker may have been ended then."""
         self._calls += 1
-        with context.cancel.told(self.kill):
-            return _Call(self, self._channel, order, context, self._calls).answer()
+        with limits.cancel.told(self.kill):
+            return _Call(self, self._channel, request, limits, self._calls).result()
 
     @property
     def printed(self) -> str:
-        """What was printed since this was last asked, at most its last 64 KiB. For its caller alone."""
-        return self._channel.printed()
+        """The output since the last call of this, at most the last 64 KiB. Only for the thread that calls the
+        worker."""
+        return self._channel.take_printed()
 
     def kill(self) -> None:
-        """End the process and all of its group; does not wait for it."""
+        """Kill the process and its group, without waiting."""
         with self._lock:
             if not self._killed:
                 self._killed = True
                 os.close(self._leash)
-                self._channel.cut()
+                self._channel.shut_down()
 
     def end(self) -> str:
-        """Kill it, wait until nothing of it is left, and tell how it ended. For its caller alone; repeatable."""
+        """Kill it and wait for its end: a message with its status. Only for the thread that calls the worker;
+        repeatable."""
         self.kill()
         try:
             status = self._process.wait(ENDING_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # somebody stopped its guard; once that is dead, so is the worker
+            self._process.kill()  # its guard was stopped; the worker dies with the guard
             status = self._process.wait()
         with self._lock:
             if not self._ended:
                 self._ended = True
                 self._channel.close()
         line = self._channel.last_line
-        return f"{self._name} {_ending(status)}{f': {line}' if line else ''}"[:_TEXT]
+        return f"{self._name} {_status_text(status)}{f': {line}' if line else ''}"[:_MAX_TEXT]
 
     @property
     def _name(self) -> str:
@@ -140,22 +142,22 @@ class Worker:
 
 
 class _Call:
-    """One call of a worker. `left` is whether the function was entered."""
+    """One call of a worker. `_left`: whether the function was entered."""
 
     def __init__(
-        self, worker: Worker, channel: Channel, order: WorkerRequest, context: CallLimits, number: int
+        self, worker: Worker, channel: Channel, request: WorkerRequest, limits: CallLimits, number: int
     ) -> None:
         self._worker = worker
         self._channel = channel
-        self._order = order
-        self._deadline = context.deadline
+        self._request = request
+        self._deadline = limits.deadline
         self._number = number
         self._left = False
 
-    def answer(self) -> dict[str, Any]:
-        """The reply. Raises the error that the worker told, or what its end or its silence means."""
+    def result(self) -> dict[str, Any]:
+        """The reply. Raises the error that the worker reports, or that of its end or timeout."""
         try:
-            return self._exchanged()
+            return self._exchange()
         except TimeoutError:
             self._worker.end()
             raise CallTimeoutError("call.timeout", "no answer in time", left=self._left) from None
@@ -163,51 +165,51 @@ class _Call:
             raise TransportError("call.transport", self._worker.end(), left=self._left) from None
         except (ValueError, JsonRefused) as error:
             self._worker.end()
-            text = f"what the worker wrote is no answer: {error}"[:_TEXT]
+            text = f"what the worker wrote is no answer: {error}"[:_MAX_TEXT]
             raise TransportError("call.transport", text, left=self._left) from error
 
-    def _exchanged(self) -> dict[str, Any]:
-        self._channel.put(to_frame(orjson.dumps(self._head())) + to_frame(self._order.payload))
-        told = self._told()
-        if told.get("entered") is True:
+    def _exchange(self) -> dict[str, Any]:
+        self._channel.queue(to_frame(orjson.dumps(self._request_payload())) + to_frame(self._request.payload))
+        answer = self._next_answer()
+        if answer.get("entered") is True:
             self._left = True
-            told = self._told()
-        if self._left and told.get("reply") is True:
+            answer = self._next_answer()
+        if self._left and answer.get("reply") is True:
             return self._body()
-        raise _error_of(told.get("error"), self._left)
+        raise _error_of(answer.get("error"), self._left)
 
-    def _head(self) -> dict[str, Any]:
-        code, reads = self._order.code, self._order.reads
+    def _request_payload(self) -> dict[str, Any]:
+        code, reads = self._request.code, self._request.reads
         return {
             "n": self._number,
             "service": code.service_id,
             "module": code.module,
             "root": code.root,
-            "operation": self._order.operation,
+            "operation": self._request.operation,
             "seconds": max(0.0, self._deadline - time.monotonic()),
-            "cap": self._order.cap,
+            "cap": self._request.cap,
             "reads": [reads.folder, sorted(reads.named)] if reads else None,
         }
 
-    def _told(self) -> dict[str, Any]:
-        told = loads(self._channel.frame(_HEAD, self._deadline))
-        if type(told) is not dict or told.get("n") != self._number:
+    def _next_answer(self) -> dict[str, Any]:
+        answer = loads(self._channel.read_frame(_MAX_HEAD, self._deadline))
+        if type(answer) is not dict or answer.get("n") != self._number:
             raise ValueError("it belongs to no call")
-        return told
+        return answer
 
     def _body(self) -> dict[str, Any]:
-        data = self._channel.frame(self._order.cap, self._deadline)
-        body = loads(data, max_bytes=self._order.cap, max_nodes=len(data) + 1)
+        data = self._channel.read_frame(self._request.cap, self._deadline)
+        body = loads(data, max_bytes=self._request.cap, max_nodes=len(data) + 1)
         if type(body) is not dict:
             raise ValueError("the reply is no object")
         return body
 
 
-def _started(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
-    # Nothing in it comes from data: our interpreter, our program, where we ourselves import from.
+    # No part comes from data: our interpreter, our program, our import paths.
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, *flags, program.__file__, str(channel), str(leash), *_places()],
+        [sys.executable, *flags, program.__file__, str(channel), str(leash), *_import_paths()],
         stdin=subprocess.DEVNULL,
         stdout=out,
         stderr=out,
@@ -217,8 +219,8 @@ def _started(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> 
     )
 
 
-def _places() -> list[str]:
-    """Where we import from, without the working directory."""
+def _import_paths() -> list[str]:
+    """The import paths of this process, without the working directory."""
     try:
         here = os.getcwd()
     except FileNotFoundError:
@@ -226,18 +228,20 @@ def _places() -> list[str]:
     return [place for place in sys.path if os.path.isabs(place) and place != here]
 
 
-def _error_of(told: Any, left: bool) -> RuntimeErrorBase:
-    """The error that a worker told. Raises ValueError for one that it cannot mean."""
-    if type(told) is not dict or not all(type(told.get(name)) is str for name in ("code", "message", "hint")):
+def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
+    """The error in a worker's answer. Raises ValueError for a malformed one."""
+    if type(answer) is not dict or not all(
+        type(answer.get(name)) is str for name in ("code", "message", "hint")
+    ):
         raise ValueError("neither reply nor error")
-    message, left = told["message"][:_TEXT], left and told.get("left") is not False
-    if told["code"] not in _TOLD:
+    message, left = answer["message"][:_MAX_TEXT], left and answer.get("left") is not False
+    if answer["code"] not in _WORKER_ERRORS:
         return ServerFaultError("call.server-error", message, left=left)
-    return _TOLD[told["code"]](told["code"], message, hint=told["hint"][:_TEXT], left=left)
+    return _WORKER_ERRORS[answer["code"]](answer["code"], message, hint=answer["hint"][:_MAX_TEXT], left=left)
 
 
-def _ending(status: int) -> str:
-    """How a process ended; its guard tells a signal as shells do."""
+def _status_text(status: int) -> str:
+    """How a process ended; its guard reports a signal as 128 + number, as shells do."""
     number = status - 128 if status > 128 else -status
     if number <= 0:
         return f"ended with status {status}"

@@ -113,7 +113,7 @@ def test_no_secret_in_a_message_reaches_whoever_called(catalog: Catalog) -> None
     catalog.bindings["one"] = catalog.bindings["one"]._replace(operation="tells")
     given = surroundings({"A_KEY": "sesame-open-the-door"})
     live = LiveRunner(catalog, lambda id: select(catalog, id, SelectionOptions()), given)
-    secret = given.secrets.resolved("A_KEY")
+    secret = given.secrets.resolve("A_KEY")
     with pytest.raises(RuntimeErrorBase) as caught:
         live.attempt(attempt("c.one", live.chain("c.one").members[0], {"n": secret}))
     assert "bad key" in caught.value.message

@@ -10,7 +10,7 @@ from fakes.surroundings import surroundings
 from support.raw_server import Conversation, RawServer, serving
 
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.live_document import PLACES, live_document
+from cogcli.protocols.live_document import DOCUMENT_PATHS, live_document
 from cogcli.specs.service import Service
 
 API: dict[str, Any] = {"openapi": "3.1.0", "paths": {}}
@@ -45,7 +45,7 @@ def only_at(target: str, body: bytes, media: str = "application/json") -> Any:
     return answer
 
 
-@pytest.mark.parametrize("place", [f"{base}/{name}" for base in ("/base/v1", "") for name in PLACES])
+@pytest.mark.parametrize("place", [f"{base}/{name}" for base in ("/base/v1", "") for name in DOCUMENT_PATHS])
 def test_a_document_is_found_where_servers_serve_it(place: str) -> None:
     with serving(only_at(place, json.dumps(API).encode())) as server:
         assert asked(server, auth_ref="LIVE_KEY") == API

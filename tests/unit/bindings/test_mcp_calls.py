@@ -81,7 +81,7 @@ def test_usage_is_taken_from_meta_and_only_whole_counts_of_it(call: Caller) -> N
 
 
 def test_the_record_tells_what_went_over_the_wire(call: Caller) -> None:
-    record = call("structured", service=TOOLS).meta.as_record()
+    record = call("structured", service=TOOLS).meta.to_payload()
     assert record["method"] == "tools/call"
     assert record["request"]["body"] == {"name": "structured", "arguments": {"text": "hello"}}
     assert record["reply"]["body"]["structuredContent"] == {"said": "hello", "n": 1}

@@ -287,7 +287,7 @@ def test_the_record_tells_the_exchange_with_names_of_headers_only() -> None:
         serving(replying(b'{"text": "hi"}')) as server,
         calling("openapi", server.url, auth_ref="KEY", environ={"KEY": "sesame-open"}) as call,
     ):
-        record = call("say", {"text": "ho"}).meta.as_record()
+        record = call("say", {"text": "ho"}).meta.to_payload()
     assert record.pop("started_at").endswith("Z")
     assert record.pop("duration_ms") >= 0
     sent = ["accept", "authorization", "content-type", "traceparent", "user-agent"]

@@ -91,7 +91,7 @@ def test_siblings_go_out_as_one_array_and_answers_may_come_in_any_order(tmp_path
         assert sent(server) == [[1, 2, 3, 4]]
         for n, each in enumerate(got, 1):
             assert isinstance(each, InvocationResponse)
-            record = each.meta.as_record()
+            record = each.meta.to_payload()
             assert record["request"]["body"]["params"] == {"n": n}
             assert record["reply"]["body"]["result"] == 2 * n
             assert record["reply"]["body"]["id"] == record["request"]["body"]["id"]

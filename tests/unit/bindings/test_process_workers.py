@@ -21,8 +21,8 @@ from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase, TransportError
 from cogcli.protocols.invoker import CallLimits, InvocationRequest
 from cogcli.protocols.pythoncall.invoker import PythonCall
-from cogcli.protocols.pythoncall.pipe_frames import to_frame
 from cogcli.protocols.pythoncall.stdout_capture import CAP
+from cogcli.protocols.pythoncall.worker_main import to_frame
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 

@@ -10,7 +10,7 @@ from cogcli.protocols.secrets import Secrets
 
 def line(body: Any, **record: Any) -> str:
     secrets = Secrets({"KEY": "sesame-open"}, lambda _: None)
-    secrets.resolved("KEY")
+    secrets.resolve("KEY")
     return reply_line({"reply": {"media_type": "", "body": body}, **record}, secrets)
 
 

@@ -10,7 +10,7 @@ from cogcli.protocols.secrets import Secrets
 
 def resolved(ref: str, **environ: str) -> tuple[str, list[str]]:
     learned: list[str] = []
-    return Secrets(environ, learned.append).resolved(ref), learned
+    return Secrets(environ, learned.append).resolve(ref), learned
 
 
 def test_a_variable_is_told_to_the_redactor_with_or_without_its_scheme() -> None:
@@ -55,5 +55,5 @@ def test_an_unset_variable_says_how_to_set_it() -> None:
 def test_texts_are_filled_in_once_and_every_value_is_learned() -> None:
     learned: list[str] = []
     secrets = Secrets({"A": "${B}", "B": "never"}, learned.append)
-    assert secrets.expanded("Bearer ${A} ${A}") == "Bearer ${B} ${B}"
+    assert secrets.expand("Bearer ${A} ${A}") == "Bearer ${B} ${B}"
     assert set(learned) == {"${B}"}

@@ -209,7 +209,7 @@ def test_a_secret_that_is_no_text_is_named_and_not_shown() -> None:
     from cogcli.protocols.secrets import Secrets
 
     with pytest.raises(ServiceResolutionError) as caught:
-        Secrets({"TOKEN": BAD}, lambda secret: None).resolved("env:TOKEN")
+        Secrets({"TOKEN": BAD}, lambda secret: None).resolve("env:TOKEN")
     assert caught.value.code == "env.missing"
     assert caught.value.message == "environment variable `TOKEN` is not UTF-8"
 
