@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STOP = " \t,]}"
+_WORD = r"(?<![A-Za-z0-9_-])([A-Za-z_][A-Za-z0-9_-]*)"
+"""A whole word: looked for from each of its letters, a long one would take the square of its length."""
 _MEMBER = re.compile(
-    r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*:\s+)("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\]}{\[#&*|>][^,\]}#]*)"""
+    _WORD + r"""(["']?\s*:\s+)("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\]}{\[#&*|>][^,\]}#]*)"""
 )
-_LISTED = re.compile(r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*[:=]\s*)([\[{].*)""")
-_SET = re.compile(
-    r"""([A-Za-z_][A-Za-z0-9_-]*)(["']?\s*=\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,\]}{\[#"']+)"""
+_LISTED = re.compile(_WORD + r"""(["']?\s*[:=]\s*)([\[{].*)""")
+_SET = re.compile(_WORD + r"""(["']?\s*=\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,\]}{\[#"']+)""")
+_FLAG = re.compile(
+    r"""(?<![A-Za-z0-9_-])(--?[A-Za-z][A-Za-z0-9_-]*)(["']?(?:\s*[,=]\s*|\s+)["']?)([^\s,"'\]]+)"""
 )
-_FLAG = re.compile(r"""(--?[A-Za-z][A-Za-z0-9_-]*)(["']?(?:\s*[,=]\s*|\s+)["']?)([^\s,"'\]]+)""")
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)([^\s,\"'\]}$]{8,})", re.IGNORECASE)
 _TAKEN = re.compile(r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$")
 """How values begin that are looked up: no secret stands there."""
