@@ -83,7 +83,7 @@ def replay(settings: Settings, directory: Path) -> ReplayResult:
         behind=log.behind if started.payload.get("effects") else None,
     )
     cut.loop = engine.loop
-    engine.waits_in_doubt = log.waits
+    engine.waits_in_doubt = log.stops
     engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:

@@ -171,7 +171,11 @@ class ReplaySink:
             if self._cut_off.is_late(draft):
                 self._cut_off.cancel_with_grace()
                 raise Cancelled(outside=True)
-            if row_of(draft.event_type).by_timing or self._is_skip_after_signal(draft):
+            if (
+                row_of(draft.event_type).by_timing
+                or self._is_skip_after_signal(draft)
+                or self._is_end_of_waiting_run(draft)
+            ):
                 return _event_outside_log(draft)
             if self._log.stops:
                 return self._after_log_end(draft)
@@ -197,6 +201,11 @@ class ReplaySink:
         """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""
         cancelled = draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
         return cancelled and self._cut_off.is_over
+
+    def _is_end_of_waiting_run(self, draft: Draft) -> bool:
+        """Whether this ends a nested run that waited when its root failed: older logs have no end of it."""
+        aborted = draft.event_type == "run.terminated" and draft.payload["status"] == "aborted"
+        return aborted and draft.step_id is not None and not self._log.stops
 
     def _after_log_end(self, draft: Draft) -> Event:
         """An event outside the log, as long as recorded ones are missing; then EndOfLog is raised."""

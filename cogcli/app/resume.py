@@ -176,7 +176,7 @@ def _continue_run(
         effects=started.payload.get("effects"),
         behind=log.behind if started.payload.get("effects") else None,
     )
-    engine.waits_in_doubt = lambda run_id: not request.abort
+    engine.waits_in_doubt = not request.abort
     engine.passes_null = rules_of(started.payload) == FIRST
     engine.spent_ms = log.sittings.milliseconds
     control.attach(engine)

@@ -96,15 +96,16 @@ class Engine:
         """By step path: what a person was asked about before, though the step may call something else by now."""
         self.earlier = earlier
         """What the run did that this one runs again."""
-        self.waits_in_doubt: Callable[[str], bool] = lambda run_id: True
-        """Whether a run of the tree that is cut off from outside waits where an effect in it may have happened; one
-        that is closed ends instead."""
+        self.waits_in_doubt = True
+        """Whether a run that is cut off from outside waits where an effect in it may have happened; one that is closed
+        ends instead."""
         self.passes_null = False
         """Whether an optional `any` that was not given is null for the step, as it was under the first rules."""
         self.in_doubt: EffectInDoubtError | None = None
         """The first effect of the tree that may have happened and that nobody has decided about."""
         self.held: list[Held] = []
-        """How what was cut off from outside ends, unless the run waits: whoever goes on begins it again then."""
+        """How what was cut off from outside, or waits for a person, ends: appended before what it is a part of ends, at
+        the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
         self.spent_ms: int | None = None
         """How long earlier sittings of a run took that is gone on with."""
         self.loop = Loop(options.max_workers)

@@ -33,6 +33,9 @@ def run_nested(
             raise Cancelled(outside=True)
     except (Cancelled, RuntimeErrorBase) as cut:
         raise _cut_off(record, child, cut) from cut
+    except Exception:
+        _hold_end(child)  # a bug: it ends the root
+        raise
     finally:
         if child.effect_left:
             record.note_effect()
@@ -44,8 +47,11 @@ def run_nested(
     )
     if outcome.status == "aborted":
         raise _cut_off(record, child, Cancelled(outside=parent.engine.stopping))
-    _terminate(child, outcome)
     record.add_usage(_usage(child))
+    if outcome.status == "pending":
+        _hold_end(child)
+    else:
+        _terminate(child, outcome)
     if outcome.error is not None:
         raise _with_path(child, outcome.error)
     return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
@@ -73,10 +79,15 @@ def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:
-    """The child's last event. One that waits for a person has not ended: its root's `run.paused` tells of it."""
-    if outcome.status != "pending":
-        child.engine.tell_held(child.prefix)
-        child.emit(_end(child, outcome))
+    """Append the child's last event, before it the ends held back below it."""
+    child.engine.tell_held(child.prefix)
+    child.emit(_end(child, outcome))
+
+
+def _hold_end(child: Run) -> None:
+    """Hold back the child's end, `aborted`: it ends only with what it is a part of, for nobody can answer for what
+    waits in a run that has ended."""
+    child.hold(child.prefix, _end(child, RunOutcome("aborted", None, dict(child.state.outputs))))
 
 
 def _end(child: Run, outcome: RunOutcome) -> Draft:
@@ -104,18 +115,19 @@ def _usage(child: Run) -> dict[str, int]:
 
 
 def _cut_off(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) -> Exception:
-    """End a child that was cancelled or whose step ran out of time. An effect in doubt inside outweighs that: the child
-    waits with it, whatever else of it was cut off."""
+    """End a child that was cancelled or whose step ran out of time, and give what its step raises. An effect in doubt
+    inside outweighs that: the child waits with it, whatever else of it was cut off."""
     record.add_usage(_usage(child))
-    status, error = ("aborted", None) if isinstance(cut, Cancelled) else ("error", cut)
-    outcome = RunOutcome(status, error, dict(child.state.outputs))
-    if child.in_doubt is not None and child.engine.waits_in_doubt(child.state.run_id):
-        pass  # an end would stand, and nobody could answer for the effect any more
-    elif isinstance(cut, Cancelled) and cut.outside:
-        child.hold(child.prefix, _end(child, outcome))
+    if child.in_doubt is not None:
+        _hold_end(child)
+        return _with_path(child, child.in_doubt)
+    if isinstance(cut, RuntimeErrorBase):
+        _terminate(child, RunOutcome("error", cut, dict(child.state.outputs)))
+    elif cut.outside:
+        _hold_end(child)
     else:
-        _terminate(child, outcome)
-    return cut if child.in_doubt is None else _with_path(child, child.in_doubt)
+        _terminate(child, RunOutcome("aborted", None, dict(child.state.outputs)))
+    return cut
 
 
 def _with_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:

@@ -123,7 +123,7 @@ class _Root:
         """The outcome of a run that was cut off from outside with an effect in doubt: it waits for a person."""
         engine = self._engine
         doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
-        if doubt is None or not engine.waits_in_doubt(self._run.state.run_id):
+        if doubt is None or not engine.waits_in_doubt:
             return None
         return describe_outcome(
             RunOutcome("pending", doubt, dict(self._run.state.outputs)), self._run.state.skill_id

@@ -209,7 +209,7 @@ def test_an_effect_in_doubt_before_a_signal_keeps_the_run_waiting(slow: Gate) ->
 
 def test_a_run_that_is_closed_ends_with_its_effect_in_doubt(slow: Gate) -> None:
     running = started(slow, s("a"), caps=(A, EFFECT))
-    running.engine.waits_in_doubt = lambda run_id: False
+    running.engine.waits_in_doubt = False
     running.interrupt()
     running.interrupt()
     result = running.result()
