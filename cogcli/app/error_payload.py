@@ -1,7 +1,7 @@
-"""The error of a run as its caller is told it: where, expected and found, what caused it
+"""The error of a run as the object of the envelope: place, expected and found, causes
 (docs/reference/command-line.md#errors).
 
-Positions are looked up here, so only when something has failed.
+Positions are looked up here, so only for a run that failed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
 
 _OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
-"""What a change of the binding may mend."""
+"""Errors that a change of the binding may fix: they get a place in its file."""
 _DEEPEST: Final = 20
 _LONGEST: Final = 400
 
 
 def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
-    """The object of the envelope; `causes` holds what led to the error, the nearest first."""
+    """The `error` object. `causes` holds a line per exception that led to it, the nearest first, then per attempt."""
     body: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
     if not isinstance(error, RuntimeErrorBase):
         return body
@@ -49,13 +49,13 @@ def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[st
 
 
 def _inner(error: RuntimeErrorBase) -> RuntimeErrorBase:
-    """The error that made a step fail, inside the one that says so."""
+    """The original error of a step whose error was raised again with the same code; else the error itself."""
     cause = error.__cause__
     return cause if isinstance(cause, RuntimeErrorBase) and cause.code == error.code else error
 
 
 def _place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
-    """File, line and column in the binding; the operation where no single value is to blame."""
+    """`file`, `line` and `column` in the binding; of its `operation` where the error has no place."""
     from cogcli.specs.cached_positions import FilePlaces
 
     binding = catalog.bindings.get(error.binding_id or "")
@@ -80,10 +80,10 @@ def _causes(error: RuntimeErrorBase) -> Iterator[str]:
 
 
 def _line(cause: BaseException) -> str:
-    """A cause in one line; what cannot tell itself is named by its class."""
+    """A cause as one line, cut to _LONGEST; for an exception whose `str` fails, the name of its class."""
     try:
-        said = cause.message if isinstance(cause, CogcliError) else str(cause)
+        text = cause.message if isinstance(cause, CogcliError) else str(cause)
     except Exception:
-        said = ""
+        text = ""
     name = cause.code if isinstance(cause, CogcliError) else type(cause).__name__
-    return f"{name}: {' '.join(said.split())[:_LONGEST]}".rstrip(": ")
+    return f"{name}: {' '.join(text.split())[:_LONGEST]}".rstrip(": ")

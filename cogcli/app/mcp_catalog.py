@@ -1,7 +1,7 @@
-"""The skills that a server offers: loaded and checked once, when it starts, and never again.
+"""The skills that a server offers, loaded and checked once when it starts.
 
-What a client was shown is what runs, whatever happens to the files meanwhile. Options are fixed here, too: nothing
-that a client sends reaches trust, confirmations or bindings.
+What a client sees listed is what runs, whatever happens to the files meanwhile. Options are fixed here, too: nothing
+that a client sends changes trust, confirmations or bindings.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Served(NamedTuple):
-    """One skill on offer: its tool, and everything a run of it needs but the inputs."""
+    """A skill as a tool, with everything that a run needs but the inputs."""
 
     tool: Tool
     loaded: CheckedSkill
 
     def with_inputs(self, given: dict[str, Any]) -> CheckedSkill:
-        """Ready to run. Raises ProblemsFound where the inputs do not fit."""
+        """The skill with checked inputs. Raises ProblemsFound."""
         inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
         if wrong:
             raise ProblemsFound(wrong)
@@ -39,16 +39,17 @@ class Served(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """All tools by name, and the ids of skills that cannot run here."""
+    """All tools by name, and the ids of the skills that cannot run here."""
 
     tools: dict[str, Served]
     left_out: list[str]
 
 
 def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], names: str) -> Offer:
-    """What can run with the options of `request`; with `only` these skills, and what can run of those its globs match.
+    """The skills that can run with the options of `request`; with `only`, those with these ids or matching these globs.
 
-    Raises SkillNotFoundError where one of `only` leads to no skill, ProblemsFound where one that it names cannot run.
+    Raises SkillNotFoundError for an id or glob without a skill, ProblemsFound for an id whose skill cannot run; a
+    skill that only a glob matches is left out then.
     """
     registry = open_registry(settings)
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
@@ -58,7 +59,7 @@ def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], n
     tool_names = names_of([*known, *only], names)
     for id in _match_ids(only, known) if only else known:
         try:
-            served = _served(registry, id, options, tool_names[id])
+            served = _load_tool(registry, id, options, tool_names[id])
         except CogcliError:
             if id in only:
                 raise
@@ -69,14 +70,14 @@ def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], n
 
 
 def _match_ids(only: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The ids that these ids and globs stand for; what matches nothing stays, to be told as unknown."""
+    """The matching ids, sorted. An entry that matches nothing is kept: loading it raises SkillNotFoundError."""
     found: set[str] = set()
     for word in only:
         found.update([word] if word in known else fnmatch.filter(known, word) or [word])
     return sorted(found)
 
 
-def _served(registry: Registry, id: str, options: SelectionOptions, name: str) -> Served:
+def _load_tool(registry: Registry, id: str, options: SelectionOptions, name: str) -> Served:
     from cogcli.specs.checks import check
 
     catalog = registry.reach(id)

@@ -1,8 +1,8 @@
-"""The HTTP transport of `serve mcp`: who may talk to it, and what a body may be (docs/reference/protocols.md#serve).
+"""The HTTP transport of `serve mcp`: which requests are allowed (docs/reference/protocols.md#serve).
 
-1. Host names this machine, Origin is absent or does, too: a page in a browser cannot reach the server under a name
-   that it chose. Bound to every address, Origin must be the Host that was asked for.
-2. With a token every request bears it; on anything but loopback there is one.
+1. `Host` must name this machine, and `Origin`, if present, too: against DNS rebinding from a browser. A server bound to
+   every address requires that `Origin` equals `Host`.
+2. With a token every request must have it; a server on another address than loopback always has one.
 3. A body is strict JSON of at most 8 MiB that arrives within 30 seconds.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from cogcli.app.run_pool import RunsAtOnce
+    from cogcli.app.run_pool import RunPool
     from cogcli.app.server_socket import Endpoint
 
 PATH: Final = "/mcp"
@@ -45,11 +45,11 @@ _INVALID_REQUEST: Final = -32600
 
 
 class Guard:
-    """Lets a request through to the server, or refuses it."""
+    """ASGI middleware that passes an allowed request on, and answers any other with an error."""
 
     def __init__(self, app: ASGIApp, address: Endpoint, token: str) -> None:
         self._app = app
-        self._hosts = None if address.is_everywhere else _LOOPBACK_NAMES | {address.written.lower()}
+        self._hosts = None if address.is_everywhere else _LOOPBACK_NAMES | {address.url_host.lower()}
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +61,7 @@ class Guard:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         status, problem = self._refusal(headers)
         if not status and scope["method"] == "POST":
-            status, problem, receive = await _with_body(headers, receive)
+            status, problem, receive = await _read_body(headers, receive)
         if status:
             await _refuse(send, status, problem)
         else:
@@ -72,14 +72,14 @@ class Guard:
         name = _HOST.fullmatch(host.lower()) if host else None
         if name is None or (self._hosts is not None and name[1] not in self._hosts):
             return 421, "this server does not answer for that host"
-        if "origin" in headers and not self._may_ask(_only(headers, "origin"), host):
+        if "origin" in headers and not self._is_own_origin(_only(headers, "origin"), host):
             return 403, "pages of that origin may not ask this server"
         given = _only(headers, "authorization").encode("latin-1")
         if self._token and not hmac.compare_digest(given, b"Bearer " + self._token):
             return 401, "a bearer token is needed"
         return 0, ""
 
-    def _may_ask(self, origin: str, host: str) -> bool:
+    def _is_own_origin(self, origin: str, host: str) -> bool:
         found = _ORIGIN.fullmatch(origin.lower())
         if found is None:
             return False
@@ -90,13 +90,13 @@ class Guard:
 
 
 def _only(headers: dict[str, list[str]], name: str) -> str:
-    """A header's value; nothing where it is missing or repeated."""
+    """The value of a header; empty where it is missing or repeated."""
     values = headers.get(name, [])
     return values[0] if len(values) == 1 else ""
 
 
-async def _with_body(headers: dict[str, list[str]], receive: Receive) -> tuple[int, str, Receive]:
-    """What is wrong with a body, or how the server receives it."""
+async def _read_body(headers: dict[str, list[str]], receive: Receive) -> tuple[int, str, Receive]:
+    """Status and text of a refusal (0 for none), and the `receive` that gives the body to the server."""
     length = _only(headers, "content-length")
     if length.isdigit() and int(length) > MAX_BYTES:
         return 413, f"a body may have {MAX_BYTES:,} bytes", receive
@@ -120,10 +120,10 @@ async def _with_body(headers: dict[str, list[str]], receive: Receive) -> tuple[i
         return 400, f"{refused.code}: {refused.message}", receive
     whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
-    async def replayed() -> Message:
+    async def receive_whole() -> Message:
         return whole.pop() if whole else await receive()
 
-    return 0, "", replayed
+    return 0, "", receive_whole
 
 
 async def _refuse(send: Send, status: int, problem: str) -> None:
@@ -142,22 +142,22 @@ async def _refuse(send: Send, status: int, problem: str) -> None:
 
 
 class HttpServer(uvicorn.Server):
-    """The web server, without handlers of signals: those are ours."""
+    """uvicorn without its signal handlers: `serve_http` has its own."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Nothing is captured."""
+        """Install no handler."""
         yield
 
 
 def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServer:
-    """The web server of an MCP server."""
+    """The web server of an MCP server, behind a Guard."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BYTES,
         transport_security=TransportSecuritySettings(
             enable_dns_rebinding_protection=False
-        ),  # the guard judges both
+        ),  # Guard checks Host and Origin
     )
     app.router.redirect_slashes = False
     config = uvicorn.Config(
@@ -168,9 +168,9 @@ def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServe
 
 
 async def serve_http(
-    web: HttpServer, listening: socket.socket, runs: RunsAtOnce, signals: list[signal.Signals]
+    web: HttpServer, listening: socket.socket, runs: RunPool, signals: list[signal.Signals]
 ) -> str:
-    """Serve until a signal comes; its name. Running calls get their grace, a second signal leaves none."""
+    """Serve until a signal comes; returns its name. Running calls get their grace, unless a second signal comes."""
     ended_by = ""
 
     async def watch() -> None:

@@ -1,10 +1,10 @@
 """The stdio transport of `serve mcp`: frames in on standard input, frames out on standard output, nothing else.
 
-1. Both descriptors are taken away from everybody else: what functions and their children print cannot become a frame,
-   what they read is at its end.
-2. A frame is a line of strict JSON of at most 8 MiB. What is none is answered with an error, and the next line is read.
-3. Reading and writing block threads that the end of the process does not wait for.
-4. Frames are taken one at a time: a client that sends faster than it is served waits.
+1. The server owns descriptors 0 and 1: what functions and their children print never becomes a frame, and their
+   standard input is empty.
+2. A frame is a line of strict JSON of at most 8 MiB. Any other line is answered with an error.
+3. Reading and writing are done by daemon threads, which do not keep the process alive.
+4. Frames are handled one at a time: a client that sends faster than it is served is slowed down by the pipe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from cogcli.app.mcp_ids import BAD_ID, has_bad_id
-from cogcli.app.server_socket import leave_standard_streams
+from cogcli.app.server_socket import close_standard_streams
 from cogcli.core import threads
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
     from mcp.server import Server
 
-    from cogcli.app.run_pool import RunsAtOnce
+    from cogcli.app.run_pool import RunPool
 
     Incoming = ObjectReceiveStream[SessionMessage | Exception]
     Outgoing = ObjectSendStream[SessionMessage]
@@ -41,7 +41,7 @@ _CHUNK: Final = 1 << 16
 
 
 class FramePipe:
-    """Two descriptors that carry frames."""
+    """Reads and writes frames on two descriptors."""
 
     def __init__(self, readable: int, writable: int) -> None:
         self._readable = readable
@@ -49,11 +49,11 @@ class FramePipe:
         self._queue: SimpleQueue[tuple[bytes, Callable[[bool], object]]] = SimpleQueue()
 
     def start_writing(self) -> None:
-        """Have a thread write what is handed to `write`, in order."""
+        """Start the thread that writes the messages of `write`, in order."""
         threads.start(self._write_all, name="frames out")
 
     async def write(self, message: types.JSONRPCMessage) -> bool:
-        """Whether the client still took the frame."""
+        """Write a message as one frame. False if the client no longer reads."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[bool] = loop.create_future()
 
@@ -81,7 +81,7 @@ class FramePipe:
                 return  # the loop has ended
 
     def frames(self) -> Iterator[bytes | None]:
-        """The lines that come in; None for one that is too long. Blocks."""
+        """The lines of the client until its end; None for one that is too long. Blocks the calling thread."""
         kept = b""
         skipping = False
         while chunk := self._chunk():
@@ -104,7 +104,7 @@ class FramePipe:
 
 @asynccontextmanager
 async def streams(wire: FramePipe, at_end: Callable[[], None]) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """What a server reads from and writes to. `at_end` is told when the client sends nothing more."""
+    """The streams that an MCP server takes. `at_end` is called when the client sends or reads nothing more."""
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     loop = asyncio.get_running_loop()
@@ -142,11 +142,11 @@ async def streams(wire: FramePipe, at_end: Callable[[], None]) -> AsyncIterator[
 
 
 async def serve_stdio(
-    server: Server[Any], wire: FramePipe, runs: RunsAtOnce, signals: list[signal.Signals]
+    server: Server[Any], wire: FramePipe, runs: RunPool, signals: list[signal.Signals]
 ) -> str:
-    """Serve one client until it leaves, or a signal comes: then its name is given back.
+    """Serve one client until it disconnects or a signal comes. Returns the name of the signal, else an empty text.
 
-    A signal that comes when the client has left already, or a second one, leaves running calls no grace.
+    A second signal, or one after the client has disconnected, leaves running calls no grace.
     """
     ended_by = ""
     closing = False
@@ -177,27 +177,27 @@ async def serve_stdio(
 def parse_frame(frame: bytes | None) -> Any:
     """The message of a frame, or the error that answers it."""
     if frame is None:
-        return _wrong(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
+        return _error_reply(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
     try:
         value = loads(frame)
     except JsonRefused as refused:
-        return _wrong(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
+        return _error_reply(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
     if has_bad_id(value):
-        return _wrong(types.INVALID_REQUEST, BAD_ID)
+        return _error_reply(types.INVALID_REQUEST, BAD_ID)
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
         id = value.get("id") if isinstance(value, dict) else None
-        return _wrong(types.INVALID_REQUEST, "this is no message of the protocol", id)
+        return _error_reply(types.INVALID_REQUEST, "this is no message of the protocol", id)
 
 
-def _wrong(code: int, message: str, id: Any = None) -> types.JSONRPCError:
+def _error_reply(code: int, message: str, id: Any = None) -> types.JSONRPCError:
     known = id if isinstance(id, str) or type(id) is int else None
     return types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(code=code, message=message))
 
 
 def take_descriptors() -> FramePipe:
-    """Frames on descriptors of our own; 0 and 1 lead nowhere from now on."""
+    """A FramePipe on copies of descriptors 0 and 1, which themselves are led to the null device."""
     wire = FramePipe(os.dup(0), os.dup(1))
-    leave_standard_streams()
+    close_standard_streams()
     return wire

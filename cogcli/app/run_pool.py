@@ -1,4 +1,4 @@
-"""Runs on behalf of others, at most so many at a time, each ended when nobody waits for it any more."""
+"""The runs of a server: at most `AT_ONCE` at a time, each aborted when its caller stops waiting."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 8
 MOST_WAITING: Final = 256
+"""A call beyond these is refused: a client that sends without end must not fill the memory."""
 
 
-class Listener(Protocol):
-    """Who is told of one run, always on the event loop."""
+class RunListener(Protocol):
+    """Gets the events of one run. All methods are called on the event loop."""
 
-    def heard(self, event: Event) -> None:
-        """An event of the run."""
+    def on_event(self, event: Event) -> None:
+        """Take the next event of the run."""
         ...
 
-    def given_up(self) -> None:
-        """Nobody waits for the run any more; it is about to end."""
+    def on_cancel(self) -> None:
+        """The caller stopped waiting; the run is about to be aborted."""
         ...
 
-    def ended(self, result: RunResult) -> None:
-        """How the run ended, whoever still waits."""
+    def on_end(self, result: RunResult) -> None:
+        """Take the result of the run, also after `on_cancel`. Not called where the run raised."""
         ...
 
 
-class RunsAtOnce:
-    """Blocking runs behind an event loop: every run has a thread of its own, so that none can hold up the end."""
+class RunPool:
+    """Blocking runs behind an event loop. Each has a thread of its own, so that none delays the end of the others."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -46,10 +47,10 @@ class RunsAtOnce:
         self._ending = False
         self._controls: set[run_skill.Control] = set()
 
-    async def run(self, loaded: CheckedSkill, request: RunRequest, listener: Listener) -> RunResult:
-        """How it ended. Cancelling aborts the run and waits until its episode is finalised.
+    async def run(self, loaded: CheckedSkill, request: RunRequest, listener: RunListener) -> RunResult:
+        """The result of one run. Cancelling this call aborts the run and waits until its episode is sealed.
 
-        Raises OverloadedError where too many wait already.
+        Raises OverloadedError where `MOST_WAITING` calls wait, the pool is ending, or no thread can be started.
         """
         self._require_open()
         if self._waiting >= MOST_WAITING:
@@ -68,7 +69,7 @@ class RunsAtOnce:
             self._slots.release()
 
     def end_all(self, signal: str) -> None:
-        """Ask every run to end and begin none any more; a second time leaves no grace."""
+        """Cancel every run and refuse new ones; a second call leaves the runs no grace."""
         self._ending = True
         for control in list(self._controls):
             control.cancel(signal)
@@ -81,21 +82,21 @@ class RunsAtOnce:
 
     @property
     def running(self) -> int:
-        """How many runs go on."""
+        """The number of runs that have not ended."""
         return len(self._controls)
 
-    async def _run(self, loaded: CheckedSkill, request: RunRequest, listener: Listener) -> RunResult:
+    async def _run(self, loaded: CheckedSkill, request: RunRequest, listener: RunListener) -> RunResult:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[RunResult] = loop.create_future()
         control = run_skill.Control()
 
-        def tell(event: Event) -> None:
-            loop.call_soon_threadsafe(listener.heard, event)
+        def forward(event: Event) -> None:
+            loop.call_soon_threadsafe(listener.on_event, event)
 
         def work() -> None:
             try:
                 result = run_skill.run(
-                    self._settings.apart(), loaded, request, listener=tell, control=control
+                    self._settings.copy_for_run(), loaded, request, listener=forward, control=control
                 )
             except BaseException as error:
                 loop.call_soon_threadsafe(_settle, ended, None, error)
@@ -111,8 +112,8 @@ class RunsAtOnce:
         try:
             await asyncio.wait([ended])
         except asyncio.CancelledError:
-            # Nobody waits any more: the run is told, and nothing is left behind.
-            listener.given_up()
+            # The caller is gone: the run is aborted, and its end awaited, so that no run outlives the server.
+            listener.on_cancel()
             control.cancel("SIGINT")
             with CancelScope(shield=True):
                 await asyncio.wait([ended])
@@ -120,7 +121,7 @@ class RunsAtOnce:
         finally:
             self._controls.discard(control)
             if ended.done() and ended.exception() is None:
-                listener.ended(ended.result())
+                listener.on_end(ended.result())
         return ended.result()
 
 

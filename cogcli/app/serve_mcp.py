@@ -1,12 +1,12 @@
 """`serve mcp`: skills as tools for clients of the Model Context Protocol (docs/reference/protocols.md#serve).
 
-1. What is offered and with which options it runs is fixed at the start: a client raises no trust and approves nothing.
-2. A call is a run with an episode of its own; its `_meta` names that. At most 8 go on at once, the others wait.
-3. A run that failed, waits for a person or was given wrong inputs is a tool's error, told with code and hint; a tool
-   that does not exist is an error of the protocol; a bug is "internal error" and nothing more.
-4. A client that cancels a call, or goes away, ends its run: the episode is finalised as aborted. It hears no more of
-   its progress.
-5. Every call of a tool is told once to whoever started the server, however it ended.
+1. The tools and the options of their runs are fixed at the start: no client raises trust or approves anything.
+2. A call is a run with its own episode, named in `_meta`. At most 8 run at once, the others wait.
+3. A run that failed, waits for a person or got wrong inputs is a tool error with code and hint; an unknown tool is a
+   protocol error; an unexpected exception is "internal error" without details.
+4. A client that cancels a call, or disconnects, aborts its run: the episode is sealed as aborted, and no more progress
+   is sent.
+5. The listener is called once for each tool call, however it ends.
 """
 
 from __future__ import annotations
@@ -28,85 +28,87 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from cogcli.app.mcp_catalog import Offer, Served
-    from cogcli.app.run_pool import RunsAtOnce
+    from cogcli.app.run_pool import RunPool
     from cogcli.app.run_skill import RunRequest, RunResult
     from cogcli.events.envelope import Event
 
-    Asked = ServerRequestContext[Any, Any]
+    ClientRequest = ServerRequestContext[Any, Any]
 
 _TRACEPARENT: Final = re.compile(r"00-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class ServerListener(NamedTuple):
-    """How whoever started the server wants to be told things."""
+    """Callbacks of the command that started the server."""
 
     called: Callable[[str, Mapping[str, str]], None]
-    """A call ended: the tool's name; status, the error's code and the episode's id, as far as there are any."""
+    """A call ended: the name of the tool; `status`, `error` (code) and `episode` (id), as far as known."""
     bug: Callable[[BaseException], None]
-    """An exception nobody expected: to be saved."""
+    """An unexpected exception, for a crash report."""
     error: Callable[[RunResult], dict[str, Any] | None]
-    """The error of a run with `next`: commands that lead on from it."""
+    """The error object of a run, with commands in `next`."""
 
 
 class ToolHandlers:
-    """The handlers of both methods that the server answers."""
+    """The handlers of `tools/list` and `tools/call`."""
 
     def __init__(
-        self, offer: Offer, runs: RunsAtOnce, request: RunRequest, told: ServerListener, where: str = ""
+        self, offer: Offer, runs: RunPool, request: RunRequest, listener: ServerListener, where: str = ""
     ) -> None:
         self._where = where
-        """The directory in which a person types commands that concern these runs."""
+        """The directory in which a person can type the commands of `next`."""
         self._offer = offer
         self._runs = runs
         self._request = request
-        self._told = told
+        self._listener = listener
 
-    async def list(self, _: Asked, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Every tool, on one page."""
+    async def list(
+        self, _: ClientRequest, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        """All tools, on one page. Raises MCPError for a cursor."""
         if params is not None and params.cursor is not None:
             raise MCPError(code=types.INVALID_PARAMS, message="Unknown cursor: all tools are on one page")
-        return types.ListToolsResult(tools=[_shown(served) for served in self._offer.tools.values()])
+        return types.ListToolsResult(tools=[_listed_tool(served) for served in self._offer.tools.values()])
 
-    async def call(self, asked: Asked, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Run the skill of a tool."""
+    async def call(self, client: ClientRequest, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Run the skill of a tool. Raises MCPError for a tool that does not exist, nothing else."""
         served = self._offer.tools.get(params.name)
         if served is None:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
-        told = {"status": "cancelled"}
+        report = {"status": "cancelled"}
         try:
-            return await self._ran(asked, served, params.arguments or {}, told)
+            return await self._run_tool(client, served, params.arguments or {}, report)
         except CogcliError as error:
-            refused = _refused(error)
-            told.update(status="refused", error=(refused.meta or {})["cogcli/code"])
+            refused = _refusal(error)
+            report.update(status="refused", error=(refused.meta or {})["cogcli/code"])
             return refused
         except Exception as bug:
-            told.update(status="error", error="internal")
-            self._told.bug(bug)
+            report.update(status="error", error="internal")
+            self._listener.bug(bug)
             return _error("internal error", {"cogcli/status": "error", "cogcli/code": "internal"})
         finally:
-            self._told.called(params.name, told)
+            self._listener.called(params.name, report)
 
-    async def _ran(
-        self, asked: Asked, served: Served, given: dict[str, Any], told: dict[str, str]
+    async def _run_tool(
+        self, client: ClientRequest, served: Served, given: dict[str, Any], report: dict[str, str]
     ) -> types.CallToolResult:
         loaded = served.with_inputs(given)
         request = self._request._replace(
             skill_id=loaded.skill.id,
             inputs=loaded.inputs,
-            trace_id=_trace_id(asked) or self._request.trace_id,
+            trace_id=_trace_id(client) or self._request.trace_id,
         )
-        progress = Progress(asked, len(loaded.skill.steps), told)
+        progress = ProgressNotifier(client, len(loaded.skill.steps), report)
         result = await self._runs.run(loaded, request, progress)
         await progress.close()
-        return _answer(result, self._told.error(result), self._where)
+        return _answer(result, self._listener.error(result), self._where)
 
 
 def server_of(tools: ToolHandlers) -> Server[Any]:
-    """The server, ready for any transport."""
+    """The MCP server of these handlers, for any transport."""
     return Server("cogcli", version=__version__, on_list_tools=tools.list, on_call_tool=tools.call)
 
 
-def _shown(served: Served) -> types.Tool:
+def _listed_tool(served: Served) -> types.Tool:
     tool = served.tool
     return types.Tool(
         name=tool.name,
@@ -123,20 +125,21 @@ def _shown(served: Served) -> types.Tool:
     )
 
 
-class Progress:
-    """Tells a client that asked for it how many steps of its run have ended, in order; notes how the run ended."""
+class ProgressNotifier:
+    """Sends the client, if it gave a progress token, the number of ended root steps; puts the end of the run in
+    `report`."""
 
-    def __init__(self, asked: Asked, total: int, told: dict[str, str]) -> None:
-        self._session = asked.session
+    def __init__(self, client: ClientRequest, total: int, report: dict[str, str]) -> None:
+        self._session = client.session
         self._total = total
-        self._told = told
+        self._report = report
         self._ended = 0
         self._root: str | None = None
-        self._wanted = bool(asked.meta and asked.meta.get("progress_token") is not None)
+        self._wanted = bool(client.meta and client.meta.get("progress_token") is not None)
         self._tasks: list[Any] = []
 
-    def heard(self, event: Event) -> None:
-        """One event of the run. Called on the event loop."""
+    def on_event(self, event: Event) -> None:
+        """Send a notification for the end of a root step."""
         self._root = self._root or event.run_id
         step = event.step_id or ""
         if not self._wanted or not row_of(event.event_type).closes or event.run_id != self._root:
@@ -146,24 +149,24 @@ class Progress:
         from asyncio import ensure_future
 
         self._ended += 1
-        told = self._session.report_progress(
+        notification = self._session.report_progress(
             self._ended, self._total, f"{step} {event.payload['step_status']}"
         )
-        self._tasks.append(ensure_future(told))
+        self._tasks.append(ensure_future(notification))
 
-    def given_up(self) -> None:
-        """The client wants no answer: it is told nothing any more."""
+    def on_cancel(self) -> None:
+        """Send nothing more: the client cancelled the call or disconnected."""
         self._wanted = False
         for task in self._tasks:
             task.cancel()
 
-    def ended(self, result: RunResult) -> None:
-        """Note it, for the call's line."""
+    def on_end(self, result: RunResult) -> None:
+        """Put status, error code and episode id in the report of the call."""
         code = result.error["code"] if result.error else ""
-        self._told.update(status=result.status, error=code, episode=result.episode_id)
+        self._report.update(status=result.status, error=code, episode=result.episode_id)
 
     async def close(self) -> None:
-        """Let what is under way be told before the answer is."""
+        """Wait until every notification is sent: the protocol wants them before the result."""
         from asyncio import gather
 
         await gather(*self._tasks, return_exceptions=True)
@@ -191,14 +194,14 @@ def _answer(result: RunResult, error: dict[str, Any] | None, where: str) -> type
         return _error(
             _waiting(result.episode_id, error, where), meta | {"cogcli/next": error.get("next") or []}
         )
-    told = _error(_lines("error", error, "look with"), meta)
+    reply = _error(_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:
-        told.content.append(types.TextContent(text=_json(result.outputs)))
-    return told
+        reply.content.append(types.TextContent(text=_json(result.outputs)))
+    return reply
 
 
 def _lines(word: str, error: dict[str, Any], lead: str) -> str:
-    """An error in lines: what, how to mend it, the command that leads on."""
+    """An error as lines: code and message, hint, and each next command after the words of `lead`."""
     lines = [f"{word}[{error['code']}]: {error['message']}"]
     if error.get("hint"):
         lines.append(f"hint: {error['hint']}")
@@ -206,7 +209,7 @@ def _lines(word: str, error: dict[str, Any], lead: str) -> str:
 
 
 def _waiting(episode_id: str, error: dict[str, Any], where: str) -> str:
-    """What a client is told of a run that waits for a person: who reads it may be a model without a shell."""
+    """The text for a run that waits for a person. Its reader may be a model without a shell, so it says what to do."""
     place = f", in {where}" if where else ""
     return "\n".join(
         (
@@ -220,8 +223,8 @@ def _waiting(episode_id: str, error: dict[str, Any], where: str) -> str:
     )
 
 
-def _refused(error: CogcliError) -> types.CallToolResult:
-    """Nothing ran: every problem of the inputs, or why no run could begin."""
+def _refusal(error: CogcliError) -> types.CallToolResult:
+    """The reply to a call that started no run: every problem of its inputs, or the error."""
     problems = getattr(error, "problems", None) or [error]
     lines = []
     for problem in problems:
@@ -239,10 +242,11 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _trace_id(asked: Asked) -> str | None:
-    """The trace id of the client's span: of the call's `_meta`, else of the HTTP request."""
-    given = asked.meta.get("traceparent") if asked.meta else None
-    headers = getattr(asked.request, "headers", None)
+def _trace_id(client: ClientRequest) -> str | None:
+    """The trace id of the client's `traceparent`: in `_meta` of the call, else in the HTTP headers; None without
+    one."""
+    given = client.meta.get("traceparent") if client.meta else None
+    headers = getattr(client.request, "headers", None)
     if given is None and headers is not None:
         given = headers.get("traceparent")
     found = _TRACEPARENT.fullmatch(given) if isinstance(given, str) else None

@@ -1,4 +1,4 @@
-"""Where a server listens, and what it leaves behind for that."""
+"""The listening socket of a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogcli.core.errors import UsageError
 
 
 class Endpoint(NamedTuple):
-    """Where to listen. An empty host never occurs."""
+    """Host (never empty) and port to listen on; port 0 is any free one."""
 
     host: str
     port: int
@@ -26,20 +26,20 @@ class Endpoint(NamedTuple):
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether it stands for every address of this machine."""
+        """Whether it is the wildcard address, `0.0.0.0` or `::`."""
         try:
             return ip_address(self.host).is_unspecified
         except ValueError:
             return False
 
     @property
-    def written(self) -> str:
-        """The host as URLs have it."""
+    def url_host(self) -> str:
+        """The host as in a URL: IPv6 in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
 def bind_socket(address: Endpoint) -> socket.socket:
-    """A socket that listens there. Raises UsageError."""
+    """A socket that listens on the address. Raises UsageError `usage.value`."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -53,13 +53,13 @@ def bind_socket(address: Endpoint) -> socket.socket:
             listening.close()
             raise
     except OSError as error:
-        what = f"`--http`: cannot listen on {address.written}:{address.port}: {error.strerror or error}"
+        what = f"`--http`: cannot listen on {address.url_host}:{address.port}: {error.strerror or error}"
         raise UsageError("usage.value", what, hint="give another port, or 0 for any free one") from error
     return listening
 
 
-def leave_standard_streams() -> None:
-    """Descriptors 0 and 1 lead nowhere from now on: functions and their children read and print past everybody."""
+def close_standard_streams() -> None:
+    """Lead descriptors 0 and 1 to the null device: what functions and their children print or read reaches nobody."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
         os.dup2(nowhere, standard)

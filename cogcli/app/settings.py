@@ -57,7 +57,7 @@ class Settings:
                 self._files.insert(0, ConfigFile(path, display_path(path, self.base), project=True))
         return self._files
 
-    def apart(self) -> Settings:
+    def copy_for_run(self) -> Settings:
         """The same settings with a clock and ids of their own, for a run beside others: neither is thread-safe. What
         the project is trusted with is looked at anew."""
         other = copy(self)

@@ -23,7 +23,8 @@ _ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
 
 
 def execute(context: CommandContext) -> int:
-    """Serve until the end. Everything that can be refused is refused before the first frame."""
+    """Serve until the client disconnects or a signal comes. Everything that can be refused is, before the first
+    frame."""
     if context.json:
         raise UsageError(
             "usage.flag", "`--json` is not for a server", hint="standard output carries its frames"
@@ -33,7 +34,7 @@ def execute(context: CommandContext) -> int:
     if address is not None and not address.is_loopback and not token:
         raise UsageError(
             "usage.flag",
-            f"`--http {address.written}:{address.port}` can be reached by others",
+            f"`--http {address.url_host}:{address.port}` can be reached by others",
             hint="give --token-file FILE, or listen on 127.0.0.1",
         )
     from cogcli.app.mcp_catalog import offer_skills
@@ -48,7 +49,7 @@ def execute(context: CommandContext) -> int:
     )
     _require_known(request, offer)
     _quiet_libraries()
-    return _served(context, offer, request, address, token)
+    return _serve(context, offer, request, address, token)
 
 
 def _require_sdk() -> None:
@@ -104,7 +105,7 @@ def _request(context: CommandContext) -> RunRequest:
 
 
 def _require_known(request: RunRequest, offer: Offer) -> None:
-    """A slip in what flags name must not go unheard."""
+    """Raise UsageError for a capability of `--bind` or `--confirm` that no served skill uses: a typo must not pass."""
     from cogcli.cli.parse import suggest
 
     known = sorted({id for served in offer.tools.values() for id in served.loaded.catalog.capabilities})
@@ -119,38 +120,38 @@ def _require_known(request: RunRequest, offer: Offer) -> None:
 
 
 def _quiet_libraries() -> None:
-    """What libraries log goes nowhere: it may hold values, and standard error is the conversation."""
+    """Drop the log records of libraries: they may hold values, and standard error is for messages to the user."""
     import logging
 
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _served(
+def _serve(
     context: CommandContext, offer: Offer, request: RunRequest, address: Endpoint | None, token: str
 ) -> int:
     import anyio
 
-    from cogcli.app.run_pool import RunsAtOnce
+    from cogcli.app.run_pool import RunPool
     from cogcli.app.serve_mcp import ToolHandlers, server_of
 
-    runs = RunsAtOnce(context.settings)
-    # Commands are told as they would be typed here: relative directories of flags lead on from here.
-    server = server_of(ToolHandlers(offer, runs, request, _told(context), os.getcwd()))
+    runs = RunPool(context.settings)
+    # Next commands hold the relative directories of the flags: they are right only in this directory.
+    server = server_of(ToolHandlers(offer, runs, request, _listener(context), os.getcwd()))
     if address is None:
         from cogcli.app.mcp_stdio import serve_stdio, take_descriptors
 
-        wire = take_descriptors()
-        _greet(context, offer, "standard input and output")
-        ended_by = anyio.run(serve_stdio, server, wire, runs, _signals())
+        pipe = take_descriptors()
+        _announce(context, offer, "standard input and output")
+        ended_by = anyio.run(serve_stdio, server, pipe, runs, _signals())
     else:
         from cogcli.app.mcp_http import PATH, http_server, serve_http
-        from cogcli.app.server_socket import bind_socket, leave_standard_streams
+        from cogcli.app.server_socket import bind_socket, close_standard_streams
 
         listening = bind_socket(address)
         web = http_server(server, address, token)
-        leave_standard_streams()
+        close_standard_streams()
         port = listening.getsockname()[1]
-        _greet(context, offer, f"http://{address.written}:{port}{PATH}")
+        _announce(context, offer, f"http://{address.url_host}:{port}{PATH}")
         ended_by = anyio.run(serve_http, web, listening, runs, _signals())
     return ABORTED[ended_by] if ended_by else OK
 
@@ -164,7 +165,7 @@ def _signals() -> list[signal.Signals]:
     ]
 
 
-def _greet(context: CommandContext, offer: Offer, where: str) -> None:
+def _announce(context: CommandContext, offer: Offer, where: str) -> None:
     if context.screen.quiet:
         return
     from cogcli.report.humanize import count_of
@@ -173,15 +174,15 @@ def _greet(context: CommandContext, offer: Offer, where: str) -> None:
     context.screen.tell(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}\n")
 
 
-def _told(context: CommandContext) -> ServerListener:
+def _listener(context: CommandContext) -> ServerListener:
     from cogcli.app.serve_mcp import ServerListener
     from cogcli.cli.crash import report
     from cogcli.cli.run_report import error_of
 
-    def called(tool: str, told: Mapping[str, str]) -> None:
+    def called(tool: str, report: Mapping[str, str]) -> None:
         if not context.screen.quiet:
             stamp = f"{context.settings.clock.now()[:23]}Z"
-            pairs = "".join(f" {name}={value}" for name, value in told.items() if value)
+            pairs = "".join(f" {name}={value}" for name, value in report.items() if value)
             context.screen.tell(f"{stamp} tool.called tool={tool}{pairs}\n")
 
     def bug(error: BaseException) -> None:

@@ -418,7 +418,7 @@ def test_settings_look_once_and_settings_of_another_run_anew(place: Place) -> No
     assert settings.trust.state == "untrusted"
     trust.accept_folder(str(place.root), place.environ)
     assert settings.trust.state == "untrusted"
-    assert settings.apart().trust.state == "folder"
+    assert settings.copy_for_run().trust.state == "folder"
 
 
 # -- at once ----------------------------------------------------------------------------------------------------------
