@@ -1,4 +1,4 @@
-"""Choosing a binding for this host: `active_bindings.json` is written, but only when what it will say can be called."""
+"""`bindings activate`: write `active_bindings.json`, only with a binding that can be called."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.binding_choices import explain_choice
-from cogcli.app.registry import open_registry, options
+from cogcli.app.registry import open_registry, selection_options
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.host_layout import ACTIVE_FILE
 from cogcli.specs.host_overrides import Active
@@ -22,8 +22,8 @@ _WHOLE_FILES = ("active:", "overrides:", "services:")
 """How the names of host files begin among what is broken."""
 
 
-class Activated(NamedTuple):
-    """What is chosen now: the file that says it, whether it had to be written, and what was called before."""
+class Activation(NamedTuple):
+    """The chosen binding, its file, whether the file had to be written, and the binding that was called before."""
 
     file: str
     written: bool
@@ -33,7 +33,7 @@ class Activated(NamedTuple):
     candidate: bool
 
 
-def activate(settings: Settings, capability: str, binding: str) -> Activated:
+def activate(settings: Settings, capability: str, binding: str) -> Activation:
     """Make a binding the active one of a capability, given by id or alias. Nothing is written where a check fails.
 
     Raises EnvironmentRefusal `project.none`, `env.disk`; CapabilityNotFoundError; BindingResolutionError where the
@@ -51,13 +51,13 @@ def activate(settings: Settings, capability: str, binding: str) -> Activated:
     catalog = open_registry(settings).about(capability)
     id = catalog.aliases.get(capability, capability)
     path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
-    before = explain_choice(catalog, id, options(settings)).body
-    _require_sound(catalog, id, Active(binding, settings.shown(path), id), options(settings))
+    before = explain_choice(catalog, id, selection_options(settings)).body
+    _require_sound(catalog, id, Active(binding, settings.display_path(path), id), selection_options(settings))
     aliases = [alias for alias, target in catalog.aliases.items() if target == id]
-    written = _written(path, id, aliases, binding)
+    written = _write_choice(path, id, aliases, binding)
     chain = before["chain"] if before["usable"] else ()
-    return Activated(
-        settings.shown(path),
+    return Activation(
+        settings.display_path(path),
         written,
         id,
         binding,
@@ -95,8 +95,8 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
         raise ProblemsFound(found)
 
 
-def _written(path: str, capability: str, aliases: list[str], binding: str) -> bool:
-    """Write the choice into the file, beside what else it says; whether that was needed."""
+def _write_choice(path: str, capability: str, aliases: list[str], binding: str) -> bool:
+    """Write the choice into the file, keeping its other entries; False where it is there already."""
     from cogcli.core.files import Alone, write_atomic
 
     folder = os.path.dirname(path)
@@ -116,7 +116,7 @@ def _written(path: str, capability: str, aliases: list[str], binding: str) -> bo
 
 
 def _read(path: str) -> tuple[dict[str, Any], int]:
-    """What the file says, authors' own `x-` keys included, and its mode. Its problems have been told before."""
+    """The object of the file, `x-` keys included, and its mode. Its problems are reported before."""
     from cogcli.core.files import FileRefused, read_regular
     from cogcli.core.strict_json import JsonRefused, loads
 

@@ -1,11 +1,11 @@
-"""Which binding a capability gets, told with every one that it does not get, and why
+"""Which binding is selected for a capability, and why each other one is not
 (docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.registry import Layers, open_registry, options
+from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.core.errors import CogcliError
 from cogcli.specs.eligibility import conformance_needed, reasons
 from cogcli.specs.selection import CANDIDATE, ChainLink, Explanation, explain_selection
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ChoiceExplanation(NamedTuple):
-    """An explanation as plain data, and the error that it explains, if there is one."""
+    """The object of `explain --json`, and the error where nothing can be called."""
 
     body: dict[str, Any]
     error: CogcliError | None = None
@@ -44,7 +44,7 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     capability = catalog.capability(name)
     if capability is None:
         raise _problems(catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", ""))
-    told = explain_choice(catalog, capability.id, options(settings))
+    told = explain_choice(catalog, capability.id, selection_options(settings))
     shadows = _shadows(catalog, "capability", capability.id)
     where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
     broken = told.error is not None and any(problem.file == told.error.file for problem in catalog.problems)
@@ -53,12 +53,12 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
 
 
 def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
-    """The choice for each capability that a skill reaches, and what it hides. Raises SkillNotFoundError."""
+    """The choice for each capability that a skill reaches, and the specs that it hides. Raises SkillNotFoundError."""
     from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
 
     catalog = open_registry(settings).reach(skill_id)
-    given = options(settings)
+    given = selection_options(settings)
     blocking = [problem for problem in check(catalog, options=given) if problem.severity != "W"]
     skill = catalog.skills.get(skill_id)
     body = {
@@ -72,7 +72,7 @@ def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
 
 
 def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
-    """What keeps a service from being called, what it hides, and for which capabilities it is chosen.
+    """Why a service cannot be called, the specs that it hides, and the capabilities for which it is chosen.
 
     Raises UsageError, or ProblemsFound where its file has errors.
     """
@@ -120,7 +120,7 @@ def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> 
     chain = {link.binding_id: link for link in (found.selection.chain if found.selection else ())}
     first = next((link.binding_id for link in chain.values() if link.eligible), None)
     for id in dict.fromkeys((*chain, *catalog.bindings_of.get(found.capability_id, ()))):
-        state, reason = _standing(catalog, found, id, first, given)
+        state, reason = _binding_state(catalog, found, id, first, given)
         row: dict[str, Any] = {"binding_id": id, "state": state, "reason": reason}
         binding = catalog.bindings.get(id)
         if binding is None:
@@ -141,7 +141,7 @@ def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> 
         }
 
 
-def _standing(
+def _binding_state(
     catalog: Catalog, found: Explanation, id: str, first: str | None, given: SelectionOptions
 ) -> tuple[str, str]:
     """`chosen`, `fallback`, `unusable` or `not named`, and why."""
@@ -153,14 +153,14 @@ def _standing(
         if link.binding_id == id and error is None:
             if link is chain[0]:
                 return "chosen", found.considered[-1].reason
-            before = _before(catalog, id, chain)
+            owner = _fallback_owner(catalog, id, chain)
             if id == first:
-                return "chosen", f"the fallback of `{before}`, which cannot be used"
-            return "fallback", f"called where `{before}` fails"
+                return "chosen", f"the fallback of `{owner}`, which cannot be used"
+            return "fallback", f"called where `{owner}` fails"
     binding = catalog.bindings[id]
-    wrong = "; ".join(reason.text for reason in reasons(catalog, binding, given))
-    if wrong:
-        return "unusable", wrong
+    why = "; ".join(reason.text for reason in reasons(catalog, binding, given))
+    if why:
+        return "unusable", why
     if binding.channel == CANDIDATE:
         return "not named", "a candidate, used only when it is named itself"
     if selection is None:
@@ -168,7 +168,7 @@ def _standing(
     return "not named", f"{selection.selection_source} names `{selection.primary_binding_id}`"
 
 
-def _before(catalog: Catalog, id: str, chain: tuple[ChainLink, ...]) -> str:
+def _fallback_owner(catalog: Catalog, id: str, chain: tuple[ChainLink, ...]) -> str:
     """The binding whose fallback this is."""
     return next(
         link.binding_id
@@ -178,7 +178,7 @@ def _before(catalog: Catalog, id: str, chain: tuple[ChainLink, ...]) -> str:
 
 
 def _shadows(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
-    """What a spec replaces, the earliest first."""
+    """The specs that a spec hides, the weakest layer first."""
     return [{"layer": s.layer, "file": s.file} for s in catalog.shadows if s.kind == kind and s.id == id]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cogcli.app.registry import open_registry, options
+from cogcli.app.registry import open_registry, selection_options
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.problems import Problem
 
@@ -35,14 +35,14 @@ class RegistryCheck(NamedTuple):
 
     @property
     def warnings(self) -> int:
-        """Warnings, and what only becomes an error when a run needs it."""
+        """Warnings, and problems that are errors only when a run needs the spec."""
         return len(self.problems) - self.errors
 
 
 def validate(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
 ) -> RegistryCheck:
-    """All specs of all layers, or those of the paths; `contents` stands for what is in a file of that name.
+    """Check all specs of all layers, or those of the paths; `contents` replaces the content of the files that it names.
 
     Raises EnvironmentRefusal `project.none`, UsageError.
     """
@@ -62,14 +62,14 @@ def validate(
 def check_registry(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
 ) -> RegistryCheck:
-    """The checks themselves, project or not."""
+    """As `validate`, but without a project, too."""
     from cogcli.specs.checks import check
 
     clock = settings.clock
     begun = clock.monotonic()
     registry = open_registry(settings)
     catalog = registry.files(list(paths), contents=contents) if paths else registry.everything()
-    found = check(catalog, options=options(settings))
+    found = check(catalog, options=selection_options(settings))
     files = _files(catalog, found)
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in KINDS}
@@ -87,7 +87,7 @@ def _require_existing(paths: Sequence[str]) -> None:
 
 
 def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
-    """The files of all specs, or those that were asked for, by kind; broken ones too, others with problems last."""
+    """All spec files, or the given ones, by kind, broken ones included; other files with problems come last."""
     files: dict[str, str] = {}
     for kind in KINDS:
         singular = "capability" if kind == "capabilities" else kind[:-1]
@@ -103,5 +103,5 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
 
 
 def problem_from_error(error: CogcliError) -> Problem:
-    """A configuration error in the shape of the other problems."""
+    """A configuration error as a Problem."""
     return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, error.hint)

@@ -1,6 +1,6 @@
 """Configuration: the keys there are, and reading one file of them (docs/reference/command-line.md#settings).
 
-A project's file may ask for less trust than its user gives, never for more; nothing but a flag confirms.
+A project's file may lower the trust level, never raise it; capabilities are confirmed by a flag alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ConfigKey:
 
     @property
     def expected(self) -> str:
-        """What a value has to be, in words."""
+        """The allowed values, in words."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.kind in ("integer", "number"):
@@ -92,18 +92,18 @@ class ConfigFile:
                 f"is not UTF-8: byte 0x{error.object[error.start]:02X}", line, 1, hint="save it as UTF-8"
             )
             return
-        raw = self._parsed(text)
+        raw = self._parse(text)
         for name, value in raw.items():
             line = _line_of(text, name)
             self._take(name, value, line)
 
-    def _parsed(self, text: str) -> dict[str, Any]:
+    def _parse(self, text: str) -> dict[str, Any]:
         import tomllib
 
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            message, line, column = _place_in(str(error), text)
+            message, line, column = _split_place(str(error), text)
             self._problem(f"not TOML: {message}", line, column)
         except RecursionError:
             self._problem("nested too deeply")
@@ -124,9 +124,9 @@ class ConfigFile:
             return
         key = KEYS.get(name)
         if key is None:
-            self._problem(f"unknown key `{name}`", line, 1, hint=_near(name))
-        elif (accepted := accept(key, value)) is None:
-            self._problem(f"`{name}`: found {_shown(value)}, expected {key.expected}", line, 1)
+            self._problem(f"unknown key `{name}`", line, 1, hint=_suggestion(name))
+        elif (accepted := convert(key, value)) is None:
+            self._problem(f"`{name}`: found {_preview(value)}, expected {key.expected}", line, 1)
         elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
             self._problem(
                 f"`trust_level`: a project cannot raise trust to {value}",
@@ -152,8 +152,8 @@ class ConfigFile:
         )
 
 
-def accept(key: ConfigKey, value: Any) -> Any:
-    """The value in the key's own type, None if it does not fit."""
+def convert(key: ConfigKey, value: Any) -> Any:
+    """The value in the type of the key; None if it does not fit."""
     if key.kind == "boolean":
         return value if isinstance(value, bool) else None
     if key.kind == "choice":
@@ -169,22 +169,22 @@ def accept(key: ConfigKey, value: Any) -> Any:
 
 
 def from_text(key: ConfigKey, text: str) -> Any:
-    """The value that an environment variable holds, None if it does not fit."""
+    """The value of the text of an environment variable; None if it does not fit."""
     if key.kind == "paths":
         return [path for path in text.split(os.pathsep) if path] or None
     if key.kind == "boolean":
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower())
     if key.kind == "choice":
-        return accept(key, text)
+        return convert(key, text)
     if not text.isascii() or "_" in text:
         return None
     try:
-        return accept(key, int(text) if key.kind == "integer" else float(text))
+        return convert(key, int(text) if key.kind == "integer" else float(text))
     except ValueError:
         return None
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     """A value of a file as one short line."""
     try:
         text = repr(value)
@@ -193,7 +193,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _near(name: str) -> str:
+def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 
     found = get_close_matches(name, KEYS, n=3)
@@ -201,7 +201,7 @@ def _near(name: str) -> str:
 
 
 def _line_of(text: str, name: str) -> int:
-    """The line that defines a top-level key or table; 0 if it cannot be told."""
+    """The line that defines a top-level key or table; 0 if none is found."""
     for number, line in enumerate(text.splitlines(), 1):
         head = line.strip().lstrip("[").replace('"', "").replace("'", "").replace(" ", "")
         if head.startswith(name) and head[len(name) : len(name) + 1] in ("=", "]", "."):
@@ -209,8 +209,8 @@ def _line_of(text: str, name: str) -> int:
     return 0
 
 
-def _place_in(message: str, text: str) -> tuple[str, int, int]:
-    """`... (at line 3, column 5)` taken apart; the last line where it says `(at end of document)`."""
+def _split_place(message: str, text: str) -> tuple[str, int, int]:
+    """Message, line and column of `... (at line 3, column 5)`; the last line for `(at end of document)`."""
     if message.endswith(" (at end of document)"):
         return message.partition(" (at end of ")[0], max(1, len(text.splitlines())), 1
     head, _, place = message.partition(" (at line ")

@@ -1,4 +1,4 @@
-"""`doctor`: are machine, project and registry ready? Each check with a cure that can be pasted."""
+"""`doctor`: checks of machine, project and registry, each with commands that fix it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogcli import __version__
 from cogcli.app.checks import RegistryCheck, check_registry
 from cogcli.app.doctor_check import DoctorCheck, place_of
 from cogcli.app.doctor_services import CODES, services
-from cogcli.app.registry import Usable, options
+from cogcli.app.registry import Usable, selection_options
 from cogcli.app.runs_dir import shared_warning
 from cogcli.app.trust import WORDS, layers_of
 from cogcli.app.trust_digests import service_files
@@ -31,7 +31,7 @@ _SHOWN: Final = 5
 
 
 class Diagnosis(NamedTuple):
-    """Every check, and how many skills and capabilities can be used."""
+    """All checks, and the numbers of usable skills and capabilities."""
 
     head: str
     checks: list[DoctorCheck]
@@ -39,7 +39,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
-    """All checks; nothing is changed, nothing is started. With `net` servers are asked whether they answer."""
+    """Run all checks. Nothing is changed or started; with `net`, servers are contacted."""
     checks = [*_machine(), *_project(settings)]
     summary = ""
     broken = bool(settings.problems)
@@ -124,12 +124,12 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
 
 def _runs_dir(settings: Settings) -> DoctorCheck:
     path = settings.runs_dir
-    shown = settings.shown(path)
+    shown = settings.display_path(path)
     nearest = path
     while not os.path.lexists(nearest) and os.path.dirname(nearest) != nearest:
         nearest = os.path.dirname(nearest)
     if not os.path.isdir(nearest):
-        message = f"{shown}: {settings.shown(nearest)} is no directory"
+        message = f"{shown}: {settings.display_path(nearest)} is no directory"
         return DoctorCheck(
             "project", "runs directory", "error", message, fix="choose another with --runs-dir"
         )
@@ -145,7 +145,7 @@ def _runs_dir(settings: Settings) -> DoctorCheck:
 
 
 def _episodes(path: str) -> tuple[int, int]:
-    """How many episodes, and the bytes of their files."""
+    """The number of episodes, and their size in bytes."""
     count = total = 0
     try:
         folders = [entry for entry in os.scandir(path) if entry.name.startswith("ep_") and entry.is_dir()]
@@ -218,7 +218,7 @@ def _kind(problem: Problem) -> str:
 
 
 def _problem_summary(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
-    """The first problems, each with its place and what helps; then where the others are told."""
+    """The first problems with place and hint, then the command that lists the others."""
     lines: list[str] = []
     for problem in problems[:_SHOWN]:
         hints = problem.hint.split("\n") if problem.hint else []
@@ -231,7 +231,7 @@ def _problem_summary(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
 def _summary(settings: Settings, found: RegistryCheck) -> str:
     catalog = found.catalog
     broken = frozenset(p.file for p in found.problems if p.severity == "E")
-    usable = Usable(catalog, options(settings), broken)
+    usable = Usable(catalog, selection_options(settings), broken)
     skills = sum(usable.skill(id) for id in catalog.skills)
     bound = sum(usable.capability(id) for id in catalog.capabilities)
     total_skills, total = found.counts["skills"], found.counts["capabilities"]

@@ -1,4 +1,4 @@
-"""One line of the doctor."""
+"""One check of `doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class DoctorCheck(NamedTuple):
-    """What was looked at: `status` is ok, warning, error or skipped; `fix` can be pasted, a line each."""
+    """One check: `status` is ok, warning, error or skipped; `fix` has a command per line."""
 
     group: str
     name: str

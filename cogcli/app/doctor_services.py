@@ -1,6 +1,6 @@
-"""`doctor` about services: what keeps each from being called, and with `--net` whether it can be reached.
+"""The checks of `doctor` for services: why each cannot be called, and with `--net` whether it can be reached.
 
-Nothing is started and no service is sent a secret: it is asked for nothing but to answer, a program is only looked for.
+No program is started and no secret is sent: a server gets a plain request, a program is only searched for.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _LIBRARIES: Final = {"mcp": ("mcp", "mcp"), "openapi": ("httpx", ""), "openrpc":
 
 
 def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:
-    """A line per service and kind of trouble, however many places it has; then what can be reached."""
+    """A check per service and problem code, however many places it has; then the reachable services."""
     troubled: set[str] = set()
     for service in found.catalog.services.values():
         for check in (*_problems(found, service), *_untrusted(service), *_libraries(service)):
             troubled.add(service.id)
             yield check
     proxies = settings.environ if settings.value("use_env_proxy") else {}
-    yield from _reached(found.catalog.services.values(), troubled, proxies, net=net)
+    yield from _reachability(found.catalog.services.values(), troubled, proxies, net=net)
 
 
 def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
-    """What the checks found in the file of a service and in those of its bindings, a line for each code."""
+    """The problems in the files of a service and its bindings, a check per code."""
     bindings = {b.file for b in found.catalog.bindings.values() if b.service == service.id}
     by_code: dict[str, list[Problem]] = {}
     for problem in found.problems:
@@ -71,7 +71,7 @@ def _is_below(pointer: str, at: tuple[str, ...]) -> bool:
 
 
 def _unset(texts: Iterable[str]) -> str:
-    """Sentences of one variable each as one sentence."""
+    """Sentences about one variable each, joined into one sentence."""
     return unset_variables_text([text.split("`")[1] for text in texts])
 
 
@@ -83,7 +83,7 @@ def _untrusted(service: Service) -> Iterator[DoctorCheck]:
 
 
 def _libraries(service: Service) -> Iterator[DoctorCheck]:
-    """Libraries that calls would need and that are not here."""
+    """The checks for libraries that calls need and that are not installed."""
     module, extra = _LIBRARIES.get(service.kind, ("", ""))
     if module and "server" not in service.settings and find_spec(module) is None:
         fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
@@ -92,7 +92,7 @@ def _libraries(service: Service) -> Iterator[DoctorCheck]:
         )
 
 
-def _reached(
+def _reachability(
     known: Iterable[Service], broken: set[str], proxies: Mapping[str, str], *, net: bool
 ) -> Iterator[DoctorCheck]:
     """Whether each answers, asked the way that a run would ask."""
@@ -123,7 +123,7 @@ def _url(service: Service) -> str:
 
 
 def _proxy(proxies: Mapping[str, str], service: Service) -> str:
-    """The proxy between us and a service, empty for none."""
+    """The proxy for a service; empty for none."""
     from urllib.parse import urlsplit
 
     from cogcli.core.http import proxy_for, proxy_shown

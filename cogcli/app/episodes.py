@@ -1,4 +1,4 @@
-"""Looking into episodes: finding one, its document, what `verify` finds."""
+"""Reading episodes: finding one, its `state.json`, what `verify` finds, the rows of `ls`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,14 +65,14 @@ def status_of(directory: Path) -> str:
 
 
 class Document(NamedTuple):
-    """The bytes of `state.json`, or of what it would be; `stored` tells which."""
+    """The bytes of `state.json` (`stored`), or of the projection of the events."""
 
     data: bytes
     stored: bool
 
 
 def read_stored_state(directory: Path) -> bytes | None:
-    """The bytes of `state.json`, None if the run never came to write it. Raises EnvironmentRefusal."""
+    """The bytes of `state.json`; None where there is none. Raises EnvironmentRefusal."""
     from cogcli.core.files import FileRefused
     from cogcli.episode.folder import Folder
     from cogcli.episode.layout import STATE
@@ -92,13 +92,13 @@ _STATE_LIMIT = 1 << 30
 
 
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
-    """What the events of an episode project, as the bytes of `state.json`."""
-    from cogcli.app.logs import each_event
+    """The projection of the events of an episode, as the bytes of `state.json`."""
+    from cogcli.app.logs import iterate_events
     from cogcli.core.gc_pause import paused_collection
     from cogcli.episode.project import project_bytes
 
     with paused_collection():
-        return project_bytes(each_event(directory, warn))
+        return project_bytes(iterate_events(directory, warn))
 
 
 def is_foreign(directory: Path) -> bool:
@@ -114,14 +114,14 @@ def is_foreign(directory: Path) -> bool:
             return False
 
 
-def document(directory: Path, warn: Warn | None = None) -> Document:
-    """`state.json`, or what the events project while there is none."""
+def read_state(directory: Path, warn: Warn | None = None) -> Document:
+    """`state.json`; without one, the projection of the events."""
     data = read_stored_state(directory)
     return Document(project_state(directory, warn), False) if data is None else Document(data, True)
 
 
 def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
-    """The document's object, read strictly. Raises EnvironmentRefusal `episode.unreadable`."""
+    """The object of `state.json`, parsed strictly. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import parse as strictly
     from cogcli.episode.log_reader import unreadable
@@ -136,7 +136,7 @@ def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
 
 
 def expand_references(document: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """A document with the blobs that it names in their places, as far as they are there."""
+    """The document with the value of each blob reference in its place; a reference without its blob stays."""
     from cogcli.episode.blobs import BlobFolder
     from cogcli.episode.large_values import value_at
     from cogcli.episode.log_reader import open_episode
@@ -146,8 +146,8 @@ def expand_references(document: dict[str, Any], directory: Path) -> dict[str, An
     return whole
 
 
-def warn_of_name(document: dict[str, Any], directory: Path, warn: Warn) -> None:
-    """Warn of a folder that bears another episode's id than its document."""
+def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn) -> None:
+    """Warn if the name of the folder is the id of another episode than its document."""
     from cogcli.episode.layout import is_renamed
     from cogcli.episode.log_reader import renamed_folder_error
 
@@ -176,7 +176,7 @@ def first_difference(left: Any, right: Any, place: str = "") -> str | None:
 
 
 class VerifiedEpisode(NamedTuple):
-    """What `verify` found in an episode, and what that adds up to: a level, and what it proves in words."""
+    """The findings of `verify`, the level that they prove, and that level in words."""
 
     findings: list[Finding]
     level: str
@@ -184,7 +184,7 @@ class VerifiedEpisode(NamedTuple):
 
 
 def verify_episode(directory: Path, *, key: str | None = None, head: str | None = None) -> VerifiedEpisode:
-    """Whether an episode was altered; `key` must have signed it, its log must end with the hash `head`.
+    """Verify an episode; with `key`, its signature, with `head`, the hash of its last event.
 
     Raises EnvironmentRefusal where there is no log to open.
     """
@@ -199,14 +199,14 @@ def verify_episode(directory: Path, *, key: str | None = None, head: str | None 
 
 
 class Seal(NamedTuple):
-    """Which episode a manifest seals, and the hash of the manifest itself."""
+    """The id of a sealed episode, and the hash of its manifest."""
 
     episode_id: str
     sha256: str
 
 
 def seal_of(directory: Path) -> Seal | None:
-    """The seal of an episode; None for one that has none that can be read."""
+    """The seal of an episode; None without a readable manifest."""
     from hashlib import sha256
 
     from cogcli.core.errors import CogcliError
@@ -230,14 +230,14 @@ OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "pending", "running",
 
 
 def list_episodes(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overview]:
-    """Episodes newest first, as many as wanted."""
+    """The episodes that fit, newest first, at most `limit`."""
     from itertools import islice
 
     return list(islice(store_of(settings).overviews(wanted), limit))
 
 
-def began_nothing(row: Overview) -> EnvironmentRefusal | None:
-    """The error that says so of a run that was stopped before its first event; None for any other."""
+def error_of_unstarted(row: Overview) -> EnvironmentRefusal | None:
+    """The error of an episode whose run was stopped before its first event; None for any other."""
     from cogcli.episode.layout import EVENTS
     from cogcli.episode.log_reader import nothing_began_error, open_episode
     from cogcli.episode.removal import is_being_made
@@ -253,8 +253,8 @@ def began_nothing(row: Overview) -> EnvironmentRefusal | None:
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
-def before(settings: Settings, flag: str, age: str | None) -> str | None:
-    """The timestamp that an age leads back to. Raises UsageError, which names the flag."""
+def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
+    """The timestamp of this age before now; None without an age. Raises UsageError that names the flag."""
     if age is None:
         return None
     from cogcli.core.system import rfc3339
@@ -271,7 +271,7 @@ def before(settings: Settings, flag: str, age: str | None) -> str | None:
 
 
 def row_of(row: Overview, shown: Callable[[str], str]) -> dict[str, Any]:
-    """An episode as the object that `ls --json` prints."""
+    """The object of an episode in `ls --json`."""
     return {
         "episode_id": row.id,
         "status": row.status,
@@ -288,9 +288,22 @@ def row_of(row: Overview, shown: Callable[[str], str]) -> dict[str, Any]:
 
 
 def file_marks(directory: Path) -> list[Mark]:
-    """The files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
+    """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.episode.file_status import marks
     from cogcli.episode.log_reader import open_episode
 
     with open_episode(directory) as folder:
         return list(marks(folder))
+
+
+def skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> SkillNotFoundError:
+    """The error for an episode whose skill is not in this registry: `verb` needs the project that it ran in."""
+    from shlex import quote
+
+    found = SkillNotFoundError(
+        error.code,
+        f"{error.message} here: `{verb}` needs the project that `{directory.name}` ran in",
+        hint="start there with -C DIR, or add its specs with --registry DIR; replay and trace need no project",
+    )
+    found.next = (f"cogcli replay {quote(str(directory))}", f"cogcli trace {quote(str(directory))}")
+    return found

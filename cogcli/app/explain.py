@@ -1,4 +1,4 @@
-"""The page of every error code: what it means, an example, the cure. read from `pages/codes.txt`, offline."""
+"""The page of each error code (meaning, example, cure), from `pages/codes.txt`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages", "codes
 
 
 def pages() -> dict[str, tuple[str, str, str]]:
-    """Code to meaning, example and cure."""
+    """Meaning, example and cure of each code."""
     with open(_FILE, encoding="utf-8") as file:
         blocks = file.read().strip().split("\n\n")
     found = {}
@@ -31,7 +31,7 @@ def topic(name: str) -> str:
 
 
 def page(code: str) -> dict[str, Any]:
-    """One page as an object. Raises UsageError with what may have been meant."""
+    """The page of a code as an object. Raises UsageError, with a suggestion, for an unknown code."""
     known = pages()
     if code not in known:
         from difflib import get_close_matches

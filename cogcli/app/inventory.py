@@ -1,10 +1,10 @@
-"""Capabilities, bindings and services as lists, and one of them in full, told from the catalog of all layers."""
+"""`ls`, `search` and `show` of capabilities, bindings and services, from the catalog of all layers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.app.registry import Layers, Usable, fields_of, open_registry, options, text_of
+from cogcli.app.registry import Layers, Usable, fields_of, open_registry, selection_options, text_of
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.specs.eligibility import reasons, variables_of
@@ -23,8 +23,8 @@ SINGULAR: Final = {"capabilities": "capability", "bindings": "binding", "service
 InventoryRow = dict[str, Any]
 
 
-class View(NamedTuple):
-    """The catalog of all layers, and what rows are told from besides."""
+class InventoryView(NamedTuple):
+    """The catalog of all layers, how bindings are selected, and the layer of each file."""
 
     catalog: Catalog
     options: SelectionOptions
@@ -55,7 +55,7 @@ def list_specs(
 
 
 def search_specs(settings: Settings, kind: str, words: list[str], limit: int) -> list[InventoryRow]:
-    """The rows that hold every word somewhere, those that hold them in the id first."""
+    """The rows that contain every word, those with the words in the id first."""
     parts = [part for word in words for part in word.lower().split()]
     hits = []
     for row in list_specs(settings, kind):
@@ -66,7 +66,7 @@ def search_specs(settings: Settings, kind: str, words: list[str], limit: int) ->
 
 
 def spec_details(settings: Settings, kind: str, id: str) -> InventoryRow:
-    """All of a spec, with its layer and what it hides; values behind secret names are masked.
+    """All of a spec, with its layer and the specs that it hides; values under secret names are masked.
 
     Raises UsageError, CapabilityNotFoundError, ProblemsFound where its file has errors.
     """
@@ -83,13 +83,13 @@ def spec_details(settings: Settings, kind: str, id: str) -> InventoryRow:
     return masked
 
 
-def source(settings: Settings, kind: str, id: str) -> str:
+def read_source(settings: Settings, kind: str, id: str) -> str:
     """The text of the file that declares a spec."""
     return text_of(settings, find_spec(settings, kind, id)[1].file)
 
 
-def find_spec(settings: Settings, kind: str, id: str) -> tuple[View, Any]:
-    """A spec by id, a capability by alias, too. Raises as `shown`."""
+def find_spec(settings: Settings, kind: str, id: str) -> tuple[InventoryView, Any]:
+    """A spec by id, a capability by alias, too. Raises as `spec_details`."""
     view = _view(settings)
     catalog, singular = view.catalog, SINGULAR[kind]
     specs: dict[str, Any] = getattr(catalog, kind)
@@ -105,25 +105,25 @@ def find_spec(settings: Settings, kind: str, id: str) -> tuple[View, Any]:
     raise UsageError("usage.value", f"there is no {singular} `{id}`", hint=hint, next=(f"cogcli {kind} ls",))
 
 
-def _view(settings: Settings) -> View:
-    return View(open_registry(settings).everything(), options(settings), Layers(settings))
+def _view(settings: Settings) -> InventoryView:
+    return InventoryView(open_registry(settings).everything(), selection_options(settings), Layers(settings))
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _capability_row(view: View, spec: Capability) -> InventoryRow:
+def _capability_row(view: InventoryView, spec: Capability) -> InventoryRow:
     return {
         "id": spec.id,
         "version": spec.version,
-        "binding": _chosen(view, spec.id),
+        "binding": _selected_binding(view, spec.id),
         "description": " ".join(spec.description.split()),
         "layer": view.layers.of(spec.file),
         "file": spec.file,
     }
 
 
-def _binding_row(view: View, spec: Binding) -> InventoryRow:
+def _binding_row(view: InventoryView, spec: Binding) -> InventoryRow:
     return {
         "id": spec.id,
         "capability": spec.capability,
@@ -136,7 +136,7 @@ def _binding_row(view: View, spec: Binding) -> InventoryRow:
     }
 
 
-def _service_row(view: View, spec: Service) -> InventoryRow:
+def _service_row(view: InventoryView, spec: Service) -> InventoryRow:
     address = next((str(spec.settings[key]) for key in _ADDRESSES if key in spec.settings), "")
     return {
         "id": spec.id,
@@ -159,7 +159,7 @@ def _channel_of(service: Service) -> str:
     return parts[-2] if not service.at and len(parts) > 1 and parts[-2] != "services" else "local"
 
 
-def _chosen(view: View, capability_id: str) -> str | None:
+def _selected_binding(view: InventoryView, capability_id: str) -> str | None:
     from cogcli.specs.selection import select
 
     try:
@@ -171,7 +171,7 @@ def _chosen(view: View, capability_id: str) -> str | None:
 # -- one in full -------------------------------------------------------------------------------------------------------
 
 
-def _capability_details(view: View, spec: Capability) -> InventoryRow:
+def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
     return {
         "effect": spec.effect,
         "inputs": fields_of(spec.inputs),
@@ -184,19 +184,19 @@ def _capability_details(view: View, spec: Capability) -> InventoryRow:
     }
 
 
-def _binding_details(view: View, spec: Binding) -> InventoryRow:
+def _binding_details(view: InventoryView, spec: Binding) -> InventoryRow:
     return {
         "operation": spec.operation,
         "request": spec.request,
         "response": spec.response,
         "metadata": spec.metadata,
         "fallback": spec.fallback,
-        "chosen": _chosen(view, spec.capability) == spec.id,
+        "chosen": _selected_binding(view, spec.capability) == spec.id,
         "unusable": [reason.text for reason in reasons(view.catalog, spec, view.options)],
     }
 
 
-def _service_details(view: View, spec: Service) -> InventoryRow:
+def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
     return {
         "network": spec.network,
         "settings": spec.settings,
@@ -225,15 +225,15 @@ def _channels_of(catalog: Catalog, spec: Capability) -> set[str]:
     return {catalog.bindings[id].channel for id in catalog.bindings_of.get(spec.id, ())}
 
 
-def _has_binding(view: View, spec: Capability) -> bool:
+def _has_binding(view: InventoryView, spec: Capability) -> bool:
     return Usable(view.catalog, view.options, frozenset()).capability(spec.id)
 
 
-def _may_be_called(view: View, spec: Binding) -> bool:
+def _may_be_called(view: InventoryView, spec: Binding) -> bool:
     return not reasons(view.catalog, spec, view.options)
 
 
-def _may_be_reached(view: View, spec: Service) -> bool:
+def _may_be_reached(view: InventoryView, spec: Service) -> bool:
     return any(_may_be_called(view, binding) for binding in _bound_to(view.catalog, spec))
 
 

@@ -1,4 +1,4 @@
-"""The composition root: which concrete parts a run tree is made of."""
+"""The composition root: builds the runner and the engine of a run tree."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def live_runner(
     max_workers: int = 8,
     selected: Mapping[str, BindingChain] | None = None,
 ) -> LiveRunner:
-    """Calls services through the bindings that are chosen for a catalog; `redactor` learns every secret used.
+    """A runner that calls services through the selected bindings of a catalog; secrets in use are added to `redactor`.
 
-    `selected` is what was chosen when the run began, by capability: nothing else is called.
+    `selected` are the chains recorded when the run began, by capability: they replace the selection.
     """
     from cogcli.app.user_dirs import state_home
     from cogcli.bindings.breaker import process_circuits
@@ -43,7 +43,7 @@ def live_runner(
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.secrets import Secrets
 
-    surroundings = InvokerContext(
+    context = InvokerContext(
         secrets=Secrets(settings.environ, redactor.add),
         clock=settings.clock,
         state_dir=state_home(settings.environ),
@@ -55,7 +55,7 @@ def live_runner(
     return LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
-        surroundings,
+        context,
         process_circuits(),
         selected,
     )
@@ -86,9 +86,9 @@ def engine_of(
     effects: Mapping[str, Any] | None = None,
     behind: Mapping[str, str] | None = None,
 ) -> Engine:
-    """The machinery of one run tree over a catalog; capabilities are found by id and by alias.
+    """The engine of one run tree over a catalog; capabilities are found by id and by alias.
 
-    `effects`: what the run did that this one runs again, as its first event tells it; `behind` as of EarlierCalls.
+    `effects` are those of the run that this one repeats, as in its `run.started`; `behind` as in EarlierCalls.
     """
     by_name = {
         alias: catalog.capabilities[id] for alias, id in catalog.aliases.items() if id in catalog.capabilities
@@ -112,7 +112,7 @@ def engine_of(
 
 
 def options_from(recorded: dict[str, Any]) -> RunOptions:
-    """The options of a run out of its `run.started` event."""
+    """The RunOptions recorded in `run.started`; unknown members are left out."""
     known = {name: value for name, value in recorded.items() if name in RunOptions._fields}
     known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
     return RunOptions(**known)

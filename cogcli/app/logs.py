@@ -1,4 +1,4 @@
-"""The events of an episode for whoever looks at one: read strictly, and what is wrong with them is told."""
+"""Strict reading of the log of an episode: what is wrong with it is a warning or an error."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     Warn = Callable[[CogcliError], None]
 
 
-def events_of(directory: Path, warn: Warn | None = None) -> list[Event]:
+def read_events(directory: Path, warn: Warn | None = None) -> list[Event]:
     """The readable events of an episode, at least one. Raises EnvironmentRefusal `episode.unreadable`."""
-    return list(each_event(directory, warn))
+    return list(iterate_events(directory, warn))
 
 
-def each_event(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
-    """The same one at a time, for logs of any length; `warn` hears of what keeps the log from being whole."""
+def iterate_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
+    """The same, one event at a time, for logs of any length. `warn` gets the error of a damaged or renamed log."""
     from cogcli.episode.log_reader import EventLog
 
     return read_strictly(EventLog(directory), directory, warn)
 
 
-def events_to_show(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
-    """The events for whoever only looks: where there is no log, what `state.json` alone tells, which `warn` hears."""
+def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
+    """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
     from cogcli.app.episodes import parse_state, read_stored_state
     from cogcli.episode.foreign_log import events_of_state
     from cogcli.episode.layout import EVENTS, STATE
@@ -38,7 +38,7 @@ def events_to_show(directory: Path, warn: Warn | None = None) -> Iterator[Event]
     with open_episode(directory) as folder:
         names = folder.entries().keys()
     if EVENTS in names or STATE not in names:
-        yield from each_event(directory, warn)
+        yield from iterate_events(directory, warn)
         return
     if warn:
         warn(unreadable(directory, "does not exist: what is shown is what state.json tells", file=EVENTS))
@@ -48,10 +48,10 @@ def events_to_show(directory: Path, warn: Warn | None = None) -> Iterator[Event]
 def read_strictly(
     log: EventLog, directory: Path, warn: Warn | None = None, *, whole: bool = False
 ) -> Iterator[Event]:
-    """The events of a log that is judged strictly: one that holds none is refused, one that breaks off is told.
+    """The events of a log up to its end or first damage. A damage, or a beginning other than `run.started`, is a
+    warning; with `whole` it is an error, since what happened after a damage is unknown.
 
-    So is one that does not begin with the start of a run. Where answers are taken from it, it has to be `whole`:
-    either is refused then, for nobody knows what happened after the damage.
+    Raises EnvironmentRefusal `episode.unreadable`, also for a log without events.
     """
     from cogcli.episode.layout import EVENTS, is_renamed
     from cogcli.episode.log_reader import no_beginning_error, renamed_folder_error, unreadable
@@ -83,7 +83,10 @@ def read_strictly(
 
 
 def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Event], LogIndex]:
-    """A log of ours, and as the source of answers. Raises EnvironmentRefusal `episode.unreadable` for any other."""
+    """The events of a whole log of cogcli, and their index.
+
+    Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
+    """
     from cogcli.episode.layout import EVENTS
     from cogcli.episode.log_index import LogIndex
     from cogcli.episode.log_reader import EventLog, another_tools, unreadable

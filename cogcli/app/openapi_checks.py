@@ -1,4 +1,5 @@
-"""Verifying bindings by scenarios: static checks, then the governed call, then what went over the wire."""
+"""`openapi verify-bindings`: static checks, a governed call, then checks of request, reply and outputs
+(docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cogcli.app.run_skill import RunResult
-    from cogcli.app.scenario_run import Stage, Watched
+    from cogcli.app.scenario_run import RecordingRunner, Stage
     from cogcli.app.settings import Settings
     from cogcli.core.problems import Problem
     from cogcli.core.redact import Redactor
@@ -37,23 +38,23 @@ OUTPUTS: Final = "outputs equal expected_output"
 
 
 class ScenarioSource(NamedTuple):
-    """Where scenarios come from. `trusted` tells whether the registry beside them may read the environment."""
+    """A directory of scenarios. `trusted`: whether the registry beside them may read the environment."""
 
     directory: str
     trusted: bool
 
 
 class VerifiedScenarios(NamedTuple):
-    """All verdicts in the order of the scenarios, and how long it took."""
+    """The verdicts in the order of the scenarios, and the time that all took."""
 
     verdicts: tuple[Verdict, ...]
     seconds: float
 
 
-def place_of(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
-    """The directory of scenarios: the one named, else the project's, else the shipped one.
+def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
+    """The directory of scenarios: the named one, else the project's, else the shipped one.
 
-    Raises UsageError for a named one that is none.
+    Raises UsageError `input.file` where `named` is no directory.
     """
     from cogcli.specs.builtin import builtin_root
 
@@ -61,17 +62,16 @@ def place_of(settings: Settings, protocol: str, named: str | None) -> ScenarioSo
         directory = os.path.abspath(named)
         if not os.path.isdir(directory):
             raise UsageError("input.file", f"`--scenarios-dir`: `{named}` is no directory", hint="name one")
-        return ScenarioSource(directory, _trusted(settings, directory))
+        return ScenarioSource(directory, _is_trusted(settings, directory))
     shipped = os.path.join(builtin_root(), directory_of(protocol))
     own = os.path.join(settings.project or settings.base, directory_of(protocol))
     if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
-        return ScenarioSource(own, _trusted(settings, own))
+        return ScenarioSource(own, _is_trusted(settings, own))
     return ScenarioSource(shipped, True)
 
 
-def _trusted(settings: Settings, directory: str) -> bool:
-    """Whether the registry beside scenarios is trusted: with the project that it lies in. Who names scenarios says
-    nothing of a registry."""
+def _is_trusted(settings: Settings, directory: str) -> bool:
+    """Whether the registry beside scenarios is trusted: if its project is. Naming scenarios grants no trust."""
     from cogcli.specs.builtin import builtin_root
 
     place = os.path.realpath(directory) + os.sep
@@ -80,13 +80,13 @@ def _trusted(settings: Settings, directory: str) -> bool:
     return settings.trust.covers(os.path.join(directory, REGISTRY))
 
 
-def scenarios_of(settings: Settings, place: ScenarioSource, names: Sequence[str] | None) -> list[Scenario]:
-    """All scenarios of a place, or those named: by path, or as the list names them. Raises UsageError."""
+def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[str] | None) -> list[Scenario]:
+    """All scenarios of a directory, or those named by path or by `list_names`. Raises UsageError."""
     from cogcli.verification.named_mocks import STAND_INS
 
-    known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(place.directory)}
+    known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)}
     paths = list(known.values()) if names is None else [_path(name, known) for name in names]
-    found = [read_scenario(path, settings.shown(path), STAND_INS) for path in dict.fromkeys(paths)]
+    found = [read_scenario(path, settings.display_path(path), STAND_INS) for path in dict.fromkeys(paths)]
     ids: dict[str, str] = {}
     for scenario in found:
         other = ids.setdefault(scenario.id, scenario.file)
@@ -96,9 +96,9 @@ def scenarios_of(settings: Settings, place: ScenarioSource, names: Sequence[str]
     return found
 
 
-def names_in(place: ScenarioSource) -> list[str]:
-    """What `--scenario` may name of a place besides files."""
-    return [os.path.basename(path).removesuffix(".json") for path in files_in(place.directory)]
+def list_names(source: ScenarioSource) -> list[str]:
+    """The names of the scenarios in a directory, as `--scenario` takes them."""
+    return [os.path.basename(path).removesuffix(".json") for path in files_in(source.directory)]
 
 
 def _path(name: str, known: dict[str, str]) -> str:
@@ -113,7 +113,7 @@ def _path(name: str, known: dict[str, str]) -> str:
 
 def verify_bindings(
     settings: Settings,
-    place: ScenarioSource,
+    source: ScenarioSource,
     scenarios: Sequence[Scenario],
     *,
     protocol: str,
@@ -121,11 +121,11 @@ def verify_bindings(
     jobs: int = 4,
     listener: Callable[[Verdict], None] | None = None,
 ) -> VerifiedScenarios:
-    """Verify each scenario; the listener hears the verdicts in the order of the scenarios."""
+    """Verify each scenario, `jobs` at a time; `listener` gets each verdict, in the order of the scenarios."""
     from concurrent.futures import ThreadPoolExecutor
 
     begun = time.monotonic()
-    verifier = _Verifier(settings, place, scenarios, protocol, live=live)
+    verifier = _Verifier(settings, source, scenarios, protocol, live=live)
     verdicts = []
     try:
         with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
@@ -138,8 +138,8 @@ def verify_bindings(
     return VerifiedScenarios(tuple(verdicts), time.monotonic() - begun)
 
 
-class _Unfit(Exception):
-    """A scenario that leads to no call; its message is the reason."""
+class _NotRunnable(Exception):
+    """A scenario cannot be run, for this reason; `skipped` where that is no failure."""
 
     def __init__(self, reason: str, code: str = "", *, skipped: bool = False) -> None:
         super().__init__(reason)
@@ -149,12 +149,12 @@ class _Unfit(Exception):
 
 
 class _Verifier:
-    """One catalog and one directory of temporary episodes for all scenarios of a command."""
+    """Verifies the scenarios of one command over one catalog, with temporary episodes in one directory."""
 
     def __init__(
         self,
         settings: Settings,
-        place: ScenarioSource,
+        source: ScenarioSource,
         scenarios: Sequence[Scenario],
         protocol: str,
         *,
@@ -166,36 +166,36 @@ class _Verifier:
         self._settings = settings
         self._protocol = protocol
         self._live = live
-        self._catalog = _catalog(settings, place, scenarios)
+        self._catalog = _catalog(settings, source, scenarios)
         self._problems = check(self._catalog, options=SelectionOptions({}, None, settings.environ))
         self._runs_dir = tempfile.mkdtemp(prefix="cogcli-verify-")
 
     def close(self) -> None:
-        """Leave no directory behind but that of failed episodes."""
+        """Remove the directory of episodes, unless it holds one of a failed scenario."""
         try:
             os.rmdir(self._runs_dir)
         except OSError:
             return
 
     def verdict(self, scenario: Scenario) -> Verdict:
-        """How one scenario ends. Never raises for what the scenario, the binding or the service does."""
+        """The verdict on one scenario. What the scenario, the binding or the service does wrong is never raised."""
         begun = time.monotonic()
         base = Verdict(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
         try:
-            found = self._verified(scenario)
-        except _Unfit as unfit:
-            status = SKIPPED if unfit.skipped else FAILED
-            found = base._replace(status=status, reason=unfit.reason, code=unfit.code)
+            found = self._verify(scenario)
+        except _NotRunnable as error:
+            status = SKIPPED if error.skipped else FAILED
+            found = base._replace(status=status, reason=error.reason, code=error.code)
         except CogcliError as error:
             found = base._replace(reason=f"{error.code}: {error.message}", code=error.code)
         took = round((time.monotonic() - begun) * 1000)
         return found._replace(ms=took, subject=base.subject, file=base.file)
 
-    def _verified(self, scenario: Scenario) -> Verdict:
+    def _verify(self, scenario: Scenario) -> Verdict:
         capability, binding, service = self._specs(scenario)
-        wrong = self._wrong(binding, service)
+        wrong = self._blocking_problems(binding, service)
         static = [_static_check(wrong)] if wrong else []
-        if any(_stops(problem) for problem in wrong):
+        if any(_prevents_call(problem) for problem in wrong):
             return Verdict(
                 scenario.id, FAILED, tuple(static), f"static checks: {static[0].detail}", code=wrong[0].code
             )
@@ -209,73 +209,75 @@ class _Verifier:
                 )
             else:
                 stage = scenario_run.live(self._catalog, capability, binding, self._settings.environ)
-            result, watched = scenario_run.run(
+            result, runner = scenario_run.run(
                 self._settings, stage, scenario, self._runs_dir, live=server is None
             )
-        exchange = _exchange(server, watched)
+        exchange = _exchange(server, runner)
         checks = [*static, *_service_check(scenario, service)]
         if judge is not None:
             checks += _wire_checks(exchange, judge, result)
         checks.append(_outputs_check(scenario, result))
-        return self._told(scenario, stage, service, result, checks, exchange)
+        return self._make_verdict(scenario, stage, service, result, checks, exchange)
 
     def _specs(self, scenario: Scenario) -> tuple[Capability, Binding, Service]:
         catalog = self._catalog
         capability = catalog.capability(scenario.capability_id)
         if capability is None:
             near = suggestion(scenario.capability_id, catalog.capabilities)
-            raise _Unfit(
+            raise _NotRunnable(
                 f"no capability `{scenario.capability_id}`{near and f'; {near}'}", "capability.unknown"
             )
         binding = catalog.bindings.get(scenario.binding_id)
         if binding is None:
             known = catalog.bindings_of.get(capability.id, ())
-            raise _Unfit(self._absent("binding", scenario.binding_id, known), "binding.unknown")
+            raise _NotRunnable(self._missing_spec("binding", scenario.binding_id, known), "binding.unknown")
         if catalog.aliases.get(binding.capability, binding.capability) != capability.id:
-            said = f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
-            raise _Unfit(said, "binding.capability")
+            reason = f"binding `{binding.id}` is of `{binding.capability}`, not of `{capability.id}`"
+            raise _NotRunnable(reason, "binding.capability")
         if binding.protocol != self._protocol:
-            said = f"binding `{binding.id}` speaks {binding.protocol}"
-            raise _Unfit(f"{said}; say --protocol {binding.protocol}", "binding.protocol")
+            reason = f"binding `{binding.id}` speaks {binding.protocol}"
+            raise _NotRunnable(f"{reason}; say --protocol {binding.protocol}", "binding.protocol")
         service = catalog.services.get(binding.service)
         if service is None:
-            raise _Unfit(self._absent("service", binding.service, catalog.services), "service.unknown")
+            raise _NotRunnable(
+                self._missing_spec("service", binding.service, catalog.services), "service.unknown"
+            )
         return capability, binding, service
 
-    def _absent(self, kind: str, id: str, known: Iterable[str]) -> str:
-        """What to say of a spec that is named and not there: its file may just have errors."""
+    def _missing_spec(self, kind: str, id: str, known: Iterable[str]) -> str:
+        """The reason for a spec that is not in the catalog: its file has errors, or there is none."""
         if file := self._catalog.broken.get(f"{kind}:{id}"):
             return f"{kind} `{id}`: its file {file} has errors"
         near = suggestion(id, known)
         return f"no {kind} `{id}`{near and f'; {near}'}"
 
-    def _wrong(self, binding: Binding, service: Service) -> list[Problem]:
-        """What the static checks say of the two files that a scenario does not pass with, errors first."""
+    def _blocking_problems(self, binding: Binding, service: Service) -> list[Problem]:
+        """The static problems of the files of binding and service that fail a scenario, errors first."""
         files = {binding.file, service.file}
         problems = (p for p in self._problems if p.code != "service.untrusted" or self._live)
-        found = [problem for problem in problems if problem.file in files and _fails(problem)]
-        return sorted(found, key=lambda problem: not _stops(problem))
+        found = [problem for problem in problems if problem.file in files and _fails_scenario(problem)]
+        return sorted(found, key=lambda problem: not _prevents_call(problem))
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
-        """The server that stands in for the service, None where the service itself is called."""
+        """The mock server of a scenario; None where the service itself is called. Raises _NotRunnable."""
         from cogcli.verification.loopback_server import Loopback
         from cogcli.verification.scenario import LOOPBACK, MockServer
 
         mock = scenario.mock_server
         if mock is not None and service.kind == "mcp":
-            raise _Unfit("no mock server speaks mcp: leave `mock_server` out", "input.unknown")
+            raise _NotRunnable("no mock server speaks mcp: leave `mock_server` out", "input.unknown")
         if mock is None and service.settings.get("server"):
             return None
         if mock is None:
             if not self._live and service.settings.get("spec_ref"):
                 mock = MockServer(SPEC, LOOPBACK[0], 0, ())
             elif not self._live:
-                raise _Unfit("live (add --live)", skipped=True)
+                raise _NotRunnable("live (add --live)", skipped=True)
             else:
                 return None
         return Loopback(_answering(scenario, mock.type, service), host=mock.host, port=mock.port)
 
-    def _told(
+    def _make_verdict(
         self,
         scenario: Scenario,
         stage: Stage,
@@ -284,7 +286,7 @@ class _Verifier:
         checks: list[Check],
         exchange: ObservedExchange | None,
     ) -> Verdict:
-        """The verdict, without secrets; the episode is kept where it failed."""
+        """The verdict with secrets masked; the episode of a passed scenario is removed."""
         from cogcli.verification.curl import curl_line
 
         redactor = _redactor(stage)
@@ -311,19 +313,21 @@ class _Verifier:
         )
 
 
-def _catalog(settings: Settings, place: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
-    """Everything the command's layers hold; the registries beside the scenarios are the weakest but the built-in."""
+def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
+    """All specs of the layers; the registries beside the scenarios come right after the built-in layer."""
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.layers import Layer
     from cogcli.specs.registry import Registry
 
-    directories = {place.directory: place.trusted}
+    directories = {source.directory: source.trusted}
     for scenario in scenarios:
         folder = os.path.dirname(os.path.join(settings.base, scenario.file))
-        directories.setdefault(folder, _trusted(settings, folder))
+        directories.setdefault(folder, _is_trusted(settings, folder))
     roots = {os.path.join(folder, REGISTRY): trusted for folder, trusted in directories.items()}
     layers = [
-        Layer(settings.shown(root), root, trusted) for root, trusted in roots.items() if os.path.isdir(root)
+        Layer(settings.display_path(root), root, trusted)
+        for root, trusted in roots.items()
+        if os.path.isdir(root)
     ]
     cache = CompiledCache(settings.cache_file)
     builtin, *others = settings.layers
@@ -333,14 +337,16 @@ def _catalog(settings: Settings, place: ScenarioSource, scenarios: Iterable[Scen
 _REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
 
 
-def _stops(problem: Problem) -> bool:
-    """Whether a static problem leaves nothing to call: an error, or a document that cannot be read."""
+def _prevents_call(problem: Problem) -> bool:
+    """Whether a static problem makes a call impossible: an error, an unreadable document, an untrusted service."""
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
 
 
-def _fails(problem: Problem) -> bool:
-    """Whether a scenario fails with it, be it only a warning elsewhere: a value is known that is rejected."""
-    return _stops(problem) or (problem.code == "wire.type" and _REJECTED.search(problem.message) is not None)
+def _fails_scenario(problem: Problem) -> bool:
+    """Whether a scenario fails with this problem; a warning elsewhere counts where a rejected value is known."""
+    return _prevents_call(problem) or (
+        problem.code == "wire.type" and _REJECTED.search(problem.message) is not None
+    )
 
 
 def _static_check(wrong: list[Problem]) -> Check:
@@ -356,7 +362,7 @@ def _judge(binding: Binding, service: Service) -> Judge | None:
     try:
         return judge_of(binding, service)
     except DocumentFault as fault:
-        raise _Unfit(f"{fault.code}: {fault.told}", fault.code) from fault
+        raise _NotRunnable(f"{fault.code}: {fault.told}", fault.code) from fault
 
 
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
@@ -371,26 +377,26 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
     try:
         server = document_server(service)
     except DocumentFault as fault:
-        raise _Unfit(f"{fault.code}: {fault.told}", fault.code) from fault
+        raise _NotRunnable(f"{fault.code}: {fault.told}", fault.code) from fault
     if server is None:
-        raise _Unfit(f"service `{service.id}` has no document: give `replies` or a mock server's type")
+        raise _NotRunnable(f"service `{service.id}` has no document: give `replies` or a mock server's type")
     return server
 
 
-def _exchange(server: Loopback | None, watched: Watched) -> ObservedExchange | None:
-    """The last request and its reply, None where none left."""
+def _exchange(server: Loopback | None, runner: RecordingRunner) -> ObservedExchange | None:
+    """The last request and its reply; None where no request was sent."""
     from cogcli.verification.exchange import exchange_from_mock, exchange_from_record
 
     if server is not None:
         return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
-    return exchange_from_record(watched.records[-1]) if watched.records else None
+    return exchange_from_record(runner.records[-1]) if runner.records else None
 
 
 def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:
     wanted = scenario.expected_service_id
     if wanted is not None:
-        said = "" if wanted == service.id else f"found {service.id}"
-        yield Check(f"service is {wanted}", not said, said)
+        mismatch = "" if wanted == service.id else f"found {service.id}"
+        yield Check(f"service is {wanted}", not mismatch, mismatch)
 
 
 def _wire_checks(exchange: ObservedExchange | None, judge: Judge, result: RunResult) -> list[Check]:
@@ -417,7 +423,7 @@ def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
 
 
 def _redactor(stage: Stage) -> Redactor:
-    """Knows every secret that the call may have been given."""
+    """A redactor that knows every secret which the call may have used."""
     from cogcli.core.redact import Redactor
     from cogcli.protocols.secrets import Secrets
 

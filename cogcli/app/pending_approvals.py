@@ -1,4 +1,4 @@
-"""What a paused run asks a person, out of its log."""
+"""The open approval requests of a paused run, from its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class PendingApproval(NamedTuple):
-    """One exact action that waits for a yes or a no. `input` is what the log holds of it: secrets are masked."""
+    """An action that waits for approval. `input` is the recorded one: secrets are masked."""
 
     approval_id: str
     step_id: str
@@ -20,11 +20,11 @@ class PendingApproval(NamedTuple):
 
 
 def find_pending(directory: Path) -> list[PendingApproval]:
-    """The requests that nobody answered yet, the latest of each step. Raises EnvironmentRefusal."""
-    from cogcli.app.logs import each_event
+    """The unanswered requests, the latest of each step. Raises EnvironmentRefusal."""
+    from cogcli.app.logs import iterate_events
     from cogcli.episode.log_index import LogIndex
 
-    asked = (event.payload for event in LogIndex(each_event(directory)).open_requests)
+    asked = (event.payload for event in LogIndex(iterate_events(directory)).open_requests)
     return [
         PendingApproval(
             payload["approval_id"],

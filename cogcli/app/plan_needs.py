@@ -1,4 +1,4 @@
-"""What a planned run needs to be there or allowed: variables, network, trust, approvals
+"""The needs of a planned run: variables, network, trust, approvals
 (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 
-class Calls:
-    """The capabilities that may be called, gates included, and the bindings that would be."""
+class PlannedCalls:
+    """The capabilities that a run may call, gates included, and their bindings."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.capabilities: dict[str, Capability] = {}
@@ -30,7 +30,7 @@ class Calls:
         self._catalog = catalog
 
     def add(self, capability: Capability) -> None:
-        """A capability that may be called, its gates and its probe."""
+        """Add a capability, its gates and its probe."""
         if capability.id in self.capabilities:
             return
         self.capabilities[capability.id] = capability
@@ -40,11 +40,11 @@ class Calls:
                 self.add(asked)
 
     def tool(self, capability_id: str) -> str | None:
-        """`protocol:service` of the binding that is called first, None where none can be named."""
-        found = next(self.bound(capability_id), None)
+        """`protocol:service` of the binding that is called first; None where none can be selected."""
+        found = next(self.bindings(capability_id), None)
         return f"{found[0].protocol}:{found[0].service}" if found else None
 
-    def bound(self, capability_id: str) -> Iterator[tuple[Binding, Service]]:
+    def bindings(self, capability_id: str) -> Iterator[tuple[Binding, Service]]:
         """The bindings that may be called, in the order of their turn; else the one that cannot be."""
         for link in self._links(capability_id):
             binding = self._catalog.bindings.get(link.binding_id)
@@ -60,7 +60,7 @@ class Calls:
         return [link for link in chain if link.eligible] or list(chain[:1])
 
 
-def needs(calls: Calls, request: RunRequest) -> dict[str, Any]:
+def needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
     """The needs of all calls together, each with whether it is met."""
     called = calls.capabilities.values()
     asking = [c.id for c in called if c.safety and c.safety.requires_confirmation]
@@ -78,29 +78,29 @@ def needs(calls: Calls, request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _trust(calls: Calls, given: str) -> dict[str, Any]:
+def _trust(calls: PlannedCalls, given: str) -> dict[str, Any]:
     levels = [c.safety.trust_level for c in calls.capabilities.values() if c.safety]
     needed = max(levels, key=TRUST_RANKS.__getitem__, default="sandbox")
     return {"needed": needed, "given": given, "enough": TRUST_RANKS[needed] <= TRUST_RANKS[given]}
 
 
-def _variables(calls: Calls) -> Iterator[dict[str, Any]]:
-    """Of the bindings that are called first: a fallback whose variables are not set is passed over."""
+def _variables(calls: PlannedCalls) -> Iterator[dict[str, Any]]:
+    """The variables of the bindings called first; a fallback whose variables are not set is skipped."""
     told = set()
     for capability_id in calls.capabilities:
-        for binding, service in list(calls.bound(capability_id))[:1]:
+        for binding, service in list(calls.bindings(capability_id))[:1]:
             for name in variables_of(binding, service):
                 if name not in told:
                     told.add(name)
                     yield {"name": name, "set": bool(calls.options.environ.get(name)), "service": service.id}
 
 
-def _hosts(calls: Calls) -> Iterator[str]:
-    """Of all bindings that may be called."""
+def _hosts(calls: PlannedCalls) -> Iterator[str]:
+    """The hosts of all callable bindings."""
     from urllib.parse import urlsplit
 
     for capability_id in calls.capabilities:
-        for _, service in calls.bound(capability_id):
+        for _, service in calls.bindings(capability_id):
             host = urlsplit(service.settings.get("base_url") or service.settings.get("url") or "").hostname
             if host:
                 yield host

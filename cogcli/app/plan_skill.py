@@ -1,10 +1,10 @@
-"""`run --plan`: what a run would do, told from the specs alone (docs/reference/command-line.md#views)."""
+"""`run --plan`: what a run would do, from the specs alone (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app.plan_needs import Calls, needs
+from cogcli.app.plan_needs import PlannedCalls, needs
 from cogcli.core.expressions import Expression
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import READABLE, parse
@@ -26,7 +26,7 @@ def plan(settings: Settings, catalog: Catalog, request: RunRequest, *, exit_code
     tree; `exit_code` is the one that the run would be refused with.
     """
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
-    survey = _Survey(catalog, Calls(catalog, options))
+    survey = _Survey(catalog, PlannedCalls(catalog, options))
     own = survey.skill(catalog.skills[request.skill_id])
     return {
         "skill": request.skill_id,
@@ -51,9 +51,9 @@ def plan_refused_run(settings: Settings, request: RunRequest, exit_code: int) ->
 
 
 class _Survey:
-    """A walk over a skill and everything below it; nested skills are looked at once."""
+    """Collects the steps of a skill and its nested skills, each skill once."""
 
-    def __init__(self, catalog: Catalog, calls: Calls) -> None:
+    def __init__(self, catalog: Catalog, calls: PlannedCalls) -> None:
         self.nested: dict[str, dict[str, Any]] = {}
         self.calls = calls
         self._catalog = catalog
@@ -99,7 +99,7 @@ class _Survey:
 
 
 def reads_of(step: PlannedStep) -> dict[str, None]:
-    """The references of a step's input in order, then those of its expressions; loop names are its own."""
+    """The references in the input of a step, then those in its expressions, without its loop variables."""
     found: dict[str, None] = {}
     for _, text in texts(step.step.input):
         reference = parse(text)

@@ -1,4 +1,4 @@
-"""The rows of the failure model that keep a run from starting, provoked: nothing is called, no episode appears."""
+"""The failure rules of runs that do not start: nothing may be called, no episode may appear."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ response: {text: response.text}
 _SERVICE: Final = "id: bench\nkind: pythoncall\nmodule: cogcli.official.text\n"
 
 
-class Start(NamedTuple):
-    """A run that does not start: its code, what is asked, and the files that differ from those above."""
+class RefusedStart(NamedTuple):
+    """A run that does not start: its code, its request, and the files that differ from those above."""
 
     code: str
     what: str = ""
@@ -66,20 +66,20 @@ _FILES: Final = {
     "services/local/bench.yaml": _SERVICE,
 }
 _STARTS: Final = (
-    Start("skill.not-found", skill="bench.raed"),
-    Start("input.unknown", inputs={"text": "x", "txet": "y"}),
-    Start("input.missing"),
-    Start("input.type", inputs={"text": 1}),
-    Start("input.enum", inputs={"text": "x", "word": "c"}),
-    Start("input.schema", inputs={"text": "x", "count": 0}),
-    Start("frame.field", inputs={"text": "x"}, frame={"gaol": "y"}),
-    Start(
+    RefusedStart("skill.not-found", skill="bench.raed"),
+    RefusedStart("input.unknown", inputs={"text": "x", "txet": "y"}),
+    RefusedStart("input.missing"),
+    RefusedStart("input.type", inputs={"text": 1}),
+    RefusedStart("input.enum", inputs={"text": "x", "word": "c"}),
+    RefusedStart("input.schema", inputs={"text": "x", "count": 0}),
+    RefusedStart("frame.field", inputs={"text": "x"}, frame={"gaol": "y"}),
+    RefusedStart(
         "step.uses",
         "in a skill",
         inputs={"text": "x"},
         files={"skills/local/bench/read/skill.yaml": _SKILL.replace("bench.text.read", "bench.text.raed")},
     ),
-    Start(
+    RefusedStart(
         "key.unknown",
         "in a capability",
         inputs={"text": "x"},
@@ -88,8 +88,8 @@ _STARTS: Final = (
 )
 
 
-def lines() -> InvokerRules:
-    """A line for each."""
+def list_rules() -> InvokerRules:
+    """The rules by id."""
     shown = {f"{start.code} {start.what}".rstrip(): _line(start) for start in _STARTS}
     row = FAILURE_OF[_NO_CAPABILITY]
     return {**shown, _NO_CAPABILITY: InvokerRule(f"{row.cls.__name__}, exit {row.exit}", _show_no_capability)}
@@ -109,13 +109,13 @@ def _show_no_capability(bench: Bench) -> None:
         raise RuleBroken(f"it was found, expected {_NO_CAPABILITY}")
 
 
-def _line(start: Start) -> InvokerRule:
+def _line(start: RefusedStart) -> InvokerRule:
     row = FAILURE_OF.get(start.code)
     said = f"{row.cls.__name__}, exit {row.exit}" if row else f"a problem of specs, exit {ENVIRONMENT}"
     return InvokerRule(said, lambda bench: _show(bench, start))
 
 
-def _show(bench: Bench, start: Start) -> None:
+def _show(bench: Bench, start: RefusedStart) -> None:
     row = FAILURE_OF.get(start.code)
     error = _refused(bench, start)
     # What keeps a run from starting is told together, under the code of the first.
@@ -127,7 +127,7 @@ def _show(bench: Bench, start: Start) -> None:
     require(os.path.exists(_runs_dir(bench)), False, "a runs directory")
 
 
-def _refused(bench: Bench, start: Start) -> CogcliError:
+def _refused(bench: Bench, start: RefusedStart) -> CogcliError:
     from cogcli.app.run_skill import RunRequest, load
     from cogcli.app.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Opening the registry of a command, and the questions that need its whole catalog."""
+"""The registry of a command, and what is derived from its whole catalog."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def open_registry(settings: Settings) -> Registry:
     return Registry(settings.layers, cache=CompiledCache(settings.cache_file), base=settings.base)
 
 
-def options(settings: Settings) -> SelectionOptions:
-    """How bindings are chosen when nothing is run: no flag, this environment."""
+def selection_options(settings: Settings) -> SelectionOptions:
+    """How bindings are selected where nothing is run: without flags, with this environment."""
     return SelectionOptions({}, settings.value("conformance"), settings.environ)
 
 
 class Layers:
-    """Which layer a shown file belongs to."""
+    """Finds the registry layer of a displayed file."""
 
     def __init__(self, settings: Settings) -> None:
         self._base = settings.base
         self._roots = [(layer.name, os.path.realpath(layer.root) + os.sep) for layer in settings.layers]
 
     def of(self, file: str) -> str:
-        """The latest layer that holds the file; empty if none does."""
+        """The name of the strongest layer that holds the file; empty if none does."""
         path = os.path.realpath(os.path.join(self._base, file))
         return next((name for name, root in reversed(self._roots) if path.startswith(root)), "")
 
@@ -52,20 +52,20 @@ def text_of(settings: Settings, file: str) -> str:
 
 
 def fields_of(fields: Fields) -> dict[str, Any]:
-    """Fields as plain data; what stands where a secret does is masked."""
+    """Fields as plain data; defaults and enums under secret names are masked."""
     from cogcli.core.redact import Redactor
 
     redactor = Redactor()
 
-    def shown(name: str, value: Any) -> Any:
+    def mask(name: str, value: Any) -> Any:
         return redactor.mask({name: value})[name]
 
     return {
         name: {
             "type": field.type,
             "required": field.required,
-            "default": shown(name, field.default),
-            "enum": field.enum and [shown(name, value) for value in field.enum],
+            "default": mask(name, field.default),
+            "enum": field.enum and [mask(name, value) for value in field.enum],
             "description": field.description,
         }
         for name, field in fields.items()
@@ -82,14 +82,14 @@ class Usable:
         self._skills: dict[str, bool] = {}
 
     def capability(self, id: str) -> bool:
-        """Whether some binding of a capability may be called."""
+        """Whether some binding of a capability can be called."""
         try:
             return bool(select(self._catalog, id, self._options).usable)
         except (BindingResolutionError, CogcliError):
             return False
 
     def skill(self, id: str) -> bool:
-        """Whether a skill, with all it reaches, can run; a cycle cannot."""
+        """Whether a skill with its closure can run; a skill in a cycle cannot."""
         if id not in self._skills:
             self._skills[id] = False
             skill = self._catalog.skills.get(id)
@@ -99,7 +99,7 @@ class Usable:
     def _runs(self, skill: Skill) -> bool:
         if skill.file in self._broken:
             return False
-        return all(self._target(target) for target in targets(skill))
+        return all(self._target(target) for target in list_targets(skill))
 
     def _target(self, target: str) -> bool:
         if target.startswith("skill:"):
@@ -108,8 +108,8 @@ class Usable:
         return capability is not None and self.capability(capability.id)
 
 
-def targets(skill: Skill) -> list[str]:
-    """Everything the steps of a skill may call, in order, each once."""
+def list_targets(skill: Skill) -> list[str]:
+    """The capabilities and nested skills that the steps of a skill may call, in order, each once."""
     found: list[str] = []
     for step in skill.steps:
         router, scatter = step.config.router, step.config.scatter

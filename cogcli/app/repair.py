@@ -1,6 +1,6 @@
-"""Mending what a crash or a bad disk left: a damaged last line is moved away, an ended run is sealed.
+"""`verify --repair`: move a damaged last line away, seal an ended run.
 
-Sealing does the same steps again, which give the same bytes.
+Sealing again writes the same bytes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def repair(settings: Settings, directory: Path) -> bool:
-    """Mend an unsealed episode; whether that was needed. What was altered elsewhere stays as it is.
+    """Repair an unsealed episode; False where nothing was to do. Other damage is left as it is.
 
-    Raises EnvironmentRefusal `episode.busy`, `env.disk`, and `episode.unreadable` for damage that cannot be mended.
+    Raises EnvironmentRefusal `episode.busy`, `env.disk`, and `episode.unreadable` for damage that cannot be repaired.
     """
     from cogcli.app.signing import signer_of
     from cogcli.core.redact import Redactor
@@ -31,13 +31,13 @@ def repair(settings: Settings, directory: Path) -> bool:
         directory, clock=settings.clock, ids=settings.ids, redactor=Redactor(), mend=damaged
     ).journal
     try:
-        _completed(journal)
+        _complete(journal)
     finally:
         journal.close()
     return True
 
 
-def _completed(journal: Journal) -> None:
+def _complete(journal: Journal) -> None:
     """Seal an ended run; of another, prove `state.json` again where what proved it was lost."""
     from cogcli.episode.layout import STATE
     from cogcli.episode.log_fold import account_of
@@ -65,8 +65,7 @@ def _is_damaged(directory: Path) -> bool:
 
 
 def _only_unsealed(directory: Path) -> bool:
-    """Whether the run has ended, no manifest says so, and log and blobs are as they were. Another tool's is not ours to
-    seal."""
+    """Whether the run has ended without a manifest, and log and blobs are unaltered. False for another tool's log."""
     from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST
     from cogcli.episode.log_fold import account_of
     from cogcli.episode.log_reader import read_events

@@ -87,7 +87,7 @@ def replay(settings: Settings, directory: Path) -> ReplayResult:
     engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:
-        execute(engine, plan, request_of(started), started.run_id or "")
+        execute(engine, plan, request_from(started), started.run_id or "")
     except EndOfLog:
         pass
     except Diverged as diverged:
@@ -151,8 +151,8 @@ def _pinned_specs(directory: Path, digest: str) -> Any:
     return parse(data)
 
 
-def request_of(started: Event) -> Any:
-    """What a run was asked, out of its first event."""
+def request_from(started: Event) -> Any:
+    """The engine's Request, from `run.started`."""
     from cogcli.engine.run import Request
 
     payload = started.payload
@@ -170,9 +170,9 @@ def request_of(started: Event) -> Any:
 
 
 def find_changed_specs(settings: Settings, started: Event) -> dict[str, str]:
-    """The pinned specs that read otherwise now, with their digest, where the registry still holds the skill.
+    """The pinned specs whose digest differs in the registry now, with that digest; empty without the skill there.
 
-    What somebody has chosen for this host is none of them: a replay asks for no choice.
+    Choices for this host are not compared: a replay selects no binding.
     """
     recorded: dict[str, str] = started.payload["pins"]["specs"]
     current = _pins_now(settings, started)
@@ -184,8 +184,8 @@ def find_changed_specs(settings: Settings, started: Event) -> dict[str, str]:
 
 
 def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
-    """Everything a run that goes on with these pins would meet otherwise than it began: what was changed, added, taken
-    away or cannot be read, and what was chosen since. A run that pinned no lock of a service knew none."""
+    """The keys of all pins that differ between the start of a run and now: changed, added, removed, unreadable, or
+    chosen for this host since. A lock that only `current` has does not count: the run knew none."""
     from cogcli.specs.lock import PIN
 
     recorded: dict[str, str] = started.payload["pins"]["specs"]
@@ -203,7 +203,8 @@ def _pins_now(settings: Settings, started: Event) -> dict[str, str]:
 
 
 def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:
-    """The first step in plan order that a changed spec concerns; the first one where a skill changed."""
+    """The first step in plan order that uses a changed spec, the first of all where only skills changed; None where
+    nothing changed."""
     from cogcli.specs.uses import targets_of
 
     touched = {name.partition(":")[2] for name in changed}

@@ -129,7 +129,7 @@ def prepare_reuse(
     warn: Warn | None = None,
 ) -> Any:
     """RunRequest, CheckedSkill and Reuse of a rerun. Raises what `run_skill.load` and `require_own_level` do."""
-    from cogcli.app.foreign_project import away
+    from cogcli.app.episodes import skill_not_here
     from cogcli.app.recorded_permissions import require_own_level
     from cogcli.app.run_skill import load
     from cogcli.engine.plan import plan_skill
@@ -140,7 +140,7 @@ def prepare_reuse(
     try:
         loaded = load(settings, request)
     except SkillNotFoundError as error:
-        raise away(error, directory, "rerun") from error
+        raise skill_not_here(error, directory, "rerun") from error
     catalog = loaded.catalog
     names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
     plan = plan_skill(loaded.skill, {**names, **catalog.capabilities}, catalog.skills)

@@ -51,7 +51,7 @@ def resume(
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
     """
-    from cogcli.app.foreign_project import away
+    from cogcli.app.episodes import skill_not_here
     from cogcli.app.launch import live_runner, options_from
     from cogcli.app.recorded_permissions import require_own_consent
     from cogcli.app.run_skill import pause_in_doubt
@@ -80,7 +80,7 @@ def resume(
         try:
             catalog, selection, selected, changed = _specs(settings, log, request, directory)
         except SkillNotFoundError as error:
-            raise away(error, directory, "resume") from error
+            raise skill_not_here(error, directory, "resume") from error
         answers = _match_answers(log, request)
         resolutions = _parse_decisions(log, request, catalog, directory)
         _append_resumption(journal, log, answers, request, changed)
@@ -141,7 +141,7 @@ def _continue_run(
     from cogcli.app.abort import AbortingSink
     from cogcli.app.doubt_decisions import OpenDoubts
     from cogcli.app.launch import engine_of, options_from
-    from cogcli.app.replay import request_of
+    from cogcli.app.replay import request_from
     from cogcli.app.rerun_effects import find_repeats
     from cogcli.app.resume_adapters import ResumeRunner, ResumeSink
     from cogcli.app.run_skill import Control, finish_run, seal_run
@@ -182,7 +182,10 @@ def _continue_run(
     control.attach(engine)
     with divert_streams():
         finished = execute(
-            engine, engine.plan_of(started.payload["skill"]["id"]), request_of(started), started.run_id or ""
+            engine,
+            engine.plan_of(started.payload["skill"]["id"]),
+            request_from(started),
+            started.run_id or "",
         )
     seal_run(journal, finished)
     return finish_run(finished, journal, control)

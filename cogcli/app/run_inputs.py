@@ -1,4 +1,4 @@
-"""What the caller gives a run, checked before anything starts: inputs and frame (docs/reference/execution.md#start)."""
+"""Checks of the inputs and the frame of a run, before anything starts (docs/reference/execution.md#start)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FRAME: Fields = {
 
 
 def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The inputs with defaults applied, and every problem: unknown names first, then missing and wrong values."""
+    """The inputs with defaults, and all problems: unknown names first, then missing and wrong values."""
     problems = [
         _problem("input.unknown", f"inputs/{name}", f"no input `{name}`", _hint(name, fields))
         for name in given
@@ -33,7 +33,7 @@ def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any],
 
 
 def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The frame's given fields, and every problem."""
+    """The given fields of the frame, and all problems."""
     problems = [
         _problem("frame.field", f"frame/{name}", f"the frame has no `{name}`", suggestion(name, FRAME_FIELDS))
         for name in given

@@ -1,4 +1,4 @@
-"""Running a skill: load what it reaches, check all, run it as an episode, seal that."""
+"""`run`: load the closure of a skill, check it, run it as an episode, seal the episode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RunRequest(NamedTuple):
-    """What the caller asks, as given."""
+    """The skill, inputs and options of one run, not yet checked. Times are in seconds."""
 
     skill_id: str
     inputs: dict[str, Any]
@@ -51,7 +51,7 @@ class RunRequest(NamedTuple):
 
 
 class CheckedSkill(NamedTuple):
-    """A skill that may run: its catalog without blocking problems, its inputs and frame checked."""
+    """A skill that passed all checks, with checked inputs and frame."""
 
     skill: Skill
     catalog: Catalog
@@ -62,7 +62,7 @@ class CheckedSkill(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """How a run ended. `error` is the envelope's error object; `counts` are steps by status."""
+    """The end of a run. `error` is the object of the envelope; `counts` has the number of root steps by status."""
 
     status: str
     exit_code: int
@@ -75,28 +75,28 @@ class RunResult(NamedTuple):
     metrics: dict[str, Any]
     counts: dict[str, int]
     leftovers: tuple[str, ...] = ()
-    """What servers left running when the run was over; it was killed."""
+    """A sentence per process that a server left running and that was killed."""
     stopped_by: str = ""
-    """The signal that ended it or made it wait, if one did."""
+    """The name of the first signal, empty without one."""
     in_doubt: tuple[str, ...] = ()
-    """The steps, items among them, whose effects may have happened; a person has to decide about each."""
+    """The step paths of undecided calls in doubt; empty unless the run waits."""
 
 
 class Control:
-    """Ends a run from outside. `cancel` may be called from a signal handler, twice to leave no grace."""
+    """Cancels a run from outside. `cancel` may be called from a signal handler."""
 
     def __init__(self) -> None:
         self._engine: Engine | None = None
         self.signals: list[str] = []
 
     def attach(self, engine: Engine) -> None:
-        """Reach the run from now on; signals that came before are passed on."""
+        """Connect the engine of the run; signals that came before are passed on."""
         self._engine = engine
         for name in self.signals:
             engine.loop.interrupt(name)
 
     def cancel(self, signal_name: str) -> None:
-        """Ask the run to end because of this signal."""
+        """Cancel the run because of this signal; a second call leaves it no grace."""
         self.signals.append(signal_name)
         if self._engine is not None:
             self._engine.loop.interrupt(signal_name)
@@ -109,12 +109,12 @@ def load_skill_inputs(settings: Settings, skill_id: str) -> Fields:
 
 
 def reach(settings: Settings, skill_id: str) -> Catalog:
-    """All that a skill can reach, in order or not. Raises SkillNotFoundError."""
+    """The closure of a skill, with or without problems. Raises SkillNotFoundError."""
     return _registry(settings).reach(skill_id)
 
 
 def load(settings: Settings, request: RunRequest) -> CheckedSkill:
-    """What a run needs, all checks passed. Nothing is started or written.
+    """The closure and the inputs of a request, all checks passed. Nothing is started or written.
 
     Raises SkillNotFoundError, or ProblemsFound with every problem: those of specs (exit 3, or 4 where all are
     `safety.scope`) before those of inputs (exit 2).
@@ -145,11 +145,10 @@ def run(
     effects: Mapping[str, Any] | None = None,
     around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
 ) -> RunResult:
-    """Run a loaded skill to its end as a sealed episode; steps in `taken_over` are not done again. `effects`
-    tells what the run did that this one runs again, as its first event will.
+    """Run a checked skill to its end, as a sealed episode.
 
-    `around` may put something between the engine and the live calls, to look at what goes through.
-    Raises EnvironmentRefusal where the log cannot be written: what is there stays readable.
+    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. `around`
+    wraps the live runner. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
     """
     from cogcli.app.launch import engine_of, live_runner
     from cogcli.app.signing import signer_of
@@ -198,7 +197,7 @@ def run(
         return result._replace(leftovers=tuple(runner.leftovers))
     except BaseException as error:
         waiting = give_up(journal)
-        if waiting is None or not _of_disk(error):
+        if waiting is None or not _is_full_disk(error):
             raise
         return pause_in_doubt(journal, waiting, error, control)
     finally:
@@ -254,7 +253,7 @@ def _asked(loaded: CheckedSkill, request: RunRequest, journal: Journal, selectio
 
 
 def _pins(loaded: CheckedSkill, journal: Journal) -> dict[str, Any]:
-    """What this run stands on: every spec by the digest of its file, and all of them in one blob."""
+    """`pins` of `run.started`: the digest of each spec file, and the blob that holds all specs."""
     catalog = loaded.catalog
     return {
         "specs": dict(sorted(catalog.pins.items())),
@@ -266,7 +265,7 @@ def _pins(loaded: CheckedSkill, journal: Journal) -> dict[str, Any]:
 
 
 def seal_run(journal: Journal, finished: Finished) -> None:
-    """Make the documents of a run that ended, or of one that waits."""
+    """Seal the episode of a run that ended; of one that waits, write `state.json` alone."""
     from cogcli.episode.seal import persist_pending, seal
 
     if finished.outcome.status == "pending":
@@ -275,29 +274,29 @@ def seal_run(journal: Journal, finished: Finished) -> None:
         seal(journal)
 
 
-def _of_disk(error: BaseException) -> bool:
+def _is_full_disk(error: BaseException) -> bool:
     return isinstance(error, CogcliError) and error.code == "env.disk"
 
 
 def pause_in_doubt(
     journal: Journal, log: LogIndex, error: BaseException, control: Control | None
 ) -> RunResult:
-    """How a run stands whose log could not go on, with an effect in it that may have happened."""
+    """The result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
     from cogcli.core.errors import EffectInDoubtError
     from cogcli.engine.outcome import RunOutcome, name_step
     from cogcli.engine.run import Finished
     from cogcli.episode.state_rebuild import rebuild
 
     intent = log.open_doubts[0]
-    told, step_id = intent.payload, intent.step_id or ""
+    payload, step_id = intent.payload, intent.step_id or ""
     doubt = EffectInDoubtError(
         "effect.in-doubt",
-        f"`{told['capability']}` may have happened, its answer could not be recorded: {error}",
+        f"`{payload['capability']}` may have happened, its answer could not be recorded: {error}",
         hint="free space, look at the other side, then resume with --in-doubt done, rerun, skip or fail",
         left=True,
     )
-    doubt.step_id, doubt.capability_id = intent.step_id, told["capability"]
-    doubt.binding_id, doubt.service_id = told.get("binding"), told.get("service")
+    doubt.step_id, doubt.capability_id = intent.step_id, payload["capability"]
+    doubt.binding_id, doubt.service_id = payload.get("binding"), payload.get("service")
     state = rebuild([event for _, event in journal.events()])
     doubt.message = name_step(doubt, step_id.partition("/")[0], "")
     steps = {
@@ -310,13 +309,15 @@ def pause_in_doubt(
 def finish_run(
     finished: Finished, journal: Journal, control: Control | None, catalog: Catalog | None = None
 ) -> RunResult:
-    """How a run ended, for whoever asked for it. Errors get their place in the files of `catalog`."""
+    """The RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
+    from cogcli.app.error_payload import error_payload
+
     outcome, state = finished.outcome, finished.state
     return RunResult(
         status=outcome.status,
         exit_code=_exit_code(finished, control),
         outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
-        error=_told(outcome.error, catalog) if outcome.error else None,
+        error=error_payload(outcome.error, catalog) if outcome.error else None,
         episode_id=journal.episode_id,
         run_id=state.run_id,
         trace_id=state.trace_id,
@@ -344,9 +345,3 @@ def _exit_code(finished: Finished, control: Control | None) -> int:
     if outcome.status == "partial":
         return 1
     return outcome.error.exit_code if outcome.error else 1
-
-
-def _told(error: CogcliError, catalog: Catalog | None) -> dict[str, Any]:
-    from cogcli.app.error_payload import error_payload
-
-    return error_payload(error, catalog)

@@ -1,4 +1,4 @@
-"""Whether others may write to the runs directory: then they may plant, swap and alter episodes."""
+"""Whether other users may write to the runs directory: they could add, swap and alter episodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
-    """The warning for a runs directory that is not its user's alone; None for one that is, or is not there yet."""
+    """A warning where other users may write to the runs directory; None otherwise, and where it does not exist."""
     path = settings.runs_dir
     try:
         found = os.stat(path)
@@ -29,5 +29,7 @@ def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
         why, cure = f"can be written to by {who}", f"chmod go-w {quote(str(path))}"
     else:
         return None
-    message = f"the runs directory `{settings.shown(path)}` {why}: episodes in it may be altered; {cure}"
+    message = (
+        f"the runs directory `{settings.display_path(path)}` {why}: episodes in it may be altered; {cure}"
+    )
     return EnvironmentRefusal("env.runs-shared", message, hint=cure)

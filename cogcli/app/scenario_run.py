@@ -1,9 +1,9 @@
-"""A scenario as a governed call: a run of one step through one binding, kept as an episode of its own.
+"""Runs a scenario as a governed call: a run of one step through one binding, with its own episode.
 
-1. Against a mock server nothing but that server is reached: its address stands for the service's, `${NAME}` and
-   `auth_ref` give `test-NAME`, trust is privileged and this one capability is confirmed.
-2. Live, the service's own address, the caller's options and the real secrets count.
-3. The binding stands alone: what it would fall back to is not asked.
+1. With a mock server the run reaches that server only: its address replaces the service's, `${NAME}` and `auth_ref`
+   resolve to `test-NAME`, trust is privileged and this one capability is confirmed.
+2. Live, the service's address, the user's options and the real secrets are used.
+3. The binding has no fallback: it alone is tested.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ URL_KEYS: Final = {"openapi": ("base_url",), "openrpc": ("url", "base_url"), "mc
 
 
 class Stage(NamedTuple):
-    """What a scenario runs on. `environ` holds the secrets that are given."""
+    """The specs and the environment, secrets included, of a scenario's run."""
 
     catalog: Catalog
     capability: Capability
@@ -43,8 +43,8 @@ class Stage(NamedTuple):
     environ: Mapping[str, str]
 
 
-class Watched:
-    """Live calls, looked at: `records` holds what each attempt at one capability was on the wire, unmasked."""
+class RecordingRunner:
+    """A live runner that keeps, in `records`, what each attempt at one capability sent and received, unmasked."""
 
     def __init__(self, runner: CapabilityRunner, capability_id: str) -> None:
         self._runner = runner
@@ -75,7 +75,7 @@ class Watched:
 def mock_service(
     catalog: Catalog, capability: Capability, binding: Binding, address: str, environ: Mapping[str, str]
 ) -> Stage:
-    """The binding alone, its service at `address` (its origin; the base path stays the service's own)."""
+    """A stage whose service is at `address` (an origin; the base path stays that of the service)."""
     from urllib.parse import urlsplit
 
     from cogcli.verification.curl import variable_of
@@ -92,7 +92,7 @@ def mock_service(
 
 
 def live(catalog: Catalog, capability: Capability, binding: Binding, environ: Mapping[str, str]) -> Stage:
-    """The binding alone, its service where it is."""
+    """A stage with the real service."""
     return _stage(catalog, capability, binding, catalog.services[binding.service], environ, reach=())
 
 
@@ -103,15 +103,16 @@ def base_path(path: str) -> str:
 
 def run(
     settings: Settings, stage: Stage, scenario: Scenario, runs_dir: str, *, live: bool
-) -> tuple[RunResult, Watched]:
-    """Run the one step. Raises EnvironmentRefusal where its episode cannot be written."""
+) -> tuple[RunResult, RecordingRunner]:
+    """Run the step: its result, and the runner with the records. Raises EnvironmentRefusal where the episode cannot be
+    written."""
     from cogcli.app import run_skill
     from cogcli.app.run_skill import CheckedSkill, RunRequest
-    from cogcli.app.settings import Settings as Fresh
+    from cogcli.app.settings import Settings as RunSettings
     from cogcli.app.signing import VARIABLE
 
     environ = {name: value for name, value in stage.environ.items() if name != VARIABLE}
-    own = Fresh({"runs_dir": runs_dir}, environ, base=settings.base)
+    own = RunSettings({"runs_dir": runs_dir}, environ, base=settings.base)
     binds = {stage.capability.id: stage.binding.id}
     request = RunRequest(
         SKILL,
@@ -126,14 +127,14 @@ def run(
     catalog = _with_skill(stage, scenario)
     selection = SelectionOptions(binds, None, environ)
     loaded = CheckedSkill(catalog.skills[SKILL], catalog, {}, {}, selection, [])
-    seen: list[Watched] = []
+    runners: list[RecordingRunner] = []
 
     def around(runner: CapabilityRunner) -> CapabilityRunner:
-        seen.append(Watched(runner, stage.capability.id))
-        return seen[0]
+        runners.append(RecordingRunner(runner, stage.capability.id))
+        return runners[0]
 
     result = run_skill.run(own, loaded, request, around=around)
-    return result, seen[0]
+    return result, runners[0]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -143,9 +144,9 @@ def _stage(
     catalog: Catalog, capability: Capability, binding: Binding, service: Service, environ: Mapping[str, str],
     *, reach: tuple[str, ...],
 ) -> Stage:  # fmt: skip
-    """A catalog of what this call needs: the binding without its fallback, and the gates with their bindings.
+    """A stage whose catalog holds what the call needs: the binding without fallback, the gates with their bindings.
 
-    `reach` are the kinds of services that gates may use; none named means any.
+    `reach` are the kinds of services that gates may use; empty means any.
     """
     metadata = {k: v for k, v in binding.metadata.items() if k != "fallback_binding_id"}
     binding = binding._replace(metadata=metadata)
@@ -189,7 +190,7 @@ def _stage(
 
 
 def _called_capabilities(catalog: Catalog, capability: Capability) -> Iterator[Capability]:
-    """A capability and those that are called because of it, each once."""
+    """A capability, its gates and theirs, each once."""
     waiting, seen = [capability], set[str]()
     while waiting:
         one = waiting.pop()
@@ -201,7 +202,7 @@ def _called_capabilities(catalog: Catalog, capability: Capability) -> Iterator[C
 
 
 def _with_skill(stage: Stage, scenario: Scenario) -> Catalog:
-    """The catalog with the skill that makes the one call."""
+    """The catalog with the skill whose only step makes the call."""
     declared = stage.catalog.raw[f"capability:{stage.capability.id}"]
     raw = {
         "id": SKILL,

@@ -1,9 +1,10 @@
-"""Every JSON Schema there is: spec files, artifacts, configuration, the envelope."""
+"""All JSON Schemas by name: spec files, files of an episode, configuration, the envelope of `--json`."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from cogcli.app.config import KEYS, ConfigKey
 from cogcli.core.errors import UsageError
 
 SPECS: Final = ("skill", "capability", "binding", "service", "policy", "services", "active", "overrides")
@@ -11,9 +12,12 @@ ARTIFACTS: Final = ("events", "learn", "state", "state-written", "summary", "man
 OWN: Final = ("config", "result")
 NAMES: Final = (*SPECS, *ARTIFACTS, *OWN)
 
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_TYPES = {"integer": "integer", "number": "number", "boolean": "boolean", "choice": "string"}
+
 
 def schema(name: str) -> dict[str, Any]:
-    """One schema. Raises UsageError with what may have been meant."""
+    """The schema of this name. Raises UsageError, with a suggestion, for an unknown one."""
     if name in SPECS:
         from cogcli.specs.json_schema import schema_of
 
@@ -23,10 +27,65 @@ def schema(name: str) -> dict[str, Any]:
 
         return SCHEMAS[name]()
     if name in OWN:
-        from cogcli.app.cli_schemas import config_schema, envelope_schema
-
         return config_schema() if name == "config" else envelope_schema()
     from cogcli.core.problems import suggestion
 
     hint = suggestion(name, NAMES) or f"there is {', '.join(NAMES)}"
     raise UsageError("usage.value", f"there is no schema `{name[:60]}`", hint=hint, next=("cogcli schema",))
+
+
+def config_schema() -> dict[str, Any]:
+    """The schema of `cogcli.toml`."""
+    return {
+        "$schema": _DRAFT,
+        "title": "cogcli configuration",
+        "type": "object",
+        "properties": {name: _key(key) for name, key in KEYS.items()},
+        "patternProperties": {"^x-": True},
+        "additionalProperties": False,
+    }
+
+
+def _key(key: ConfigKey) -> dict[str, Any]:
+    if key.kind == "paths":
+        return {"type": "array", "items": {"type": "string", "minLength": 1}}
+    schema: dict[str, Any] = {"type": _TYPES[key.kind]}
+    if key.choices:
+        schema["enum"] = list(key.choices)
+    if key.kind in ("integer", "number"):
+        schema["minimum" if key.kind == "integer" else "exclusiveMinimum"] = key.least
+        schema["maximum"] = key.most
+    return schema
+
+
+def envelope_schema() -> dict[str, Any]:
+    """The schema of the envelope of `--json`; a command adds keys of its own."""
+    text = {"type": "string"}
+    error = {
+        "type": "object",
+        "required": ["code", "message", "retryable", "hint", "next"],
+        "properties": {
+            **dict.fromkeys(("code", "message", "hint", "file"), text),
+            **{name: {"type": ["string", "null"]} for name in ("step", "capability", "binding", "service")},
+            "line": {"type": "integer", "minimum": 0},
+            "column": {"type": "integer", "minimum": 0},
+            "retryable": {"type": "boolean"},
+            "next": {"type": "array", "items": text},
+        },
+    }
+    return {
+        "$schema": _DRAFT,
+        "title": "cogcli result",
+        "type": "object",
+        "required": ["schema", "command", "status", "exit_code", "warnings", "error"],
+        "properties": {
+            "schema": {"const": "cogcli.result/1"},
+            "command": text,
+            "status": {"enum": ["ok", "error", "vetoed", "aborted", "partial", "pending"]},
+            "exit_code": {"enum": [0, 1, 2, 3, 4, 5, 6, 70, 130, 143]},
+            "warnings": {"type": "array"},
+            "error": {"anyOf": [{"type": "null"}, error]},
+            "outputs": {"type": ["object", "null"]},
+            "problems": {"type": "array", "items": {"type": "object", "required": ["code", "message"]}},
+        },
+    }

@@ -1,4 +1,5 @@
-"""Verifying ourselves: the rules of an invoker, and the rows of the failure model, each really provoked."""
+"""Self-verification: the rules of an invoker and the rows of the failure model, each provoked
+(docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 
 
-def invoker_lines(protocol: str) -> InvokerRules:
-    """The rules of one protocol. Raises UsageError where nothing speaks it."""
+def list_invoker_rules(protocol: str) -> InvokerRules:
+    """The rules of one protocol by id. Raises UsageError for a protocol without rules."""
     from cogcli.protocols.registry import INVOKERS
     from cogcli.verification import mcp_rules, openapi_rules, openrpc_rules
 
@@ -29,18 +30,18 @@ def invoker_lines(protocol: str) -> InvokerRules:
     return known[protocol]
 
 
-def error_lines() -> InvokerRules:
-    """Every row of the failure model: what keeps a run from starting, then what ends one."""
+def list_failure_rules() -> InvokerRules:
+    """The rows of the failure model by id: first those that keep a run from starting."""
     from cogcli.app import preflight_rules
     from cogcli.verification import failure_rules
 
-    return {**preflight_rules.lines(), **failure_rules.lines()}
+    return {**preflight_rules.list_rules(), **failure_rules.lines()}
 
 
 def provoke_rules(
     lines: InvokerRules, *, listener: Callable[[Verdict], None] | None = None
 ) -> VerifiedScenarios:
-    """Provoke every line, some at a time; the listener hears the verdicts in the order of the lines."""
+    """Run every rule, some at a time; `listener` gets each verdict, in the order of the rules."""
     from concurrent.futures import ThreadPoolExecutor
 
     from cogcli.protocols.pythoncall.stdout_capture import divert_streams

@@ -1,4 +1,5 @@
-"""`services refresh`: what a service offers now against what was agreed to (docs/reference/protocols.md#mcp-pins)."""
+"""`services refresh`: what a service offers now, compared with its lock or document
+(docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 SECONDS = 60.0
-"""How long a server may take to start and to tell what it offers."""
+"""How long a server may take to start and to list its tools."""
 
 
 class ServiceChange(NamedTuple):
-    """One tool, operation or method that is not as it was: `added`, `removed` or `changed`, and then in which fields.
+    """A tool, operation or method that was `added`, `removed` or `changed` (then in these fields).
 
-    `breaking` tells whether calls that fitted may fit no longer; of locked tools any change does.
+    `breaking`: whether earlier valid calls may be invalid now; any change of a locked tool is.
     """
 
     name: str
@@ -30,9 +31,9 @@ class ServiceChange(NamedTuple):
     breaking: bool = True
 
 
-class Refreshed(NamedTuple):
-    """What a service offers now. `file` is the one that was written, or would be: the lock, or the document behind
-    `spec_ref`; `known` tells whether it held this service before. `noun` is what the service offers."""
+class RefreshResult(NamedTuple):
+    """The offer of a service and its changes. `file` is the lock, or the document of `spec_ref`; `known`: whether it
+    had this service before; `noun`: tool, operation or method."""
 
     service: str
     noun: str
@@ -50,7 +51,7 @@ class Refreshed(NamedTuple):
         return "breaking" if any(each.breaking for each in self.differences) else "compatible"
 
 
-def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
+def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResult:
     """Compare a server's tools with its lock, a live document with the one in the project; with `accept` write it.
 
     Raises UsageError for a service that has nothing to compare, ServiceResolutionError, what the call raises, and
@@ -65,28 +66,30 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> Refreshed:
     before = tool_lock.read_locked(service.root, service.id)
     now = _tools(settings, service)
     found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
-    if before is None:  # nothing was agreed to yet that could break
+    if before is None:  # without a lock no call relies on anything
         found = tuple(difference._replace(breaking=False) for difference in found)
     if accept:
         _accept(settings, service, now)
-    lock = settings.shown(tool_lock.path_of(service.root))
+    lock = settings.display_path(tool_lock.path_of(service.root))
     names = tuple(tool["name"] for tool in now)
-    return Refreshed(service.id, "tool", before is not None, names, found, accept, lock)
+    return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
 
 
 _NOUNS: Final = {"openapi": "operation", "openrpc": "method"}
 """By kinds that have a document: what it describes."""
 
 
-def _document(settings: Settings, service: Service, *, accept: bool) -> Refreshed:
+def _document(settings: Settings, service: Service, *, accept: bool) -> RefreshResult:
     from cogcli.app.services_documents import compare_documents, replace
 
-    found = compare_documents(service, _surroundings(settings), SECONDS)
+    found = compare_documents(service, _invoker_context(settings), SECONDS)
     if accept and (found.changes or not found.existed):
         replace(settings, found)
     differences = tuple(ServiceChange(*change) for change in found.changes)
-    path = settings.shown(found.path)
-    return Refreshed(service.id, _NOUNS[service.kind], found.existed, found.names, differences, accept, path)
+    path = settings.display_path(found.path)
+    return RefreshResult(
+        service.id, _NOUNS[service.kind], found.existed, found.names, differences, accept, path
+    )
 
 
 def _service(settings: Settings, service_id: str) -> Service:
@@ -123,14 +126,14 @@ def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
     from cogcli.protocols.invoker import CallLimits
     from cogcli.protocols.mcp.invoker import Mcp
 
-    invoker = Mcp(_surroundings(settings))
+    invoker = Mcp(_invoker_context(settings))
     try:
         return invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
     finally:
         invoker.close(5.0)
 
 
-def _surroundings(settings: Settings) -> InvokerContext:
+def _invoker_context(settings: Settings) -> InvokerContext:
     from cogcli.app.user_dirs import state_home
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.secrets import Secrets
@@ -169,7 +172,7 @@ def _accept(settings: Settings, service: Service, tools: list[dict[str, Any]]) -
     try:
         tool_lock.write(service.root, service.id, tools)
     except OSError as error:
-        path = settings.shown(tool_lock.path_of(service.root))
+        path = settings.display_path(tool_lock.path_of(service.root))
         raise EnvironmentRefusal(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
         ) from error

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 
-class Compared(NamedTuple):
-    """A document as its service gives it now, against the file: what it holds, and what differs."""
+class DocumentComparison(NamedTuple):
+    """The live document of a service, the operations or methods in it, and its changes against the file."""
 
     value: dict[str, Any]
     names: tuple[str, ...]
@@ -29,20 +29,20 @@ class Compared(NamedTuple):
     path: str
 
 
-def compare_documents(service: Service, surroundings: InvokerContext, seconds: float) -> Compared:
-    """Ask the service, and compare. Raises UsageError without `spec_ref`, ServiceResolutionError for a file that is
-    no document, and what the call raises."""
+def compare_documents(service: Service, context: InvokerContext, seconds: float) -> DocumentComparison:
+    """Fetch the document of a service and compare. Raises UsageError without `spec_ref`, ServiceResolutionError for a
+    file that is no document, and what the call raises."""
     from cogcli.protocols.live_document import live_document
 
     path = _path(service)
-    before = _stored(service, path)
-    now = live_document(service, surroundings, seconds)
-    names, changes = _judged(service, before, now)
-    return Compared(now, names, changes, before is not None, path)
+    before = _read_stored(service, path)
+    now = live_document(service, context, seconds)
+    names, changes = _compare(service, before, now)
+    return DocumentComparison(now, names, changes, before is not None, path)
 
 
-def replace(settings: Settings, found: Compared) -> None:
-    """Write the document where `spec_ref` leads, whole or not at all. Raises EnvironmentRefusal."""
+def replace(settings: Settings, found: DocumentComparison) -> None:
+    """Replace the file of `spec_ref` atomically. Raises EnvironmentRefusal."""
     from cogcli.core.files import write_atomic
 
     data = orjson.dumps(found.value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -54,7 +54,7 @@ def replace(settings: Settings, found: Compared) -> None:
     except DocumentFault as fault:
         raise ServiceResolutionError(fault.code, fault.message, hint="name it *.json in spec_ref") from fault
     except OSError as error:
-        path = settings.shown(found.path)
+        path = settings.display_path(found.path)
         raise EnvironmentRefusal(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
         ) from error
@@ -75,7 +75,7 @@ def _path(service: Service) -> str:
     return path
 
 
-def _stored(service: Service, path: str) -> dict[str, Any] | None:
+def _read_stored(service: Service, path: str) -> dict[str, Any] | None:
     """The document in the file, None where there is no file yet."""
     if not os.path.lexists(path):
         return None
@@ -85,7 +85,7 @@ def _stored(service: Service, path: str) -> dict[str, Any] | None:
         raise _refusal(service, fault) from fault
 
 
-def _judged(
+def _compare(
     service: Service, before: dict[str, Any] | None, now: dict[str, Any]
 ) -> tuple[tuple[str, ...], tuple[ContractChange, ...]]:
     from cogcli.core.errors import ServerFaultError

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class Settings:
-    """What a command works with. Paths are absolute; `base` is what shown paths are relative to.
+    """The settings of one command. Paths are absolute; displayed paths are relative to `base`.
 
-    Only `strict` access (`value`, `layers`) judges configuration files, so that looking at an episode or at the
-    settings themselves works beside a broken file.
+    Only `value`, `roots` and `layers` raise for a broken configuration file, so that looking at an episode or at the
+    settings themselves works with one.
     """
 
     def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str], *, base: str = "") -> None:
@@ -40,7 +40,7 @@ class Settings:
         self.base = base or working_directory()
         self.project = find_project(self.base)
         self.named: list[Any] = []
-        """What the command line itself gives as inputs of a run: files that it names are named by the person."""
+        """The inputs of a run from the command line: a shipped function may read the files that they name."""
         self._files: list[ConfigFile] | None = None
         self._trust: Trust | None = None
         self._clock: Clock | None = None
@@ -58,8 +58,8 @@ class Settings:
         return self._files
 
     def copy_for_run(self) -> Settings:
-        """The same settings with a clock and ids of their own, for a run beside others: neither is thread-safe. What
-        the project is trusted with is looked at anew."""
+        """A copy for a run in another thread: with its own clock and ids, which are not thread-safe; trust is read
+        anew."""
         other = copy(self)
         other._trust = None
         if self._fake("COGCLI_FAKE_CLOCK") is None:
@@ -80,7 +80,7 @@ class Settings:
         return self.with_origin(name)[0]
 
     def with_origin(self, name: str) -> tuple[Any, str]:
-        """A setting's value and where it comes from, broken files passed over."""
+        """A setting's value and its origin; broken files are skipped."""
         key = KEYS[name]
         if key.kind == "paths":
             return self._all_paths(name)
@@ -91,21 +91,21 @@ class Settings:
             return found, variable(name)
         found_in = [file for file in self.files if name in file.values]
         if name == "trust_level":
-            # Of a project and its user the one that trusts less decides.
+            # The lower level of project and user counts: a project may only ask for less trust.
             found_in.sort(key=lambda file: LEVELS.index(file.values[name]))
         for file in found_in:
             return file.values[name], f"{file.shown}:{file.lines[name]}"
         return key.default, "default"
 
     def _all_paths(self, name: str) -> tuple[list[str], str]:
-        """Lists of directories add up, the weakest source first, since later layers win."""
+        """The directories of all sources, the weakest first (later layers win), and the origins."""
         sources = self._sources(name)
         return [path for paths, _, _ in sources for path in paths], ", ".join(
             origin for _, origin, _ in sources
         ) or "default"
 
     def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
-        """Each source of a list of directories: absolute paths, its origin, and whether it is the project's own."""
+        """Per source of a list of directories: absolute paths, origin, and whether it is the project's file."""
         found: list[tuple[list[str], str, bool]] = [
             (file.values[name], f"{file.shown}:{file.lines[name]}", file.project)
             for file in reversed(self.files)
@@ -119,7 +119,7 @@ class Settings:
 
     @property
     def roots(self) -> list[Root]:
-        """The extra registry roots, each with who names it. Raises like `value`."""
+        """The extra registry roots, each with whether the project names it. Raises as `value`."""
         from cogcli.specs.layers import Root
 
         for problem in self.problems:
@@ -137,11 +137,11 @@ class Settings:
 
     @property
     def runs_dir(self) -> str:
-        """Where episodes live; it need not exist yet."""
+        """The runs directory, which need not exist yet."""
         return self.runs_dir_with_origin()[0]
 
     def runs_dir_with_origin(self) -> tuple[str, str]:
-        """The runs directory and what decided it."""
+        """The runs directory and the origin of the choice."""
         if given := self.flags.get("runs_dir"):
             return os.path.abspath(given), "--runs-dir"
         if given := outside.variable(self.environ, "COGCLI_RUNS_DIR"):
@@ -152,7 +152,7 @@ class Settings:
 
     @property
     def trust(self) -> Trust:
-        """What the project is trusted with, as it was when this was first asked."""
+        """The trust in the project, read once."""
         from cogcli.app.trust import Trust, trust_of
 
         if self._trust is None:
@@ -184,7 +184,7 @@ class Settings:
         )
 
     def _named_at(self, root: str) -> tuple[str, int]:
-        """The file and line that name a registry root; nothing where a flag or a variable does."""
+        """File and line of the configuration that names a registry root; empty for a flag or a variable."""
         for file in self.files:
             if root in map(os.path.abspath, file.values.get("registry", ())):
                 return file.shown, file.lines["registry"]
@@ -192,7 +192,7 @@ class Settings:
 
     @property
     def cache_file(self) -> str:
-        """The compiled specs of this user."""
+        """The file of the user's compiled specs."""
         return os.path.join(cache_home(self.environ), "specs.db")
 
     @property
@@ -218,8 +218,8 @@ class Settings:
     def _fake(self, name: str) -> int | None:
         return outside.parse_whole_number(self.environ.get(name, ""))
 
-    def shown(self, path: str) -> str:
-        """A path as users see it."""
+    def display_path(self, path: str) -> str:
+        """A path relative to `base` where it lies inside, else absolute."""
         return display_path(path, self.base)
 
 

@@ -14,7 +14,7 @@ VARIABLE: Final = "COGCLI_SIGNING_KEY"
 
 
 def signer_of(settings: Settings) -> Sign | None:
-    """What signs episodes, None if no key was named. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
+    """A function that signs a manifest; None without a key. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
     path = variable(settings.environ, VARIABLE)
     if not path:
         return None

@@ -83,7 +83,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     place = os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
     if os.path.lexists(place):
         raise UsageError(
-            "output.exists", f"`{settings.shown(place)}` exists", hint="remove it, then import again"
+            "output.exists", f"`{settings.display_path(place)}` exists", hint="remove it, then import again"
         )
     text = skill_text(folder, capability, wiring)
     _write(place, text, folder.files)
@@ -97,7 +97,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
         warnings.append(f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}")
     if folder.left_out:
         warnings.append(f"left out: {_named(folder.left_out)}")
-    return Imported(f"{DOMAIN}.{folder.name}", settings.shown(file), warnings)
+    return Imported(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)
 
 
 def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> str:

@@ -1,10 +1,10 @@
-"""`skills ls`, `show`, `search`: what can be run, told from the catalog."""
+"""`skills ls`, `search`, `show` and `graph`, from the catalog."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app.registry import Layers, Usable, fields_of, open_registry, options, text_of
+from cogcli.app.registry import Layers, Usable, fields_of, open_registry, selection_options, text_of
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.core.problems import suggestion
 
@@ -26,13 +26,13 @@ def list_skills(
     if channel is not None:
         rows = [row for row in rows if row["channel"] == channel]
     if usable:
-        can_run = Usable(catalog, options(settings), _broken(settings, catalog))
+        can_run = Usable(catalog, selection_options(settings), _broken(settings, catalog))
         rows = [row for row in rows if can_run.skill(row["id"])]
     return rows
 
 
 def search_skills(settings: Settings, words: list[str], limit: int) -> list[dict[str, Any]]:
-    """Skills holding every word, in id, name or description first, then in their fields."""
+    """The skills that contain every word; matches in id, name or description come before those in fields."""
     catalog = open_registry(settings).everything()
     found = []
     for id, skill in sorted(catalog.skills.items()):
@@ -46,7 +46,7 @@ def search_skills(settings: Settings, words: list[str], limit: int) -> list[dict
 
 def skill_details(settings: Settings, skill_id: str) -> dict[str, Any]:
     """All of a skill that somebody who wants to run it needs. Raises SkillNotFoundError."""
-    skill, catalog = _found(settings, skill_id)
+    skill, catalog = _load_skill(settings, skill_id)
     return {
         **_row(skill),
         "layer": Layers(settings).of(skill.file),
@@ -61,10 +61,10 @@ def skill_details(settings: Settings, skill_id: str) -> dict[str, Any]:
 
 
 def graph_of(settings: Settings, skill_id: str) -> GraphView:
-    """The steps of a skill and what they wait for. Raises SkillNotFoundError, ProblemsFound."""
+    """The steps of a skill and their dependencies. Raises SkillNotFoundError, ProblemsFound."""
     from cogcli.report.graph import GraphView, Node
 
-    skill, _ = _found(settings, skill_id)
+    skill, _ = _load_skill(settings, skill_id)
     before: tuple[str, ...] = ()
     nodes = []
     for step in skill.steps:
@@ -74,8 +74,8 @@ def graph_of(settings: Settings, skill_id: str) -> GraphView:
     return GraphView(f"{skill.id} {skill.version}", tuple(nodes))
 
 
-def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
-    """A skill with what it reaches. Raises SkillNotFoundError, ProblemsFound."""
+def _load_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
+    """A skill with its closure. Raises SkillNotFoundError, ProblemsFound."""
     registry = open_registry(settings)
     catalog = registry.reach(skill_id)
     skill = catalog.skills.get(skill_id)
@@ -90,7 +90,7 @@ def _found(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
     return skill, catalog
 
 
-def source(settings: Settings, skill_id: str) -> str:
+def read_source(settings: Settings, skill_id: str) -> str:
     """The text of a skill's file."""
     return text_of(settings, skill_details(settings, skill_id)["file"])
 
@@ -137,5 +137,5 @@ def _run_line(skill: Skill) -> str:
 def _broken(settings: Settings, catalog: Catalog) -> frozenset[str]:
     from cogcli.specs.checks import check
 
-    found = check(catalog, options=options(settings))
+    found = check(catalog, options=selection_options(settings))
     return frozenset(problem.file for problem in found if problem.severity == "E")

@@ -138,10 +138,10 @@ def _recall(display: Display, directory: Path) -> None:
     """Give the display the events that are in the log already. A damaged log is no error here: `resume` refuses it."""
     from contextlib import suppress
 
-    from cogcli.app.logs import each_event
+    from cogcli.app.logs import iterate_events
 
     with suppress(CogcliError):
-        display.recall(each_event(directory))
+        display.recall(iterate_events(directory))
 
 
 def report_result(
@@ -164,7 +164,7 @@ def report_result(
             "episode_id": result.episode_id,
             "run_id": result.run_id,
             "trace_id": result.trace_id,
-            "dir": context.settings.shown(result.directory),
+            "dir": context.settings.display_path(result.directory),
             "outputs": result.outputs,
             "metrics": result.metrics,
         }

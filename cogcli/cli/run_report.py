@@ -80,7 +80,7 @@ def _outcome(context: CommandContext, result: RunResult, wall_ms: int | None) ->
     if result.status == "pending":
         parts = [dot + episode, " is saved and waits"]
     elif result.status == "ok":
-        parts.append(dot + visible(context.settings.shown(result.directory)))
+        parts.append(dot + visible(context.settings.display_path(result.directory)))
     else:
         counts = [f"{result.counts[word]} {word}" for word in _COUNTED if result.counts.get(word)]
         parts.append(dot + ", ".join(counts) if counts else "")

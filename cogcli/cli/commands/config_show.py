@@ -39,7 +39,7 @@ def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
 
     rows: dict[str, tuple[Any, str]] = {name: settings.with_origin(name) for name in KEYS}
     runs_dir, origin = settings.runs_dir_with_origin()
-    rows["runs_dir"] = (settings.shown(runs_dir), origin)
+    rows["runs_dir"] = (settings.display_path(runs_dir), origin)
     rows["project"] = (settings.project, "found upwards" if settings.project else "none")
     rows["trust"] = _trust(settings)
     return rows
@@ -101,7 +101,7 @@ def _surfaces(context: CommandContext) -> list[str]:
         if layer.host:
             kinds += [name for name in KIND_OF_FILE if os.path.lexists(os.path.join(layer.root, name))]
         trusted = "trusted" if layer.trusted else "not trusted"
-        shown = context.settings.shown(layer.root)
+        shown = context.settings.display_path(layer.root)
         name = f"{layer.name}  {shown}" if layer.name != layer.root else shown
         lines.append(visible(f"{name}  {trusted}  {' '.join(kinds) or 'empty'}"))
     return ["layers, later wins", *(f"  {line}" for line in lines)]

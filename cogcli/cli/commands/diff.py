@@ -46,9 +46,9 @@ def _one(context: CommandContext, word: str) -> UsageError:
 
 
 def _side(context: CommandContext, word: str) -> Side:
-    from cogcli.app.logs import events_to_show
+    from cogcli.app.logs import iterate_shown_events
     from cogcli.episode.foreign_log import for_reports
 
     directory = episodes.find(context.settings, word)
-    events = for_reports(events_to_show(directory, context.warn)).events
+    events = for_reports(iterate_shown_events(directory, context.warn)).events
     return side_of(directory.name, episodes.status_of(directory), events)

@@ -1,4 +1,4 @@
-"""`gc`: clear episodes away; never one that runs, waits or is pinned (docs/reference/command-line.md#views)."""
+"""`gc`: remove episodes, never a running, waiting or pinned one (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
@@ -13,55 +13,60 @@ if TYPE_CHECKING:
 
 
 def execute(context: CommandContext) -> int:
-    """Pin, unpin, or remove what fits all criteria."""
+    """Pin, unpin, or remove the episodes that fit all criteria."""
     given = context.arguments
     if given.given("--pin") or given.given("--unpin"):
         return _pins(context)
-    wanted = gc.criteria(
+    wanted = gc.parse_criteria(
         context.settings,
         keep=given.integer("--keep", 0) if given.given("--keep") else None,
         older_than=given.text("--older-than"),
         outcome=given.text("--outcome"),
     )
-    planned = gc.sweep(context.settings, wanted)
+    planned = gc.plan_sweep(context.settings, wanted)
     if given.on("--dry-run"):
         return _print_sweep(context, "would remove", planned, dry_run=True)
-    if planned.rows and not given.on("--yes") and not _agreed(context, planned):
+    if planned.rows and not given.on("--yes") and not _confirm(context, planned):
         context.screen.tell("nothing was removed\n")
         return _print_sweep(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
-    return _print_sweep(context, "removed", gc.swept(context.settings, wanted, planned), dry_run=False)
+    return _print_sweep(
+        context, "removed", gc.remove_planned(context.settings, wanted, planned), dry_run=False
+    )
 
 
 def _pins(context: CommandContext) -> int:
     given = context.arguments
     if any(given.given(name) for name in ("--keep", "--older-than", "--outcome", "--dry-run", "--yes")):
         raise UsageError("usage.flag", "pins are set by themselves", hint="leave the criteria out")
-    changed = {"pinned": gc.set_pin, "unpinned": gc.take_pin}
-    told: dict[str, list[str]] = {"pinned": [], "unpinned": []}
+    actions = {"pinned": gc.set_pin, "unpinned": gc.remove_pin}
+    changed: dict[str, list[str]] = {"pinned": [], "unpinned": []}
     for word, name in (("pinned", "--pin"), ("unpinned", "--unpin")):
         for episode in given.many(name):
-            id = changed[word](context.settings, episode)
-            told[word].append(id)
+            id = actions[word](context.settings, episode)
+            changed[word].append(id)
             if not context.json:
                 context.screen.answer(f"{word} {id}\n")
-    context.own["removed"] = {"dry_run": False, "episodes": [], "bytes": 0, "kept": {}, **told}
+    context.own["removed"] = {"dry_run": False, "episodes": [], "bytes": 0, "kept": {}, **changed}
     return OK
 
 
-def _agreed(context: CommandContext, planned: gc.Sweep) -> bool:
+def _confirm(context: CommandContext, planned: gc.Sweep) -> bool:
     from cogcli.cli.prompt import agrees, can_ask
 
     if not can_ask(context):
         raise UsageError(
             "usage.flag",
-            f"`gc` would remove {_what(planned)}, and there is no terminal to ask on",
+            f"`gc` would remove {_amount(planned)}, and there is no terminal to ask on",
             hint="--yes says so in advance; --dry-run only tells",
-            next=(f"cogcli gc{_again(context)} --dry-run", f"cogcli gc{_again(context)} --yes"),
+            next=(
+                f"cogcli gc{_criteria_flags(context)} --dry-run",
+                f"cogcli gc{_criteria_flags(context)} --yes",
+            ),
         )
-    return agrees(context, f"remove {_what(planned)}?")
+    return agrees(context, f"remove {_amount(planned)}?")
 
 
-def _again(context: CommandContext) -> str:
+def _criteria_flags(context: CommandContext) -> str:
     """The criteria as they were typed."""
     from shlex import quote
 
@@ -70,12 +75,12 @@ def _again(context: CommandContext) -> str:
     return context.again + "".join(f" {name} {quote(str(given[name]))}" for name in names if name in given)
 
 
-def _what(planned: gc.Sweep) -> str:
+def _amount(planned: gc.Sweep) -> str:
     return f"{count_of(len(planned.rows), 'episode')} ({size(planned.bytes)})"
 
 
 def _print_sweep(context: CommandContext, verb: str, done: gc.Sweep, *, dry_run: bool) -> int:
-    kept = {reason: done.stay[reason] for reason in gc.STAYS if done.stay[reason]}
+    kept = {reason: done.kept[reason] for reason in gc.KEEP_REASONS if done.kept[reason]}
     context.own["removed"] = {
         "dry_run": dry_run,
         "episodes": [row.id for row in done.rows],
@@ -84,5 +89,5 @@ def _print_sweep(context: CommandContext, verb: str, done: gc.Sweep, *, dry_run:
     }
     if verb and not context.json:
         rest = f"; keeps {', '.join(f'{count} {reason}' for reason, count in kept.items())}" if kept else ""
-        context.screen.answer(f"{verb} {_what(done)}{rest}\n")
+        context.screen.answer(f"{verb} {_amount(done)}{rest}\n")
     return OK

@@ -33,13 +33,13 @@ def _graph(context: CommandContext, word: str) -> drawing.GraphView:
 
         return graph_of(context.settings, word)
     from cogcli.app.episodes import find, status_of
-    from cogcli.app.logs import events_to_show
+    from cogcli.app.logs import iterate_shown_events
     from cogcli.episode.foreign_log import for_reports
     from cogcli.report.run_fold import fold
     from cogcli.report.unfinished_runs import unfinished_state
 
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name
-    folded = fold(for_reports(events_to_show(directory, context.warn)).events)
+    folded = fold(for_reports(iterate_shown_events(directory, context.warn)).events)
     unfinished_state(folded, status_of(directory))
     return drawing.graph_of(folded)

@@ -19,17 +19,17 @@ _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
 
 def execute(context: CommandContext) -> int:
     """Show the spec, or its file."""
-    from cogcli.app.inventory import source, spec_details
+    from cogcli.app.inventory import read_source, spec_details
 
     given = context.arguments
     kind, id = given.command.name.split()[0] if given.command else "", given.words[0]
     if given.on("--source") and not context.json:
-        context.screen.answer(visible_block(source(context.settings, kind, id)))
+        context.screen.answer(visible_block(read_source(context.settings, kind, id)))
         return OK
     spec = spec_details(context.settings, kind, id)
     context.own["spec"] = spec
     if given.on("--source"):
-        context.own["source"] = source(context.settings, kind, id)
+        context.own["source"] = read_source(context.settings, kind, id)
     if not context.json:
         context.screen.answer_lines(list(_lines(kind, spec, context.screen.out.width)))
     return OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.app.episodes import OUTCOMES, before, began_nothing, list_episodes, row_of
+from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_of
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
@@ -25,26 +25,26 @@ def execute(context: CommandContext) -> int:
         outcomes=_outcome(given.text("--outcome")),
         trace_id=given.text("--trace-id"),
         tags=tuple(_tag(text) for text in given.many("--tag")),
-        since=before(context.settings, "--since", given.text("--since")),
+        since=parse_age(context.settings, "--since", given.text("--since")),
     )
     limit = None if given.on("--all") else given.integer("--limit", 20)
     found = list_episodes(context.settings, wanted, limit)
     _tell_of_nothing_begun(context, found)
     _tell_of_other_names(context, found)
-    rows = [row_of(row, context.settings.shown) for row in found]
+    rows = [row_of(row, context.settings.display_path) for row in found]
     context.own["episodes"] = rows
     if context.json:
         return OK
     show(context, _columns(context), rows)
     if not rows and context.screen.err.tty and not context.screen.quiet:
-        place = context.settings.shown(context.settings.runs_dir)
+        place = context.settings.display_path(context.settings.runs_dir)
         context.screen.tell(f"no episodes in {visible(place)}\n")
     return OK
 
 
 def _tell_of_nothing_begun(context: CommandContext, found: list[Overview]) -> None:
     """Say of runs that were stopped before their first event what is to be done; once, however many they are."""
-    stubs = [stub for row in found if row.started_at is None and (stub := began_nothing(row))]
+    stubs = [stub for row in found if row.started_at is None and (stub := error_of_unstarted(row))]
     if stubs:
         more = f" (so in {len(stubs)} episodes)" if len(stubs) > 1 else ""
         stubs[0].message += more

@@ -25,31 +25,31 @@ _LISTED = 40
 
 
 def execute(context: CommandContext) -> int:
-    """Verify all scenarios, or those named."""
+    """Verify all scenarios, or the named ones; exit code 1 if one fails."""
     given, settings = context.arguments, context.settings
     wanted = report_files.parse_reports(given.many("--report"), verdict_reports.KINDS)
     protocol = given.text("--protocol") or "openapi"
-    place = app.place_of(settings, protocol, given.text("--scenarios-dir"))
-    scenarios = app.scenarios_of(settings, place, _names(context, place))
+    source = app.find_scenarios(settings, protocol, given.text("--scenarios-dir"))
+    scenarios = app.read_scenarios(settings, source, _names(context, source))
     jobs, live = given.integer("--jobs", 4), given.on("--live")
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
     if not context.json:
         context.screen.answer_lines([_head(context, scenarios, jobs=jobs, live=live)])
 
-    def heard(verdict: Verdict) -> None:
+    def show(verdict: Verdict) -> None:
         if not context.json:
             context.screen.answer_lines([row(context.screen.out, verdict, names)])
 
     verified = app.verify_bindings(
-        settings, place, scenarios, protocol=protocol, live=live, jobs=jobs, listener=heard
+        settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=show
     )
     if not context.json:
-        context.screen.answer_lines(_rest(context, verified.verdicts, verified.seconds))
+        context.screen.answer_lines(_summary(context, verified.verdicts, verified.seconds))
     return conclude(context, "openapi verify-bindings", verified.verdicts, verified.seconds, wanted)
 
 
-def _names(context: CommandContext, place: app.ScenarioSource) -> list[str] | None:
-    """The scenarios asked for, None for all. Raises UsageError, with the list, where nothing was asked."""
+def _names(context: CommandContext, source: app.ScenarioSource) -> list[str] | None:
+    """The named scenarios, None for all. Raises UsageError, with the list, where neither is given."""
     given = context.arguments
     named = given.many("--scenario")
     if given.on("--all"):
@@ -58,8 +58,8 @@ def _names(context: CommandContext, place: app.ScenarioSource) -> list[str] | No
         return None
     if named:
         return named
-    known = app.names_in(place)
-    where = context.settings.shown(place.directory)
+    known = app.list_names(source)
+    where = context.settings.display_path(source.directory)
     listed = [f"  {name}" for name in known[:_LISTED]]
     if len(known) > _LISTED:
         listed.append(f"  and {len(known) - _LISTED} more")
@@ -73,13 +73,13 @@ def _head(context: CommandContext, scenarios: Sequence[Scenario], *, jobs: int, 
     return [(f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", "bold")]
 
 
-def _rest(context: CommandContext, verdicts: Sequence[Verdict], seconds: float) -> list[StyledLine]:
-    """What failed, in full (with -v all of it), and the sums."""
+def _summary(context: CommandContext, verdicts: Sequence[Verdict], seconds: float) -> list[StyledLine]:
+    """The failed verdicts in full (with -v all), and the totals."""
     out = context.screen.out
     lines: list[StyledLine] = []
-    wordy = context.arguments.on("--verbose")
+    verbose = context.arguments.on("--verbose")
     for verdict in verdicts:
-        if verdict.status == FAILED or (wordy and verdict.checks):
+        if verdict.status == FAILED or (verbose and verdict.checks):
             lines += details(out, verdict, again=_again(context, verdict))
     hint = "" if context.arguments.many("--report") else "   save: --report junit:PATH"
     return [*lines, [(sums(verdicts, seconds), ""), (hint, "dim")]]
@@ -103,7 +103,7 @@ def conclude(
     seconds: float,
     wanted: list[report_files.ReportFile],
 ) -> int:
-    """The exit code; envelope and reports are filled."""
+    """Fill the envelope, write the reports; returns the exit code."""
     context.own["scenarios"] = [verdict.as_dict() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]
     code = NO if failed else OK
@@ -131,12 +131,12 @@ def conclude(
     report_files.write(wanted, texts)
     if any(report.kind == report_files.GITHUB for report in wanted):
         context.screen.tell(verdict_reports.github_of(verdicts))
-    _summarise(context, command, verdicts)
+    _write_github_summary(context, command, verdicts)
     return code
 
 
-def _summarise(context: CommandContext, command: str, verdicts: Sequence[Verdict]) -> None:
-    """A Markdown table where GitHub shows one; a summary that cannot be written is no error of the check."""
+def _write_github_summary(context: CommandContext, command: str, verdicts: Sequence[Verdict]) -> None:
+    """Append a table to `GITHUB_STEP_SUMMARY`, where set. A file that cannot be written is no error of the check."""
     path = context.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return

@@ -1,4 +1,4 @@
-"""`openapi verify-invoker` and `openapi verify-errors`: our own rules, each really provoked
+"""`openapi verify-invoker` and `openapi verify-errors`: the rules of cogcli itself, each provoked
 (docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ if TYPE_CHECKING:
 
 
 def execute(context: CommandContext) -> int:
-    """Provoke every line of the command that was asked for."""
+    """Provoke every rule, or every row of the failure model; exit code 1 if one fails."""
     given = context.arguments
     wanted = report_files.parse_reports(given.many("--report"), verdict_reports.KINDS)
     name = given.command.name if given.command else ""
     errors = name == "openapi verify-errors"
-    lines = app.error_lines() if errors else app.invoker_lines(given.text("--protocol") or "openapi")
+    lines = (
+        app.list_failure_rules() if errors else app.list_invoker_rules(given.text("--protocol") or "openapi")
+    )
     names = max(map(cells, lines), default=0)
     if not context.json:
-        said = count_of(len(lines), "row" if errors else "rule")
-        head: StyledLine = [(f"{said} {context.screen.out.glyphs.dot} servers on 127.0.0.1", "bold")]
+        amount = count_of(len(lines), "row" if errors else "rule")
+        head: StyledLine = [(f"{amount} {context.screen.out.glyphs.dot} servers on 127.0.0.1", "bold")]
         context.screen.answer_lines([head])
 
-    def heard(verdict: Verdict) -> None:
+    def show(verdict: Verdict) -> None:
         if not context.json:
             context.screen.answer_lines([row(context.screen.out, verdict, names)])
 
-    verified = app.provoke_rules(lines, listener=heard)
+    verified = app.provoke_rules(lines, listener=show)
     if not context.json:
-        told = [
+        failed = [
             line for v in verified.verdicts if v.status == FAILED for line in details(context.screen.out, v)
         ]
-        context.screen.answer_lines([*told, [(sums(verified.verdicts, verified.seconds), "")]])
+        context.screen.answer_lines([*failed, [(sums(verified.verdicts, verified.seconds), "")]])
     return conclude(context, name, verified.verdicts, verified.seconds, wanted)

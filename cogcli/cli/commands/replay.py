@@ -42,11 +42,11 @@ def execute(context: CommandContext) -> int:
 
 
 def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
-    from cogcli.app.logs import events_of
+    from cogcli.app.logs import read_events
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.project import project
 
-    events = events_of(directory)
+    events = read_events(directory)
     if not 0 <= seq < len(events):
         raise UsageError("usage.value", f"`--at {seq}`: no such event", expected=f"0 to {len(events) - 1}")
     document = project(events[: seq + 1])

@@ -1,4 +1,4 @@
-"""`services refresh ID`: what a service offers against what was agreed to; 1 if it differs and is not accepted."""
+"""`services refresh ID`: compare a service with its lock or document; exit code 1 for changes without `--accept`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
-    from cogcli.app.services import Refreshed, ServiceChange
+    from cogcli.app.services import RefreshResult, ServiceChange
     from cogcli.cli.context import CommandContext
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
@@ -20,7 +20,7 @@ def execute(context: CommandContext) -> int:
     from cogcli.app.services import refresh
 
     found = refresh(context.settings, context.arguments.words[0], accept=context.arguments.on("--accept"))
-    context.own["services"] = [_told(found)]
+    context.own["services"] = [_service_object(found)]
     if not context.json:
         context.screen.answer_lines(_lines(found))
         if not context.screen.quiet:
@@ -28,8 +28,8 @@ def execute(context: CommandContext) -> int:
     return NO if found.differences and not found.accepted else OK
 
 
-def _told(found: Refreshed) -> dict[str, Any]:
-    """The service in the envelope; an MCP service's file is its lock, that of others their document."""
+def _service_object(found: RefreshResult) -> dict[str, Any]:
+    """`service` of the envelope; the file is the lock of an MCP service, the document of any other."""
     file = {"lock": found.file} if found.noun == "tool" else {"document": found.file}
     return {
         "id": found.service,
@@ -45,8 +45,8 @@ def _told(found: Refreshed) -> dict[str, Any]:
     }
 
 
-def _lines(found: Refreshed) -> list[list[tuple[str, str]]]:
-    """One line per difference: a mark, the name, and what changed; where it says something, whether that breaks."""
+def _lines(found: RefreshResult) -> list[list[tuple[str, str]]]:
+    """A line per change: sign, name, changed fields, and whether it breaks calls."""
     return [
         [
             (
@@ -60,13 +60,13 @@ def _lines(found: Refreshed) -> list[list[tuple[str, str]]]:
     ]
 
 
-def _word(found: Refreshed, difference: ServiceChange) -> list[str]:
+def _word(found: RefreshResult, difference: ServiceChange) -> list[str]:
     if found.noun == "tool" or difference.change == "added":
         return []
     return ["(breaking)" if difference.breaking else "(compatible)"]
 
 
-def _summary(found: Refreshed) -> str:
+def _summary(found: RefreshResult) -> str:
     offered = count_of(len(found.names), found.noun)
     accept = f"accept: cogcli services refresh {found.service} --accept"
     if found.noun == "tool":

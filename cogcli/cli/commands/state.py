@@ -27,11 +27,11 @@ def execute(context: CommandContext) -> int:
     data = (
         episodes.project_state(directory, context.warn)
         if given.on("--project")
-        else episodes.document(directory, context.warn).data
+        else episodes.read_state(directory, context.warn).data
     )
     document = episodes.parse_state(data, directory)
     if not given.on("--project"):
-        episodes.warn_of_name(document, directory, context.warn)
+        episodes.warn_of_renamed_folder(document, directory, context.warn)
     if given.given("--path"):
         return _value(context, episodes.expand_references(document, directory))
     if context.json:
@@ -92,13 +92,13 @@ def _absent(error: Any) -> PathAbsent:
 
 
 def _check(context: CommandContext, directory: Path) -> int:
-    from cogcli.app.logs import events_of
+    from cogcli.app.logs import read_events
 
     stored = episodes.read_stored_state(directory)
     if stored is not None and episodes.is_foreign(directory):
         return _check_foreign(context, directory)
     projected = episodes.project_state(directory, context.warn)
-    count = len(events_of(directory, context.warn))
+    count = len(read_events(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
         return _answered(context, f"state.json is what its {count} events project, byte for byte", OK)

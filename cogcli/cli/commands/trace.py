@@ -84,7 +84,7 @@ def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
 
 
 def _inspect(context: CommandContext, directory: Path, note: str) -> int:
-    from cogcli.app.logs import events_to_show
+    from cogcli.app.logs import iterate_shown_events
     from cogcli.cli import trace_views
     from cogcli.cli.next_actions import TracedEpisode
     from cogcli.episode.episode_row import overview
@@ -97,7 +97,7 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
         events = _followed(context, directory, view)
         told = view == "events" and not context.json
     else:
-        events, told = list(events_to_show(directory, context.warn)), False
+        events, told = list(iterate_shown_events(directory, context.warn)), False
     log = for_reports(events)
     reported = tuple(log.events)
     folded, row = fold(reported), overview(directory)
@@ -113,9 +113,9 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
     if output is not None:
         trace_views.into_file(context, view, shown, output)
-        context.own["file"] = context.settings.shown(output)
+        context.own["file"] = context.settings.display_path(output)
         if not context.json:
-            context.screen.answer(f"{visible(context.settings.shown(output))}\n")
+            context.screen.answer(f"{visible(context.settings.display_path(output))}\n")
     elif context.json:
         context.own["trace"] = trace_views.episode_object(context, view, shown)
     elif not told:
