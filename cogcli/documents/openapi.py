@@ -108,7 +108,7 @@ class OpenApiDocument:
             pointer = ("swagger",) if "swagger" in value else ("openapi",)
             raise DocumentFault("wire.document", message, hint, pointer=pointer)
         self.version = version
-        self._closing = SchemaBundler(value, old=version.startswith("3.0."))
+        self._bundler = SchemaBundler(value, is_openapi_30=version.startswith("3.0."))
         self._paths = optional(value.get("paths"), ("paths",))
         self.server = _server(value)
         self.entries: tuple[Entry, ...] = tuple(self._entries())
@@ -216,7 +216,7 @@ class OpenApiDocument:
         elif style != _STYLES[where]:
             refused = f"style `{style}` is not spoken"
         explode = raw.get("explode", style == "form") is True
-        schema = self._closing.closed(raw.get("schema", True), (*at, "schema"), sent=True)
+        schema = self._bundler.bundle(raw.get("schema", True), (*at, "schema"), is_request=True)
         required = raw.get("required") is True or where == "path"
         return Parameter(name, where, required, schema, explode, raw.get("deprecated") is True, refused)
 
@@ -229,7 +229,7 @@ class OpenApiDocument:
         media_type = _json_type(content)
         if media_type is None:
             return Body(required, True, "", f"it is {' or '.join(content) or 'of no type'}, not JSON")
-        schema = self._schema_of(content, media_type, (*at, "content"), sent=True)
+        schema = self._schema_of(content, media_type, (*at, "content"), is_request=True)
         sent_as = media_type if "*" not in media_type else "application/json"
         return Body(required, schema, sent_as)
 
@@ -241,13 +241,17 @@ class OpenApiDocument:
                 content = optional(raw.get("content"), (*at, "content"))
                 media_type = _json_type(content)
                 found[status.upper() if status != "default" else status] = (
-                    self._schema_of(content, media_type, (*at, "content"), sent=False) if media_type else None
+                    self._schema_of(content, media_type, (*at, "content"), is_request=False)
+                    if media_type
+                    else None
                 )
         return found
 
-    def _schema_of(self, content: dict[str, Any], media_type: str, place: Pointer, *, sent: bool) -> Any:
+    def _schema_of(
+        self, content: dict[str, Any], media_type: str, place: Pointer, *, is_request: bool
+    ) -> Any:
         raw, at = resolve(self._value, content[media_type], (*place, media_type))
-        return self._closing.closed(raw.get("schema", True), (*at, "schema"), sent=sent)
+        return self._bundler.bundle(raw.get("schema", True), (*at, "schema"), is_request=is_request)
 
     def _security(self, own: dict[str, Any], at: Pointer) -> tuple[tuple[Scheme, ...], ...]:
         holder, place = (own, at) if "security" in own else (self._value, ())

@@ -54,7 +54,7 @@ class OpenRpcDocument:
             raise DocumentFault("wire.document", message, pointer=("openrpc",))
         _check(value, ())
         self._value = value
-        self._closing = SchemaBundler(value)
+        self._bundler = SchemaBundler(value)
         self.batches: bool = value.get("x-batch") is True
         self._methods = self._all()
 
@@ -87,7 +87,7 @@ class OpenRpcDocument:
         result = None
         if "result" in raw:
             described, at = self._described(raw["result"], (*place, "result"), "descriptor")
-            result = self._closing.closed(described["schema"], (*at, "schema"))
+            result = self._bundler.bundle(described["schema"], (*at, "schema"))
         return RpcMethod(
             raw["name"],
             tuple(self._params(raw, place)),
@@ -106,7 +106,7 @@ class OpenRpcDocument:
                 message = f"method `{raw['name']}`: parameter `{name}` repeated"
                 raise DocumentFault("wire.document", message, pointer=(*at, "name"))
             told.add(name)
-            schema = self._closing.closed(param["schema"], (*at, "schema"))
+            schema = self._bundler.bundle(param["schema"], (*at, "schema"))
             deprecated = param.get("deprecated") is True
             yield RpcParam(name, param.get("required") is True, schema, deprecated)
 

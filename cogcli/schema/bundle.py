@@ -1,6 +1,6 @@
-"""Schemas out of a document as JSON Schemas that stand alone: 2020-12, references inside themselves.
+"""Self-contained JSON Schemas of 2020-12 from the schemas of an API document.
 
-OpenAPI 3.0 has a dialect of its own: `nullable`, boolean `exclusiveMinimum`, and nothing beside `$ref` counts.
+OpenAPI 3.0 has a dialect of its own: `nullable`, boolean `exclusiveMinimum`, and keywords beside `$ref` are ignored.
 """
 
 from __future__ import annotations
@@ -9,68 +9,55 @@ from typing import Any, Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, found_at, parse_reference, pointer_text
+from cogcli.schema.visitor import ASSERTIONS, DEFINITIONS, LISTS, MAPS, SINGLE
 
-_ONE: Final = frozenset(
-    (
-        "not", "if", "then", "else", "items", "contains", "additionalProperties", "propertyNames",
-        "unevaluatedItems", "unevaluatedProperties",
-    )
-)  # fmt: skip
-_LIST: Final = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-_MAP: Final = frozenset(("properties", "patternProperties", "dependentSchemas"))
-_PLAIN: Final = frozenset(
-    (
-        "type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
-        "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "maxContains", "minContains",
-        "maxProperties", "minProperties", "required", "dependentRequired", "format", "default", "examples",
-        "deprecated", "readOnly", "writeOnly",
-    )
-)  # fmt: skip
-"""What is kept as it is; titles, descriptions, `x-` keys and dialects of others are left out."""
+_COPIED: Final = ASSERTIONS | {"format", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+"""Keywords copied unchanged; titles, descriptions, `x-` keys and those of other dialects are left out."""
 
 
 class SchemaBundler:
-    """Takes schemas out of one document. `old` tells whether it is written in the dialect of OpenAPI 3.0."""
+    """Takes schemas out of one document. `is_openapi_30`: whether it is of OpenAPI 3.0."""
 
-    def __init__(self, document: dict[str, Any], *, old: bool = False) -> None:
+    def __init__(self, document: dict[str, Any], *, is_openapi_30: bool = False) -> None:
         self._document = document
-        self._old = old
+        self._is_openapi_30 = is_openapi_30
 
-    def closed(self, schema: Any, place: Pointer, *, sent: bool | None = None) -> Any:
-        """The schema at a place with all it refers to in its own `$defs`.
+    def bundle(self, schema: Any, place: Pointer, *, is_request: bool | None = None) -> Any:
+        """The schema at a place, with every schema that it refers to in its own `$defs`.
 
-        What is `sent` need not hold read-only properties, what is received no write-only ones; None asks for all.
-        Raises DocumentFault `wire.document` for what is no schema.
+        For a request (`is_request` true) read-only properties are not required, for a response write-only ones; None
+        changes
+        nothing. Raises DocumentFault `wire.document` for a part that is no schema.
         """
-        unasked = "" if sent is None else "readOnly" if sent else "writeOnly"
-        closure = _Closure(self._document, self._old, unasked)
+        optional_mark = "" if is_request is None else "readOnly" if is_request else "writeOnly"
+        closure = _Closure(self._document, self._is_openapi_30, optional_mark)
         whole = closure.part(schema, place)
         definitions = closure.definitions()
         return {**whole, "$defs": definitions} if definitions else whole
 
 
 class _Closure:
-    """One schema and what it refers to, directly or not, each once."""
+    """One schema and those it refers to, directly or not, each once."""
 
-    def __init__(self, document: dict[str, Any], old: bool, unasked: str) -> None:
+    def __init__(self, document: dict[str, Any], is_openapi_30: bool, optional_mark: str) -> None:
         self._document = document
-        self._old = old
-        self._unasked = unasked
+        self._is_openapi_30 = is_openapi_30
+        self._optional_mark = optional_mark
         self._names: dict[Pointer, str] = {}
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
-        self._waiting: list[Pointer] = []
+        self._pending: list[Pointer] = []
 
     def definitions(self) -> dict[str, Any]:
-        """The schemas that were referred to, by their names here."""
+        """The schemas referred to by name."""
         found = {}
-        while self._waiting:
-            place = self._waiting.pop()
+        while self._pending:
+            place = self._pending.pop()
             found[self._names[place]] = self.part(found_at(self._document, place), place)
         return found
 
     def part(self, schema: Any, place: Pointer) -> Any:
-        """One schema, its references renamed."""
+        """A copy of one schema with references to the bundle's definitions. Raises DocumentFault `wire.document`."""
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
@@ -79,26 +66,26 @@ class _Closure:
         result: dict[str, Any] = {}
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            result["$ref"] = f"#/$defs/{self._named(parse_reference(reference))}"
-            if self._old:
+            result["$ref"] = f"#/$defs/{self._definition_name(parse_reference(reference))}"
+            if self._is_openapi_30:
                 return result
         for key, value in schema.items():
-            if key in _PLAIN:
+            if key in _COPIED:
                 result[key] = value
-            elif key in _ONE:
+            elif key in SINGLE:
                 result[key] = self.part(value, (*place, key))
-            elif key in _LIST and isinstance(value, list):
+            elif key in LISTS and isinstance(value, list):
                 result[key] = [self.part(each, (*place, key, str(n))) for n, each in enumerate(value)]
-            elif key in _MAP and isinstance(value, dict):
+            elif key in MAPS - DEFINITIONS and isinstance(value, dict):
                 result[key] = {name: self.part(each, (*place, key, name)) for name, each in value.items()}
         if "example" in schema and "examples" not in result:
             result["examples"] = [schema["example"]]
-        if self._old:
-            _modernise(schema, result)
-        self._relax(schema, result)
+        if self._is_openapi_30:
+            _convert_openapi_30(schema, result)
+        self._relax_required(schema, result)
         return result
 
-    def _named(self, place: Pointer) -> str:
+    def _definition_name(self, place: Pointer) -> str:
         if place not in self._names:
             plain = (
                 "".join(char if char.isalnum() or char in "_-." else "_" for char in place[-1])[:64] or "_"
@@ -109,28 +96,28 @@ class _Closure:
             self._counts[plain] = count + 1
             self._taken.add(name)
             self._names[place] = name
-            self._waiting.append(place)
+            self._pending.append(place)
         return self._names[place]
 
-    def _relax(self, schema: dict[str, Any], result: dict[str, Any]) -> None:
-        """Take what does not go in this direction out of `required`."""
+    def _relax_required(self, schema: dict[str, Any], result: dict[str, Any]) -> None:
+        """Remove the properties that are not sent in this direction from `required`."""
         required, properties = result.get("required"), schema.get("properties")
-        if self._unasked and isinstance(required, list) and isinstance(properties, dict):
-            unasked = {name for name, each in properties.items() if self._is_unasked(each)}
-            result["required"] = [n for n in required if not (isinstance(n, str) and n in unasked)]
+        if self._optional_mark and isinstance(required, list) and isinstance(properties, dict):
+            optional_mark = {name for name, each in properties.items() if self._is_optional(each)}
+            result["required"] = [n for n in required if not (isinstance(n, str) and n in optional_mark)]
 
-    def _is_unasked(self, schema: Any) -> bool:
+    def _is_optional(self, schema: Any) -> bool:
         if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
             schema = found_at(self._document, parse_reference(schema["$ref"]))
-        return isinstance(schema, dict) and schema.get(self._unasked) is True
+        return isinstance(schema, dict) and schema.get(self._optional_mark) is True
 
 
-def _modernise(schema: dict[str, Any], result: dict[str, Any]) -> None:
-    """From the dialect of OpenAPI 3.0 to 2020-12."""
+def _convert_openapi_30(schema: dict[str, Any], result: dict[str, Any]) -> None:
+    """Convert keywords of OpenAPI 3.0 in `result` to 2020-12."""
     if schema.get("nullable") is True and isinstance(schema.get("type"), str):
         result["type"] = [schema["type"], "null"]
     for bound in ("Minimum", "Maximum"):
         exclusive, inclusive = f"exclusive{bound}", bound.lower()
-        # A boolean is taken out, whatever it says.
+        # A boolean is removed, true or false.
         if isinstance(result.get(exclusive), bool) and result.pop(exclusive) and inclusive in result:
             result[exclusive] = result.pop(inclusive)

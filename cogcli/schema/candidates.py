@@ -1,4 +1,4 @@
-"""Values that may fit a schema: the plainest, and those at its bounds. Whether one does, the engine says."""
+"""Values that may fit a schema: simple ones, and those at its bounds. The engine decides whether one fits."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any, Final
 
 from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.core.jsonvalue import holds_at_most
+from cogcli.schema.visitor import CHOICES
 
 MAX_VALUES: Final = 200
 MAX_NODES: Final = 200
-"""Of one value."""
+"""The most nodes of one value."""
 _MAX_STEPS: Final = 5_000
-"""Subschemas looked at; a schema can lead to many more."""
+"""The most subschemas visited; references can lead to many more."""
 _DEPTH: Final = 6
-_LONG: Final = 300
-_OF_TYPE: Final[dict[str, tuple[Any, ...]]] = {
+_LONG_TEXT: Final = 300
+_TYPE_VALUES: Final[dict[str, tuple[Any, ...]]] = {
     "null": (None,),
     "boolean": (True, False),
-    "string": ("x", "", "text", "0", "a" * _LONG),
+    "string": ("x", "", "text", "0", "a" * _LONG_TEXT),
     "integer": (0, 1, -1, 2, 1_000_000),
     "number": (0.5, 0, 1, -1, -0.5, 2, 1_000_000),
 }
@@ -27,12 +28,12 @@ TYPES: Final = ("null", "boolean", "string", "integer", "number", "array", "obje
 
 
 def candidates(schema: Any) -> Iterator[Any]:
-    """At most 200 values that may fit a schema, the plainest first."""
+    """At most 200 values that may fit a schema, the simplest first."""
     return islice(_CandidateSearch(schema).values(schema, _DEPTH), MAX_VALUES)
 
 
 def types_of(schema: Any) -> frozenset[str]:
-    """The types that a schema admits at most; an integer is a number as well."""
+    """The types that values of a schema may have, perhaps more; an integer is a number as well."""
     return _CandidateSearch(schema).types(schema, _DEPTH)
 
 
@@ -43,10 +44,10 @@ class _CandidateSearch:
         self._types: dict[tuple[int, int], frozenset[str]] = {}
 
     def types(self, schema: Any, depth: int) -> frozenset[str]:
-        """Those of one subschema, each looked at once."""
+        """The types of one subschema, computed once."""
         key = (id(schema), depth)
         if key not in self._types:
-            # What stands in `$defs` and is looked at lives as long as the root.
+            # `id` is safe as a key: every subschema lives as long as the root.
             self._types[key] = self._types_in(schema, depth)
         return self._types[key]
 
@@ -64,15 +65,15 @@ class _CandidateSearch:
             found &= frozenset(type for value in schema["enum"] for type in _types_of_value(value))
         if "const" in schema:
             found &= frozenset(_types_of_value(schema["const"]))
-        for part in self._all(schema):
+        for part in self._same_value_parts(schema):
             found &= self.types(part, depth - 1)
-        for key in ("anyOf", "oneOf"):
+        for key in CHOICES:
             if isinstance(schema.get(key), list):
                 found &= frozenset[str]().union(*(self.types(part, depth - 1) for part in schema[key]))
         return found
 
     def values(self, schema: Any, depth: int) -> Iterator[Any]:
-        """Values of at most so many nodes that may fit a subschema."""
+        """Values of at most `MAX_NODES` nodes that may fit a subschema."""
         return (value for value in self._values(schema, depth) if holds_at_most(value, MAX_NODES))
 
     def _values(self, schema: Any, depth: int) -> Iterator[Any]:
@@ -90,8 +91,8 @@ class _CandidateSearch:
             yield schema["default"]
         if not depth:
             return
-        parts = [*self._all(schema)]
-        for key in ("anyOf", "oneOf"):
+        parts = [*self._same_value_parts(schema)]
+        for key in CHOICES:
             parts += schema[key] if isinstance(schema.get(key), list) else []
         for part in parts:
             yield from islice(self.values(part, depth - 1), 30)
@@ -100,8 +101,8 @@ class _CandidateSearch:
             if type in types and not (type == "integer" and "number" in types):
                 yield from self._of_type(type, schema, depth)
 
-    def _all(self, schema: dict[str, Any]) -> list[Any]:
-        """The schemas that hold for the same value."""
+    def _same_value_parts(self, schema: dict[str, Any]) -> list[Any]:
+        """The subschemas of `allOf` and `$ref`, which apply to the same value."""
         every = schema.get("allOf")
         parts = list(every) if isinstance(every, list) else []
         reference = schema.get("$ref")
@@ -125,7 +126,7 @@ class _CandidateSearch:
         elif type == "object":
             yield from self._objects(schema, depth)
         else:
-            yield from _OF_TYPE[type]
+            yield from _TYPE_VALUES[type]
 
     def _arrays(self, schema: dict[str, Any], depth: int) -> Iterator[Any]:
         least = schema.get("minItems", 0)
@@ -155,7 +156,7 @@ class _CandidateSearch:
     def _properties(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
         own = schema.get("properties")
         found = dict(own) if isinstance(own, dict) else {}
-        for part in self._all(schema) if depth else ():
+        for part in self._same_value_parts(schema) if depth else ():
             if isinstance(part, dict):
                 found = {**self._properties(part, depth - 1), **found}
         return found
@@ -163,7 +164,7 @@ class _CandidateSearch:
     def _required(self, schema: dict[str, Any], depth: int) -> list[Any]:
         own = schema.get("required")
         found = list(own) if isinstance(own, list) else []
-        for part in self._all(schema) if depth else ():
+        for part in self._same_value_parts(schema) if depth else ():
             if isinstance(part, dict):
                 found += self._required(part, depth - 1)
         return found

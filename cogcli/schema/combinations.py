@@ -1,4 +1,4 @@
-"""How much there is to multiply out in a schema, before something reasons about it."""
+"""The size of a schema for a proof, whose time grows with the product of all alternatives."""
 
 from __future__ import annotations
 
@@ -6,56 +6,57 @@ import math
 from typing import Any, Final
 
 from cogcli.core.json_pointer import found_at, parse_reference
+from cogcli.schema.visitor import CHOICES
 
-_MOST: Final = 10**6
-_DEEPEST: Final = 64
+_MAX_COUNT: Final = 10**6
+_MAX_DEPTH: Final = 64
 
 
-def parts_in(schema: Any) -> int:
-    """How many subschemas, choices and names a schema has."""
-    count, waiting = 0, [schema]
-    while waiting:
-        part = waiting.pop()
+def count_parts(schema: Any) -> int:
+    """The number of JSON nodes of a schema."""
+    count, pending = 0, [schema]
+    while pending:
+        part = pending.pop()
         count += 1
         if isinstance(part, dict):
-            waiting += part.values()
+            pending += part.values()
         elif isinstance(part, list):
-            waiting += part
+            pending += part
     return count
 
 
-def ways_in(schema: Any) -> int:
-    """In how many ways a value may fit a schema, its alternatives multiplied out; at most a million."""
-    return _Ways(schema).of(schema, 0)
+def count_alternatives(schema: Any) -> int:
+    """The number of ways in which a value may fit a schema, its alternatives multiplied; at most a million."""
+    return _AlternativeCounter(schema).count(schema, 0)
 
 
-class _Ways:
+class _AlternativeCounter:
     def __init__(self, root: Any) -> None:
         self._root = root
-        self._known: dict[int, int] = {}
+        self._counts: dict[int, int] = {}
 
-    def of(self, schema: Any, depth: int) -> int:
-        """Those of one subschema; one that is being looked at, or lies deep, counts as one way."""
+    def count(self, schema: Any, depth: int) -> int:
+        """The ways of one subschema; one in progress or nested deeper than 64 counts as one."""
         if not isinstance(schema, dict):
             return 1
-        known = self._known.get(id(schema))
-        if known is not None or depth > _DEEPEST:
-            return known or 1
-        self._known[id(schema)] = 1
-        ways = min(_MOST, self._counted(schema, depth + 1))
-        self._known[id(schema)] = ways
-        return ways
+        counted = self._counts.get(id(schema))
+        if counted is not None or depth > _MAX_DEPTH:
+            return counted or 1
+        self._counts[id(schema)] = 1
+        total = min(_MAX_COUNT, self._count_own(schema, depth + 1))
+        self._counts[id(schema)] = total
+        return total
 
-    def _counted(self, schema: dict[str, Any], depth: int) -> int:
+    def _count_own(self, schema: dict[str, Any], depth: int) -> int:
         own = schema.get("type")
-        ways = len(own) if isinstance(own, list) else 1
+        total = len(own) if isinstance(own, list) else 1
         for key in ("allOf", "prefixItems"):
-            ways *= self._product(schema.get(key), depth)
+            total *= self._product(schema.get(key), depth)
         for key in ("properties", "patternProperties", "dependentSchemas"):
             inner = schema.get(key)
-            ways *= self._product(list(inner.values()) if isinstance(inner, dict) else None, depth)
-        for key in ("anyOf", "oneOf"):
-            ways *= self._sum(schema.get(key), depth, twice=key == "oneOf")
+            total *= self._product(list(inner.values()) if isinstance(inner, dict) else None, depth)
+        for key in CHOICES:
+            total *= self._sum(schema.get(key), depth, twice=key == "oneOf")
         for key in (
             "not",
             "if",
@@ -67,17 +68,21 @@ class _Ways:
             "propertyNames",
         ):
             if key in schema:
-                ways *= self.of(schema[key], depth) * (2 if key in ("not", "if") else 1)
+                total *= self.count(schema[key], depth) * (2 if key in ("not", "if") else 1)
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            ways *= self.of(found_at(self._root, parse_reference(reference)), depth)
-        return ways
+            total *= self.count(found_at(self._root, parse_reference(reference)), depth)
+        return total
 
     def _product(self, parts: Any, depth: int) -> int:
-        return min(_MOST, math.prod(self.of(each, depth) for each in parts)) if isinstance(parts, list) else 1
+        return (
+            min(_MAX_COUNT, math.prod(self.count(each, depth) for each in parts))
+            if isinstance(parts, list)
+            else 1
+        )
 
     def _sum(self, parts: Any, depth: int, *, twice: bool) -> int:
         if not isinstance(parts, list):
             return 1
-        ways = sum(self.of(each, depth) for each in parts)
-        return min(_MOST, ways * len(parts) if twice else ways)
+        total = sum(self.count(each, depth) for each in parts)
+        return min(_MAX_COUNT, total * len(parts) if twice else total)

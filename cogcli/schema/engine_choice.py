@@ -1,4 +1,4 @@
-"""Which engine applies JSON Schemas here: jsonschema-rs, or jsonschema where the other has no wheel (ADR 9).
+"""The engine that applies JSON Schemas: jsonschema-rs, or jsonschema where the other has no wheel (ADR 9).
 
 `COGCLI_SCHEMA_ENGINE` forces one of them.
 """
@@ -23,7 +23,7 @@ def engine() -> str:
 
 
 def require_engine() -> None:
-    """Judge `COGCLI_SCHEMA_ENGINE` before it is needed in the middle of something. Raises EnvironmentRefusal."""
+    """Check `COGCLI_SCHEMA_ENGINE` before a run needs an engine. Raises EnvironmentRefusal `config.key`."""
     if os.environ.get(_VARIABLE):
         engine()
 
@@ -32,7 +32,7 @@ def require_engine() -> None:
 def _engine(forced: str) -> str:
     if forced == PYTHON:
         return PYTHON
-    if forced in ("", RUST) and has_rust():
+    if forced in ("", RUST) and is_rust_usable():
         return RUST
     if not forced:
         return PYTHON
@@ -43,19 +43,19 @@ def _engine(forced: str) -> str:
     raise EnvironmentRefusal("config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint)
 
 
-def engine_marks() -> str:
-    """What the choice of an engine depends on, told without loading or judging anything."""
+def engine_key() -> str:
+    """A key of what the choice of an engine depends on, made without loading an engine."""
     from importlib.util import find_spec
 
     try:
         found = find_spec("jsonschema_rs") is not None
-    except ValueError:  # one that is shut out
+    except ValueError:  # a module that a caller has blocked
         found = False
     return f"{os.environ.get(_VARIABLE, '')}:{found:d}"
 
 
-def has_rust() -> bool:
-    """Whether jsonschema-rs is there, loads, and has the version whose interface is known."""
+def is_rust_usable() -> bool:
+    """Whether jsonschema-rs is installed, loads, and is of the version whose interface is known."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -1,6 +1,6 @@
-"""The two engines that apply a schema, each made to answer in the same terms: which breaches, and where.
+"""The two engines that apply a schema, adapted to give the same breaches at the same places.
 
-Neither ever loads anything: references lead inside the schema (`contract_prepared`), the registry is empty.
+Neither loads anything: references stay inside the schema (`normalizer`), the registry is empty.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from cogcli.schema.messages import Breach
 
 
 class CompiledSchema(NamedTuple):
-    """A schema in an engine: whether a value fits, and its breaches; the first alone where only that is wanted."""
+    """A schema in an engine. `fits(value)`: whether a value fits; `breaches(value, first)`: its breaches, only the
+    first
+    if `first`."""
 
     fits: Callable[[Any], bool]
     breaches: Callable[[Any, bool], Iterator[Breach]]
 
 
 class Unusable(Exception):
-    """A schema that the engine does not take."""
+    """A schema that the engine refuses."""
 
 
-def python_judge(schema: Any) -> CompiledSchema:
-    """A schema in jsonschema. Raises Unusable."""
+def compile_python(schema: Any) -> CompiledSchema:
+    """A schema compiled for jsonschema. Raises Unusable."""
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
 
@@ -35,10 +37,10 @@ def python_judge(schema: Any) -> CompiledSchema:
     except SchemaError as error:
         raise Unusable from error
     engine = validator(schema, registry=Registry())
-    return _python_judge(engine)
+    return _compile_python(engine)
 
 
-def _python_judge(engine: Any) -> CompiledSchema:
+def _compile_python(engine: Any) -> CompiledSchema:
     def breaches(value: Any, first: bool) -> Iterator[Breach]:
         for error in islice(engine.iter_errors(value), 1 if first else None):
             yield from _python_breaches(error)
@@ -61,7 +63,7 @@ def _python_class() -> Any:
 
 
 def _multiple_of(validator: Any, divisor: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """Of the decimals as they are written: 0.3 is a multiple of 0.1."""
+    """`multipleOf` by decimal value: 0.3 is a multiple of 0.1, which the library's float division denies."""
     from jsonschema import ValidationError
 
     if (
@@ -72,19 +74,19 @@ def _multiple_of(validator: Any, divisor: Any, value: Any, schema: Any) -> Itera
 
 
 def _unique_items(validator: Any, unique: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """By what stands for each item; theirs compares each with each."""
+    """`uniqueItems` in linear time; the library compares every pair."""
     from jsonschema import ValidationError
 
-    if unique and validator.is_type(value, "array") and len(set(map(_standing_for, value))) < len(value):
+    if unique and validator.is_type(value, "array") and len(set(map(_identity_of, value))) < len(value):
         yield ValidationError("")
 
 
-def _standing_for(value: Any) -> Any:
-    """The same for equal values of JSON alone: 1 and 1.0 are equal, 1 and true are not."""
+def _identity_of(value: Any) -> Any:
+    """A hashable value, equal for equal JSON values: 1 equals 1.0, 1 does not equal true."""
     if isinstance(value, dict):
-        return dict, frozenset((key, _standing_for(each)) for key, each in value.items())
+        return dict, frozenset((key, _identity_of(each)) for key, each in value.items())
     if isinstance(value, list):
-        return list, tuple(map(_standing_for, value))
+        return list, tuple(map(_identity_of, value))
     return isinstance(value, bool), value
 
 
@@ -92,11 +94,11 @@ def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iter
     from jsonschema import ValidationError
 
     if validator.is_type(value, "object"):
-        judge = validator.evolve(schema=names)
+        validator_of_name = validator.evolve(schema=names)
         for name in value:
-            if not judge.is_valid(name):
+            if not validator_of_name.is_valid(name):
                 error = ValidationError("")
-                error.told = name
+                error.value_named = name
                 yield error
 
 
@@ -104,13 +106,13 @@ def _additional_properties(theirs: Any) -> Any:
     def check(validator: Any, allowed: Any, value: Any, schema: Any) -> Iterator[Any]:
         for error in theirs(validator, allowed, value, schema):
             if allowed is False:
-                error.told = _unknown(value, schema)
+                error.value_named = _unknown_keys(value, schema)
             yield error
 
     return check
 
 
-def _unknown(value: dict[str, Any], schema: dict[str, Any]) -> list[str]:
+def _unknown_keys(value: dict[str, Any], schema: dict[str, Any]) -> list[str]:
     import re
 
     known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
@@ -126,18 +128,18 @@ def _python_breaches(error: Any) -> Iterator[Breach]:
         for given, names in limit.items():
             yield from (Breach(place, "required", n) for n in names if given in value and n not in value)
     elif keyword in ("propertyNames", "additionalProperties"):
-        yield Breach(place, keyword, error.told)
+        yield Breach(place, keyword, error.value_named)
     elif keyword == "oneOf":
         yield Breach(place, keyword, not error.context)
     else:
-        yield Breach(place, _SAME.get(keyword, keyword), limit)
+        yield Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), limit)
 
 
-_SAME: Final = {"minContains": "contains", "maxContains": "contains", "falseSchema": "not"}
+_KEYWORD_ALIASES: Final = {"minContains": "contains", "maxContains": "contains", "falseSchema": "not"}
 
 
-def rust_judge(schema: Any) -> CompiledSchema:
-    """A schema in jsonschema-rs, on the engine for patterns that is linear. Raises Unusable."""
+def compile_rust(schema: Any) -> CompiledSchema:
+    """A schema compiled for jsonschema-rs with its linear-time engine for patterns. Raises Unusable."""
     import jsonschema_rs
 
     engine: Any
@@ -149,16 +151,16 @@ def rust_judge(schema: Any) -> CompiledSchema:
     def breaches(value: Any, first: bool) -> Iterator[Breach]:
         if engine.is_valid(value):
             return
-        # All are made at once, and each takes far longer than a check.
+        # The library creates all errors together, and each takes far longer than a check.
         found = _true_breaches(_first(engine, value)) if first else []
         for breach in found or _true_breaches(engine.iter_errors(value)):
-            yield breach._replace(place=_place_in(value, breach.place))
+            yield breach._replace(place=_exact_place(value, breach.place))
 
     return CompiledSchema(engine.is_valid, breaches)
 
 
-def _place_in(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """A place of which 0.60 gives keys that are made of digits as numbers."""
+def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """A place with object keys as text: 0.60 gives keys of digits as numbers."""
     place: list[str | int] = []
     for part in path:
         own = str(part) if isinstance(value, dict) else part
@@ -177,13 +179,13 @@ def _first(engine: Any, value: Any) -> Iterator[Any]:
 
 
 def _true_breaches(found: Iterator[Any]) -> list[Breach]:
-    """Beside `additionalProperties: false`, 0.60 also calls missing what is there and not allowed."""
-    told = ((_rust_breach(error), error) for error in found)
-    return [b for b, error in told if b.keyword != "required" or b.limit not in error.instance]
+    """The breaches that hold: beside `additionalProperties: false`, 0.60 also reports present keys as missing."""
+    value_named = ((_rust_breach(error), error) for error in found)
+    return [b for b, error in value_named if b.keyword != "required" or b.limit not in error.instance]
 
 
 def rust_options() -> dict[str, Any]:
-    """Nothing is fetched, no format is asserted, no pattern goes back."""
+    """Options: fetch nothing, assert no format, run patterns without backtracking."""
     import jsonschema_rs
 
     return {
@@ -204,21 +206,21 @@ def _rust_breach(error: Any) -> Breach:
         return Breach(place, keyword, None)
     if keyword == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
         return Breach(place, "additionalProperties", None)  # no key is known, so the engine lists none
-    said = kind.as_dict()
-    return Breach(place, _SAME.get(keyword, keyword), next(iter(said.values()), None))
+    members = kind.as_dict()
+    return Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), next(iter(members.values()), None))
 
 
 _DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 
 
-def meta_python_judge() -> CompiledSchema:
-    """What a schema of 2020-12 must look like, in jsonschema."""
+def compile_python_meta() -> CompiledSchema:
+    """The meta-schema of 2020-12, compiled for jsonschema."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
     engine = _python_class()(_DIALECT, registry=REGISTRY)
-    return _python_judge(engine)
+    return _compile_python(engine)
 
 
-def meta_rust_judge() -> CompiledSchema:
-    """The same in jsonschema-rs, which holds the dialect itself."""
-    return rust_judge(_DIALECT)
+def compile_rust_meta() -> CompiledSchema:
+    """The meta-schema of 2020-12, compiled for jsonschema-rs, which contains it."""
+    return compile_rust(_DIALECT)

@@ -1,4 +1,4 @@
-"""What a JSON Schema fragment may hold: local references, bounded size, linear-time patterns
+"""The limits of a JSON Schema fragment in a spec file: local references, bounded size, linear-time patterns
 (docs/reference/spec-files.md#schemas)."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.schema.patterns import refusal
 from cogcli.schema.references import reference_faults
 from cogcli.schema.regex_safety import unsafe_reason
+from cogcli.schema.visitor import subschemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,21 +18,12 @@ if TYPE_CHECKING:
 MAX_SUBSCHEMAS: Final = 500
 MAX_DEPTH: Final = 16
 
-_ONE: Final = frozenset(
-    (
-        "not", "if", "then", "else", "items", "contains", "additionalProperties", "propertyNames",
-        "unevaluatedItems", "unevaluatedProperties", "contentSchema",
-    )
-)  # fmt: skip
-_LIST: Final = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-_MAP: Final = frozenset(("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"))
-
 
 def faults(schema: Any) -> list[tuple[KeyPath, str]]:
-    """Where and why a fragment is refused; empty if it is fine. Paths are relative to the fragment."""
+    """The faults of a fragment as (path from its root, message); empty if it is allowed."""
     found: list[tuple[KeyPath, str]] = []
     parts: dict[tuple[str, ...], Any] = {}
-    for path, depth, part in _subschemas(schema, (), 1):
+    for path, depth, part in _all_subschemas(schema, (), 1):
         parts[tuple(map(str, path))] = part
         if len(parts) > MAX_SUBSCHEMAS:
             return [*found, ((), f"more than {MAX_SUBSCHEMAS} subschemas")]
@@ -41,19 +33,14 @@ def faults(schema: Any) -> list[tuple[KeyPath, str]]:
     return found or _invalid(schema) or reference_faults(parts)
 
 
-def _subschemas(schema: Any, path: KeyPath, depth: int) -> Iterator[tuple[KeyPath, int, Any]]:
+def _all_subschemas(schema: Any, path: KeyPath, depth: int) -> Iterator[tuple[KeyPath, int, Any]]:
     yield path, depth, schema
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return
-    for key, value in schema.items():
-        if key in _ONE:
-            yield from _subschemas(value, (*path, key), depth + 1)
-        elif key in _LIST and isinstance(value, list):
-            for index, item in enumerate(value):
-                yield from _subschemas(item, (*path, key, index), depth + 1)
-        elif key in _MAP and isinstance(value, dict):
-            for name, item in value.items():
-                yield from _subschemas(item, (*path, key, name), depth + 1)
+    for below, part in subschemas(schema):
+        yield from _all_subschemas(part, (*path, *below), depth + 1)
+    if "contentSchema" in schema:  # no engine applies it, but a reference may lead there
+        yield from _all_subschemas(schema["contentSchema"], (*path, "contentSchema"), depth + 1)
 
 
 def _own_faults(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:

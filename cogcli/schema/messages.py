@@ -1,4 +1,4 @@
-"""What a value that breaks a schema is told, in our words whichever engine found it."""
+"""Messages about breaches of a schema, the same for both engines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import preview
 
-_LONGEST: Final = 300
-_MOST: Final = 10
+_MAX_LENGTH: Final = 300
+_MAX_NAMES: Final = 10
 
 
 class Breach(NamedTuple):
-    """One way in which a value breaks a schema: the place in the value, the keyword, and what the keyword says."""
+    """One breach of a schema: the place in the value, the keyword, and the keyword's value or the keys concerned."""
 
     place: tuple[str | int, ...]
     keyword: str
@@ -20,20 +20,20 @@ class Breach(NamedTuple):
 
 
 def text_of(breach: Breach, value: Any) -> str:
-    """One sentence about a breach; `value` is what stands at its place."""
-    say = _TEXTS.get(breach.keyword)
-    text = say(breach.limit, value) if say else f"does not fit `{breach.keyword}`"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    """One sentence about a breach, at most 300 characters; `value` is the value at its place."""
+    write = _TEXTS.get(breach.keyword)
+    text = write(breach.limit, value) if write else f"does not fit `{breach.keyword}`"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
 def _type(limit: Any, value: Any) -> str:
-    wanted = [limit] if isinstance(limit, str) else sorted(limit)
-    return f"expected {' or '.join(wanted)}, found {preview(value)}"
+    types = [limit] if isinstance(limit, str) else sorted(limit)
+    return f"expected {' or '.join(types)}, found {preview(value)}"
 
 
 def _enum(limit: Any, value: Any) -> str:
-    more = ", …" if len(limit) > _MOST else ""
-    return f"expected one of {', '.join(map(preview, limit[:_MOST]))}{more}, found {preview(value)}"
+    more = ", …" if len(limit) > _MAX_NAMES else ""
+    return f"expected one of {', '.join(map(preview, limit[:_MAX_NAMES]))}{more}, found {preview(value)}"
 
 
 def _number(limit: Any) -> str:
@@ -51,9 +51,9 @@ def _count(words: str, unit: str) -> Callable[[Any, Any], str]:
 
 
 def _keys(limit: Any, value: Any) -> str:
-    """Without `limit` every key is unknown."""
+    """The unknown keys: those of `limit`, or all where it is None."""
     names = sorted(value if limit is None else limit)
-    return f"unknown: {', '.join(f'`{name}`' for name in names[:_MOST])}{', …' if len(names) > _MOST else ''}"
+    return f"unknown: {', '.join(f'`{name}`' for name in names[:_MAX_NAMES])}{', …' if len(names) > _MAX_NAMES else ''}"
 
 
 _TEXTS: Final[dict[str, Callable[[Any, Any], str]]] = {

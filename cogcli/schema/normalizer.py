@@ -1,9 +1,9 @@
-"""A schema as the engines get it: what they would read differently is taken out or written in one way.
+"""A schema as the engines get it: what they would read differently is removed or rewritten.
 
-1. Patterns mean the same everywhere; one that cannot be run in linear time is not applied.
-2. `false` is `{"not": {}}` but where keys are counted: one engine tells the wrong place of it.
-3. References lead to a subschema inside, and following them ends.
-4. `format` and the names of schemas say nothing.
+1. Patterns mean the same in both engines; one that cannot be run in linear time is not applied.
+2. `false` becomes `{"not": {}}` except for `unevaluatedItems` and the like: one engine reports a wrong place for it.
+3. References resolve inside the schema, and following them ends.
+4. `format`, `$id`, `$anchor` and unknown keywords are removed: they assert nothing.
 """
 
 from __future__ import annotations
@@ -11,76 +11,66 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.schema.patterns import pattern_of
-from cogcli.schema.references import most_at_once, reference_faults
+from cogcli.schema.references import most_work_per_node, reference_faults
+from cogcli.schema.visitor import ASSERTIONS, LISTS, MAPS, REFERENCES, SINGLE
 
-_ONE: Final = frozenset(
-    (
-        "not", "if", "then", "else", "items", "contains", "additionalProperties", "propertyNames",
-        "unevaluatedItems", "unevaluatedProperties",
-    )
-)  # fmt: skip
-_LIST: Final = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-_MAP: Final = frozenset(("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"))
 _COUNTED: Final = frozenset(("additionalProperties", "unevaluatedItems", "unevaluatedProperties"))
-_PLAIN: Final = frozenset(
-    (
-        "$ref", "$dynamicRef", "type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum",
-        "exclusiveMinimum", "maxLength", "minLength", "maxItems", "minItems", "uniqueItems", "maxContains",
-        "minContains", "maxProperties", "minProperties", "required", "dependentRequired",
-    )
-)  # fmt: skip
+_COPIED: Final = (ASSERTIONS - {"pattern"}).union(REFERENCES)
 NOTHING: Final[dict[str, Any]] = {"not": {}}
 
 
-class Prepared(NamedTuple):
+class NormalizedSchema(NamedTuple):
     """The schema for Python's engine and for Rust's.
 
-    `dropped` names the patterns that are not applied; `written` gives the author's text of a pattern. `at_once` says
-    how much one value is held against without going into it, `steps` how many steps that takes for one character.
+    `refused_patterns`: the patterns that are not applied. `original_patterns`: a rewritten pattern to that of the
+    author. `work_per_node`: the most comparisons for one node of a value; `steps_per_character`: the most steps of the
+    patterns for one character.
     """
 
     python: Any
     rust: Any
-    dropped: tuple[str, ...]
-    written: dict[str, str]
-    at_once: int
-    steps: int
+    refused_patterns: tuple[str, ...]
+    original_patterns: dict[str, str]
+    work_per_node: int
+    steps_per_character: int
 
 
-def normalize(schema: Any) -> Prepared | None:
-    """The schema made ready, None if it cannot be applied."""
-    walk = _Normalizer()
+def normalize(schema: Any) -> NormalizedSchema | None:
+    """The schema for the engines, None if it cannot be applied."""
+    normalizer = _Normalizer()
     try:
-        python = walk.part(schema, (), rust=False)
-        faults = reference_faults(walk.parts)
+        python = normalizer.part(schema, (), rust=False)
+        faults = reference_faults(normalizer.parts)
         if faults:
             return None
-        rust = walk.part(schema, (), rust=True)
-        at_once, steps = most_at_once(walk.parts, _own_work), most_at_once(walk.parts, _own_steps)
+        rust = normalizer.part(schema, (), rust=True)
+        work = most_work_per_node(normalizer.parts, _work_of)
+        steps = most_work_per_node(normalizer.parts, _steps_of)
     except (_Malformed, RecursionError):
         return None
-    return Prepared(python, rust, tuple(dict.fromkeys(walk.dropped)), walk.written, at_once, steps)
+    refused = tuple(dict.fromkeys(normalizer.refused_patterns))
+    return NormalizedSchema(python, rust, refused, normalizer.original_patterns, work, steps)
 
 
-_COUNTS: Final = ("required", "properties", "dependentRequired", "dependentSchemas")
+_SIZED_KEYWORDS: Final = ("required", "properties", "dependentRequired", "dependentSchemas")
 
 
-def _own_work(part: Any) -> int:
-    """What a subschema alone holds a value against."""
+def _work_of(part: Any) -> int:
+    """The comparisons that a subschema alone makes for one node."""
     if not isinstance(part, dict):
         return 1
-    named = sum(len(part[key]) for key in _COUNTS if isinstance(part.get(key), dict | list))
+    named = sum(len(part[key]) for key in _SIZED_KEYWORDS if isinstance(part.get(key), dict | list))
     choices = part.get("enum")
-    return 1 + named // 8 + (_sized(choices) if isinstance(choices, list) else 0)
+    return 1 + named // 8 + (_choices_work(choices) if isinstance(choices, list) else 0)
 
 
-def _sized(choices: list[Any]) -> int:
-    """Comparing with an object or a list costs ten times as much."""
+def _choices_work(choices: list[Any]) -> int:
+    """The work of comparing with these values: an object or a list counts ten per member."""
     return sum(10 * len(each) if isinstance(each, dict | list) else 1 for each in choices) // 8
 
 
-def _own_steps(part: Any) -> int:
-    """The steps that the patterns of a subschema alone take for one character."""
+def _steps_of(part: Any) -> int:
+    """The most steps that the patterns of a subschema alone take for one character."""
     if not isinstance(part, dict):
         return 0
     own, names = part.get("pattern"), part.get("patternProperties")
@@ -90,17 +80,17 @@ def _own_steps(part: Any) -> int:
 
 
 class _Malformed(Exception):
-    """Something that is no schema."""
+    """A part that is no schema."""
 
 
 class _Normalizer:
     def __init__(self) -> None:
         self.parts: dict[tuple[str, ...], Any] = {}
-        self.written: dict[str, str] = {}
-        self.dropped: list[str] = []
+        self.original_patterns: dict[str, str] = {}
+        self.refused_patterns: list[str] = []
 
     def part(self, schema: Any, place: tuple[str, ...], *, rust: bool) -> Any:
-        """One subschema."""
+        """One subschema, normalized for one engine. Raises _Malformed."""
         self.parts[place] = schema
         if isinstance(schema, bool):
             return schema or NOTHING
@@ -108,18 +98,18 @@ class _Normalizer:
             raise _Malformed
         result: dict[str, Any] = {}
         for key, value in schema.items():
-            if key in _PLAIN:
+            if key in _COPIED:
                 result[key] = value
             elif key == "pattern" and isinstance(value, str):
                 text = self._pattern(value, rust=rust)
                 if text is not None:
                     result[key] = text
-            elif key in _ONE:
+            elif key in SINGLE:
                 inner = self.part(value, (*place, key), rust=rust)
                 result[key] = False if value is False and key in _COUNTED else inner
-            elif key in _LIST:
+            elif key in LISTS:
                 result[key] = self._list(value, (*place, key), rust=rust)
-            elif key in _MAP:
+            elif key in MAPS:
                 result[key] = self._map(key, value, (*place, key), rust=rust)
         return result
 
@@ -142,9 +132,11 @@ class _Normalizer:
     def _pattern(self, text: str, *, rust: bool) -> str | None:
         pattern = pattern_of(text)
         if pattern is None:
-            self.dropped.append(text)
+            self.refused_patterns.append(text)
             return None
         own = pattern.rust if rust else pattern.python
-        while self.written.setdefault(own, text) != text:  # another pattern that means the same
+        while (
+            self.original_patterns.setdefault(own, text) != text
+        ):  # a different pattern with the same rewritten text
             own = f"(?:{own})"
         return own

@@ -1,10 +1,10 @@
 """Patterns of schemas in one meaning for every engine (docs/reference/spec-files.md#schemas), and only those
 that never run away (ADR 9).
 
-JSON Schema says ECMA 262; Python's `re` and Rust's `regex` each differ from it in what `\\d`, `\\s`, `.` and `$`
-match and in what must be escaped. So a pattern is parsed once and written anew, out of parts that mean the same to
-both. Rust's engine takes linear time for each of these; Python's goes back, so that it gets only the patterns of
-which `pattern_steps` shows that it takes linear time as well.
+JSON Schema demands ECMA 262; Python's `re` and Rust's `regex` each differ from it in what `\\d`, `\\s`, `.` and `$`
+match and in what must be escaped. So a pattern is parsed once and written again from parts that mean the same to
+both. Rust's engine takes linear time for each of these; Python's backtracks, so that it gets only the patterns that
+`regex_work` shows to take linear time as well.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from cogcli.schema.engine_choice import RUST, engine
-from cogcli.schema.regex_parser import Unwritable, parts_of
-from cogcli.schema.regex_work import most_steps, needed_part, size_of
+from cogcli.schema.regex_parser import UnsupportedRegex, parse_regex
+from cogcli.schema.regex_work import count_characters, most_steps, trim_ends
 from cogcli.schema.regex_writer import PYTHON_TEXT, RUST_TEXT, text_of
 
 MAX_LENGTH: Final = 10_000
-"""Characters of a pattern."""
+"""The most characters of a pattern."""
 MAX_SIZE: Final = 20_000
-"""Characters that a pattern asks for one after the other, its repetitions written out."""
+"""The most characters that a pattern matches one after the other, its repetitions expanded."""
 
 
 class Pattern(NamedTuple):
-    """A pattern as Python's engine takes it, and as Rust's does.
-
-    `steps` says how many steps the engine in use takes at most for one character of a text.
-    """
+    """A pattern for Python's engine and for Rust's. `steps`: the most steps of the engine in use for one character."""
 
     python: str
     rust: str
@@ -36,28 +33,28 @@ class Pattern(NamedTuple):
 
 
 def pattern_of(text: str) -> Pattern | None:
-    """The pattern that a schema's text means; None if the engine in use cannot run it in linear time, or it is none."""
-    found = _read(text, engine())
+    """The pattern of a schema's text; None if it is malformed or the engine in use cannot run it in linear time."""
+    found = _compile(text, engine())
     return found if isinstance(found, Pattern) else None
 
 
 def refusal(text: str) -> str:
     """Why the engine in use cannot run a pattern in linear time; empty if it can."""
-    found = _read(text, engine())
+    found = _compile(text, engine())
     return found if isinstance(found, str) else ""
 
 
 @lru_cache(maxsize=2048)
-def _read(text: str, used: str) -> Pattern | str:
+def _compile(text: str, used: str) -> Pattern | str:
     if len(text) > MAX_LENGTH:
         return f"longer than {MAX_LENGTH:,} characters"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parts = needed_part(parts_of(text))
-        size = size_of(parts)
+            parts = trim_ends(parse_regex(text))
+        size = count_characters(parts)
         shown = most_steps(parts)
-    except Unwritable as error:
+    except UnsupportedRegex as error:
         return str(error)
     except RecursionError:
         return "nested too deeply"

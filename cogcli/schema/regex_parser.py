@@ -1,4 +1,4 @@
-"""The parts of a regular expression that mean the same to every engine: characters, ends, choices, repetitions."""
+"""Regular expressions as parts that mean the same in every engine: characters, anchors, choices, repetitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINE_ENDS: Final = [(10, 10), (13, 13), (0x2028, 0x2029)]
 _CATEGORIES: Final = {"DIGIT": _DIGIT, "WORD": _WORD, "SPACE": _SPACE}
 _SURROGATES: Final = (0xD800, 0xDFFF)
 _EITHER_CASE: Final = 2_000
-"""Characters of a class that ignores case: each is looked at."""
+"""The most characters of a class that ignores case: each is visited."""
 
 Ranges = list[tuple[int, int]]
 
@@ -29,35 +29,35 @@ NO_EDGE: Final = "no edge"
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character out of ranges, which are in order, apart, and hold no half of a surrogate pair."""
+    """One character out of ranges, which are sorted, disjoint, and without surrogates."""
 
     ranges: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A place between characters: the start or the end of the text, an edge of a word or none."""
+    """A position between characters: the start or end of the text, a word boundary or none."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Parts one after the other."""
+    """Parts in sequence."""
 
     parts: tuple[RegexPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One part out of several."""
+    """One of several parts."""
 
     parts: tuple[RegexPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A part several times; `most` None is without bound."""
+    """A part repeated; `most` None is unbounded."""
 
     part: RegexPart
     least: int
@@ -68,18 +68,18 @@ class Repetition:
 RegexPart = Chars | Anchor | Sequence | Choice | Repetition
 
 
-class Unwritable(Exception):
-    """A text that is no regular expression, or one with a construct that has no like in every engine."""
+class UnsupportedRegex(Exception):
+    """A text that is no regular expression, or one with a construct that some engine lacks."""
 
 
-def parts_of(text: str) -> RegexPart:
-    """The parts of a regular expression. Raises Unwritable; RecursionError for one nested too deeply."""
+def parse_regex(text: str) -> RegexPart:
+    """The parts of a regular expression. Raises UnsupportedRegex; RecursionError for one nested too deeply."""
     import re._parser as parser  # type: ignore[import-not-found]
 
     try:
         parsed = parser.parse(text)
     except (re.error, OverflowError) as error:
-        raise Unwritable(f"not a regular expression ({error})") from error
+        raise UnsupportedRegex(f"not a regular expression ({error})") from error
     return _sequence(parsed, parsed.state.flags & ~re.UNICODE & ~re.VERBOSE)
 
 
@@ -106,13 +106,13 @@ def _part(name: str, argument: Any, flags: int) -> RegexPart:
     if name == "LITERAL":
         return _chars([(argument, argument)], flags)
     if name == "NOT_LITERAL":
-        return _chars(complement(_folded([(argument, argument)], flags)), 0)
+        return _chars(complement(_ignore_case([(argument, argument)], flags)), 0)
     if name == "ANY":
         return _chars([(0, LAST)] if flags & re.DOTALL else complement(_LINE_ENDS), 0)
     if name == "IN":
         return _members(argument, flags)
     if name == "AT":
-        return _place(str(argument), flags)
+        return _anchor(str(argument), flags)
     if name == "BRANCH":
         return Choice(tuple(_sequence(branch, flags) for branch in argument[1]))
     if name == "SUBPATTERN":
@@ -122,13 +122,13 @@ def _part(name: str, argument: Any, flags: int) -> RegexPart:
         least, most, inner = argument
         bound = None if str(most) == "MAXREPEAT" else int(most)
         return Repetition(_sequence(inner, flags), int(least), bound, name == "MIN_REPEAT")
-    raise Unwritable(f"{_NO_LIKE.get(name, name.lower())} is not allowed")
+    raise UnsupportedRegex(f"{_NO_LIKE.get(name, name.lower())} is not allowed")
 
 
-def _place(name: str, flags: int) -> RegexPart:
+def _anchor(name: str, flags: int) -> RegexPart:
     kind = _PLACES.get(name)
     if kind is None or (flags & re.MULTILINE and kind in (START, END)):
-        raise Unwritable("the start and end of lines are not allowed")
+        raise UnsupportedRegex("the start and end of lines are not allowed")
     return Anchor(kind)
 
 
@@ -146,24 +146,24 @@ def _members(argument: Any, flags: int) -> RegexPart:
         elif name == "CATEGORY":
             found += _category(str(value).removeprefix("CATEGORY_"))
         else:
-            raise Unwritable(f"{name.lower()} is not allowed")
-    folded = _folded(found, flags)
+            raise UnsupportedRegex(f"{name.lower()} is not allowed")
+    folded = _ignore_case(found, flags)
     return _chars(complement(folded) if negated else folded, 0)
 
 
 def _category(name: str) -> Ranges:
     plain = name.removeprefix("NOT_")
     if plain not in _CATEGORIES:
-        raise Unwritable(f"{name.lower()} is not allowed")
+        raise UnsupportedRegex(f"{name.lower()} is not allowed")
     return _CATEGORIES[plain] if plain == name else complement(_CATEGORIES[plain])
 
 
-def _folded(ranges: Ranges, flags: int) -> Ranges:
-    """The ranges, with the other case of each letter where case is ignored."""
+def _ignore_case(ranges: Ranges, flags: int) -> Ranges:
+    """The ranges, with the other case of each letter if the flags ignore case."""
     if not flags & re.IGNORECASE:
         return ranges
     if sum(last - first + 1 for first, last in ranges) > _EITHER_CASE:
-        raise Unwritable("a large class of characters that ignores case is not allowed")
+        raise UnsupportedRegex("a large class of characters that ignores case is not allowed")
     codes = [code for first, last in ranges for code in range(first, last + 1)]
     others = [ord(char) for code in codes if len(char := chr(code).swapcase()) == 1]
     return [*ranges, *((code, code) for code in others)]
@@ -171,18 +171,18 @@ def _folded(ranges: Ranges, flags: int) -> Ranges:
 
 def _chars(ranges: Ranges, flags: int) -> Chars:
     whole: Ranges = []
-    for first, last in merge_ranges(_folded(ranges, flags)):
+    for first, last in merge_ranges(_ignore_case(ranges, flags)):
         if first < _SURROGATES[0]:
             whole.append((first, min(last, _SURROGATES[0] - 1)))
         if last > _SURROGATES[1]:
             whole.append((max(first, _SURROGATES[1] + 1), last))
     if not whole:
-        raise Unwritable("a class without a character is not allowed")
+        raise UnsupportedRegex("a class without a character is not allowed")
     return Chars(tuple(whole))
 
 
 def merge_ranges(ranges: Ranges) -> Ranges:
-    """The same characters in order, no range touching another."""
+    """The same characters as sorted ranges that neither overlap nor touch."""
     found: Ranges = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def unsafe_reason(pattern: str) -> str:
-    """Why a regular expression may take more than linear time or is none; empty if it is fine."""
+    """Why a regular expression is malformed or may take more than linear time; empty if it is allowed."""
     import re._parser as parser  # type: ignore[import-not-found]
 
     try:
@@ -29,7 +29,7 @@ _REFUSED: Final = {
 
 
 def _refused_in(parsed: Any, *, inside: bool) -> str:
-    """`inside` tells whether a repeated group is around."""
+    """Why a parsed expression is refused, empty if it is allowed. `inside`: whether it is within a repeated group."""
     for operation, argument in parsed:
         name = str(operation)
         if name in _REFUSED:
@@ -46,7 +46,7 @@ def _refused_in(parsed: Any, *, inside: bool) -> str:
 
 
 def _parts(argument: Any) -> Iterator[Any]:
-    """The parsed sequences inside the argument of one operation."""
+    """The parsed sequences in the argument of one operation."""
     if hasattr(argument, "getwidth"):
         yield argument
     elif isinstance(argument, list | tuple):

@@ -1,8 +1,8 @@
-"""How much work a regular expression is, and whether an engine that goes back takes linear time for it.
+"""The work of a regular expression, and whether a backtracking engine takes linear time for it.
 
-An engine that goes back is linear where the next character alone says which way leads on: of two ways one fails at
-once. Two more kinds are linear with a factor: ways of which there are few, and one repetition without bound before
-parts of bounded width. Everything else is not shown, whatever it may be in truth.
+Backtracking is linear where the next character decides between alternatives: all but one fail at once. It is linear
+with a factor for a small number of alternatives, and for one unbounded repetition before parts of bounded width. Any
+other expression is not shown to be linear, even if it is.
 """
 
 from __future__ import annotations
@@ -24,44 +24,42 @@ from cogcli.schema.regex_parser import (
 )
 
 MAX_STEPS: Final = 1_000
-"""Steps for one character; a pattern that may take more is not shown to be linear."""
+"""The most steps for one character; a pattern that may take more is not shown to be linear."""
 
 
-def size_of(part: RegexPart) -> int:
-    """How many characters a part asks for one after the other or beside each other, repetitions written out."""
+def count_characters(part: RegexPart) -> int:
+    """The number of characters and classes in a part, its repetitions expanded."""
     if isinstance(part, Sequence | Choice):
-        return 1 + sum(map(size_of, part.parts))
+        return 1 + sum(map(count_characters, part.parts))
     if isinstance(part, Repetition):
-        return size_of(part.part) * max(1, part.least if part.most is None else part.most)
+        return count_characters(part.part) * max(1, part.least if part.most is None else part.most)
     return 1
 
 
-def needed_part(part: RegexPart) -> RegexPart:
-    """The part that is found in the same texts: at its ends a repetition counts as often as it must."""
+def trim_ends(part: RegexPart) -> RegexPart:
+    """A part found in the same texts: repetitions at its ends are reduced to their minimum."""
     if isinstance(part, Choice):
-        return Choice(tuple(map(_needed, part.parts)))
-    return _needed(part)
+        return Choice(tuple(map(_trim_part, part.parts)))
+    return _trim_part(part)
 
 
 def most_steps(part: RegexPart) -> int | None:
-    """The most steps that an engine that goes back takes for one character, looking for a part everywhere in a text.
-
-    None where that is not shown.
-    """
+    """The most steps of a backtracking engine for one character when it searches a text for a part; None where linear
+    time is not shown."""
     branches = part.parts if isinstance(part, Choice) else (part,)
     try:
-        steps = sum(map(_looking, branches))
-    except _NotShown:
+        steps = sum(map(_search_steps, branches))
+    except _NotLinear:
         return None
     return steps if steps <= MAX_STEPS else None
 
 
-class _NotShown(Exception):
+class _NotLinear(Exception):
     """It may take more than linear time."""
 
 
 class _After(NamedTuple):
-    """What may follow: the characters it begins with, whether it succeeds whatever follows, its greatest width."""
+    """What may follow a part: its first characters, whether it always succeeds, its greatest width."""
 
     begins: tuple[tuple[int, int], ...]
     succeeds: bool
@@ -71,17 +69,17 @@ class _After(NamedTuple):
 _NOTHING: Final = _After((), True, 0)
 
 
-def _looking(part: RegexPart) -> int:
+def _search_steps(part: RegexPart) -> int:
     steps = _steps(part, _NOTHING, repeated=False)
     if part == Anchor(START) or (isinstance(part, Sequence) and part.parts[:1] == (Anchor(START),)):
         return steps
     width = _width(part)
     if width is None:
-        raise _NotShown
+        raise _NotLinear
     return steps * (width + 1)
 
 
-def _needed(part: RegexPart) -> RegexPart:
+def _trim_part(part: RegexPart) -> RegexPart:
     parts = list(part.parts) if isinstance(part, Sequence) else [part]
     for end in (0, -1):
         while parts and isinstance(last := parts[end], Repetition) and last.least != last.most:
@@ -91,90 +89,90 @@ def _needed(part: RegexPart) -> RegexPart:
 
 
 def _steps(part: RegexPart, after: _After, *, repeated: bool) -> int:
-    """In how many ways a part may be gone through before what follows; `repeated` tells of a repetition around it."""
+    """The number of ways to match a part before `after`. `repeated`: whether it is inside a repetition."""
     found = 1
     if isinstance(part, Sequence):
         for each in reversed(part.parts):
             found *= _steps(each, after, repeated=repeated)
-            after = _before(each, after)
+            after = _prepend(each, after)
     elif isinstance(part, Choice):
-        found = _choosing(part, after, repeated=repeated)
+        found = _choice_steps(part, after, repeated=repeated)
     elif isinstance(part, Repetition):
-        found = _repeating(part, after, repeated=repeated)
+        found = _repetition_steps(part, after, repeated=repeated)
     if found > MAX_STEPS:
-        raise _NotShown
+        raise _NotLinear
     return found
 
 
-def _choosing(part: Choice, after: _After, *, repeated: bool) -> int:
+def _choice_steps(part: Choice, after: _After, *, repeated: bool) -> int:
     steps = [_steps(each, after, repeated=repeated) for each in part.parts]
-    begins = [_before(each, after).begins for each in part.parts]
-    if not any(_meet(one, other) for one, other in combinations(begins, 2)):
+    begins = [_prepend(each, after).begins for each in part.parts]
+    if not any(_overlap(one, other) for one, other in combinations(begins, 2)):
         return max(steps)
     if repeated:
-        raise _NotShown
+        raise _NotLinear
     return sum(steps)
 
 
-def _repeating(part: Repetition, after: _After, *, repeated: bool) -> int:
+def _repetition_steps(part: Repetition, after: _After, *, repeated: bool) -> int:
     many = part.most is None or part.most > 1
     if many and _may_be_empty(part.part):
-        raise _NotShown
+        raise _NotLinear
     inner = _steps(part.part, _after_inner(part, after), repeated=repeated or many)
     if part.least == part.most:
         return int(inner**part.least)
-    begins = _before(part.part, after).begins
-    if after.succeeds or not _meet(begins, after.begins):
+    begins = _prepend(part.part, after).begins
+    if after.succeeds or not _overlap(begins, after.begins):
         return inner
     if repeated:
-        raise _NotShown
+        raise _NotLinear
     if part.most is not None:
         return inner * (part.most - part.least + 1)
     if after.width is None:
-        raise _NotShown
+        raise _NotLinear
     return inner * (after.width + 1)
 
 
 def _after_inner(part: Repetition, after: _After) -> _After:
-    """What follows one round of a repetition: another round, or what follows the repetition."""
+    """What follows one iteration: another one, or what follows the repetition."""
     if part.most == 1:
         return after
-    again = _before(part.part, after)
+    again = _prepend(part.part, after)
     width = _width(part)
     more = None if width is None or after.width is None else width + after.width
     return _After(_union(again.begins, after.begins), after.succeeds and part.least <= 1, more)
 
 
-def _before(part: RegexPart, after: _After) -> _After:
-    """What a part is and what follows it, together."""
+def _prepend(part: RegexPart, after: _After) -> _After:
+    """What follows the part before this one: this part, then `after`."""
     if isinstance(part, Chars):
         return _After(part.ranges, False, None if after.width is None else after.width + 1)
     if isinstance(part, Anchor):
         return _After(() if part.kind == END else after.begins, False, after.width)
     if isinstance(part, Sequence):
         for each in reversed(part.parts):
-            after = _before(each, after)
+            after = _prepend(each, after)
         return after
     if isinstance(part, Choice):
-        found = [_before(each, after) for each in part.parts]
+        found = [_prepend(each, after) for each in part.parts]
         widths = [each.width for each in found]
         width = None if None in widths else max(each for each in widths if each is not None)
         begins = _union(*(each.begins for each in found))
         return _After(begins, any(each.succeeds for each in found), width)
-    return _before_repeat(part, after)
+    return _prepend_repetition(part, after)
 
 
-def _before_repeat(part: Repetition, after: _After) -> _After:
+def _prepend_repetition(part: Repetition, after: _After) -> _After:
     own = _width(part)
     width = None if own is None or after.width is None else own + after.width
-    begins = () if part.most == 0 else _before(part.part, after).begins
+    begins = () if part.most == 0 else _prepend(part.part, after).begins
     if part.least == 0 or _may_be_empty(part.part):
         return _After(_union(begins, after.begins), after.succeeds, width)
     return _After(begins, False, width)
 
 
 def _width(part: RegexPart) -> int | None:
-    """The most characters that a part matches; None is without bound."""
+    """The most characters that a part matches; None is unbounded."""
     if isinstance(part, Chars):
         return 1
     if isinstance(part, Anchor):
@@ -208,8 +206,8 @@ def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     return tuple(merge_ranges(every))
 
 
-def _meet(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
-    """Whether two classes share a character; both are in order."""
+def _overlap(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
+    """Whether two sorted classes share a character."""
     first, second = 0, 0
     while first < len(one) and second < len(other):
         if one[first][0] <= other[second][1] and other[second][0] <= one[first][1]:

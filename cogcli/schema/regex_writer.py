@@ -8,7 +8,7 @@ from cogcli.schema.regex_parser import EDGE, END, NO_EDGE, START, Anchor, Chars,
 
 
 class Dialect(NamedTuple):
-    """How an engine writes the places between characters: words are those of ASCII."""
+    """An engine's syntax for anchors; a word is of ASCII characters."""
 
     places: dict[str, str]
 
@@ -18,7 +18,7 @@ RUST_TEXT: Final = Dialect({START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"
 
 
 def text_of(part: RegexPart, dialect: Dialect) -> str:
-    """A part as text."""
+    """A part as a regular expression in a dialect."""
     if isinstance(part, Chars):
         return _class(part)
     if isinstance(part, Anchor):

@@ -1,5 +1,5 @@
-"""The one place that applies JSON Schema (docs/reference/spec-files.md#schemas): one answer, whichever engine
-is in use, in bounded time."""
+"""The one place that applies JSON Schema (docs/reference/spec-files.md#schemas): the same answer with both engines,
+in bounded time."""
 
 from __future__ import annotations
 
@@ -15,145 +15,147 @@ from cogcli.schema.patterns import refusal
 
 if TYPE_CHECKING:
     from cogcli.schema.engines import CompiledSchema
-    from cogcli.schema.normalizer import Prepared
+    from cogcli.schema.normalizer import NormalizedSchema
 
 MAX_ERRORS: Final = 20
-_ENOUGH: Final = 1000
-"""Breaches looked at before the first are told in order."""
+_MAX_BREACHES: Final = 1000
+"""The most breaches read; the first 20 of them in order are given."""
 UNUSABLE: Final = "the schema itself cannot be applied"
 TOO_MUCH: Final = "too large to be checked: the value times the schema"
 MAX_WORK: Final = {RUST: 30_000_000, PYTHON: 6_000_000}
-"""Nodes of a value times what each is held against, and its characters times the steps of the patterns: seconds.
-
-Nothing can interrupt a check, so what may take longer is refused before it begins.
-"""
-_LONGEST: Final = 100
-_MANY: Final = 50_000
-"""Beyond so much work only the first breach is told: each takes the engine a hundred times as long as a check."""
+"""By engine: the most work of a check, nodes times work per node plus characters times steps per character; it takes
+seconds. A check cannot be interrupted, so that one with more work is refused before it begins."""
+_MAX_PATTERN: Final = 100
+_MAX_WORK_FOR_ALL: Final = 50_000
+"""Above this work only the first breach is given: a breach takes the engine a hundred times as long as a check."""
 
 
 def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
-    """Where and how a value breaks a schema, as (slash path, message); at most 20, empty if it fits.
+    """The breaches of a schema by a value, as (slash path, message); at most 20, empty if it fits.
 
-    A schema that is none, or whose references lead outside or in circles, is broken by every value. So is one that
-    would take too long for this value: `TOO_MUCH`.
+    A schema that cannot be applied gives `UNUSABLE` for every value, a check that would take too long `TOO_MUCH`.
     """
-    return _told(_judge(orjson.dumps(schema), engine()), value)
+    return _breach_messages(_compiled(orjson.dumps(schema), engine()), value)
 
 
 def refused_patterns(schema: Any) -> tuple[str, ...]:
-    """The patterns of a schema that cannot be run in bounded time, which no check applies; each with the reason."""
-    ready = _prepared(orjson.dumps(schema), engine())
-    return tuple(map(_refused, ready.dropped)) if ready is not None else ()
+    """A message per pattern that cannot be run in bounded time; no check applies these patterns."""
+    ready = _normalized(orjson.dumps(schema), engine())
+    return tuple(map(_refusal_text, ready.refused_patterns)) if ready is not None else ()
 
 
 def is_usable(schema: Any) -> bool:
-    """Whether a schema can be applied, its patterns aside."""
-    return _judge(orjson.dumps(schema), engine()) is not None
+    """Whether a schema can be applied, apart from its patterns."""
+    return _compiled(orjson.dumps(schema), engine()) is not None
 
 
-def _refused(pattern: str) -> str:
-    shown = pattern if len(pattern) <= _LONGEST else f"{pattern[: _LONGEST - 1]}…"
+def _refusal_text(pattern: str) -> str:
+    shown = pattern if len(pattern) <= _MAX_PATTERN else f"{pattern[: _MAX_PATTERN - 1]}…"
     return f"the pattern `{shown}`, which cannot be run: {refusal(pattern)}"
 
 
 def fits(schema: Any, value: Any) -> bool:
-    """Whether a value breaks nothing of a schema, told without the ways in which it does."""
-    ready = _judge(orjson.dumps(schema), engine())
-    if ready is None or _too_much(ready, value):
+    """Whether a value fits a schema; False also where that cannot be checked."""
+    ready = _compiled(orjson.dumps(schema), engine())
+    if ready is None or _exceeds_max_work(ready, value):
         return False
-    return ready.judge.fits(value)
+    return ready.compiled.fits(value)
 
 
 def invalid(schema: Any) -> list[tuple[list[str | int], str]]:
-    """Where and how a schema is itself no JSON Schema of 2020-12; at most 20, empty if it is one."""
-    found = _meta_judge(engine()).breaches(schema, False)
-    told = {(tuple(b.place), text_of(b, _at(schema, b.place))) for b in islice(found, _ENOUGH)}
-    return [(list(place), text) for place, text in sorted(told, key=_order)[:MAX_ERRORS]]
+    """The breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most 20, empty if it is valid."""
+    found = _compiled_meta(engine()).breaches(schema, False)
+    messages = {
+        (tuple(b.place), text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)
+    }
+    return [(list(place), text) for place, text in sorted(messages, key=_sort_key)[:MAX_ERRORS]]
 
 
-class _Ready(NamedTuple):
-    """A schema that can be applied: what gives the breaches of a value, what tells whether there are any."""
+class _CompiledSchema(NamedTuple):
+    """A schema in the engine in use, and the most work of one check."""
 
-    judge: CompiledSchema
-    prepared: Prepared
-    most: int
+    compiled: CompiledSchema
+    normalized: NormalizedSchema
+    max_work: int
 
 
 @lru_cache(maxsize=512)
-def _judge(schema: bytes, engine: str) -> _Ready | None:
-    """What applies a schema, None if it cannot be applied."""
-    from cogcli.schema.engines import Unusable, python_judge, rust_judge
+def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
+    """The schema in that engine, None if it cannot be applied."""
+    from cogcli.schema.engines import Unusable, compile_python, compile_rust
 
-    ready = _prepared(schema, engine)
+    ready = _normalized(schema, engine)
     if ready is None:
         return None
     try:
-        judge = rust_judge(ready.rust) if engine == RUST else python_judge(ready.python)
+        compiled = compile_rust(ready.rust) if engine == RUST else compile_python(ready.python)
     except Unusable:
         return None
-    return _Ready(judge, ready, MAX_WORK[engine])
+    return _CompiledSchema(compiled, ready, MAX_WORK[engine])
 
 
 @lru_cache(maxsize=512)
-def _prepared(schema: bytes, engine: str) -> Prepared | None:
-    """The schema as that engine gets it, None if it cannot be applied."""
+def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
+    """The schema normalized, None if it cannot be applied. The engine is part of the key: patterns depend on it."""
     from cogcli.schema.normalizer import normalize
 
     return normalize(orjson.loads(schema))
 
 
 @lru_cache(maxsize=2)
-def _meta_judge(engine: str) -> CompiledSchema:
-    from cogcli.schema.engines import meta_python_judge, meta_rust_judge
+def _compiled_meta(engine: str) -> CompiledSchema:
+    from cogcli.schema.engines import compile_python_meta, compile_rust_meta
 
-    return meta_rust_judge() if engine == RUST else meta_python_judge()
+    return compile_rust_meta() if engine == RUST else compile_python_meta()
 
 
-def _told(ready: _Ready | None, value: Any) -> list[tuple[str, str]]:
+def _breach_messages(ready: _CompiledSchema | None, value: Any) -> list[tuple[str, str]]:
     if ready is None:
         return [("", UNUSABLE)]
-    if _too_much(ready, value):
+    if _exceeds_max_work(ready, value):
         return [("", TOO_MUCH)]
-    few = _size(value, _MANY)[0] * ready.prepared.at_once <= _MANY
-    told = set()
-    for breach in islice(ready.judge.breaches(value, not few), _ENOUGH):
+    few = _count_nodes(value, _MAX_WORK_FOR_ALL)[0] * ready.normalized.work_per_node <= _MAX_WORK_FOR_ALL
+    messages = set()
+    for breach in islice(ready.compiled.breaches(value, not few), _MAX_BREACHES):
         if breach.keyword == "pattern":
-            breach = breach._replace(limit=ready.prepared.written.get(breach.limit, breach.limit))
-        told.add((breach.place, text_of(breach, _at(value, breach.place))))
-    found = sorted(told, key=_order)[:MAX_ERRORS]
+            breach = breach._replace(limit=ready.normalized.original_patterns.get(breach.limit, breach.limit))
+        messages.add((breach.place, text_of(breach, _value_at(value, breach.place))))
+    found = sorted(messages, key=_sort_key)[:MAX_ERRORS]
     return [("/".join(map(str, place)), text) for place, text in found]
 
 
-def _too_much(ready: _Ready, value: Any) -> bool:
-    nodes, characters = _size(value, ready.most)
-    return nodes * ready.prepared.at_once + characters * ready.prepared.steps > ready.most
+def _exceeds_max_work(ready: _CompiledSchema, value: Any) -> bool:
+    nodes, characters = _count_nodes(value, ready.max_work)
+    return (
+        nodes * ready.normalized.work_per_node + characters * ready.normalized.steps_per_character
+        > ready.max_work
+    )
 
 
-def _size(value: Any, most: int) -> tuple[int, int]:
-    """How many nodes a value has, and how many characters; not counted on once there are more nodes than `most`."""
+def _count_nodes(value: Any, max_work: int) -> tuple[int, int]:
+    """The numbers of nodes and characters of a value; counting stops above `max_work` nodes."""
     nodes = characters = 0
-    waiting = [value]
-    while waiting and nodes <= most:
-        part = waiting.pop()
+    pending = [value]
+    while pending and nodes <= max_work:
+        part = pending.pop()
         nodes += 1
         if isinstance(part, str):
             characters += len(part)
         elif isinstance(part, list):
-            waiting += part
+            pending += part
         elif isinstance(part, dict):
             characters += sum(map(len, part))
-            waiting += part.values()
+            pending += part.values()
     return nodes, characters
 
 
-def _order(told: tuple[tuple[str | int, ...], str]) -> Any:
-    """By place, list items by number; then by text."""
-    place, text = told
+def _sort_key(messages: tuple[tuple[str | int, ...], str]) -> Any:
+    """Order by place, list items by number; then by text."""
+    place, text = messages
     return [(isinstance(part, str), part) for part in place], text
 
 
-def _at(value: Any, place: tuple[str | int, ...]) -> Any:
+def _value_at(value: Any, place: tuple[str | int, ...]) -> Any:
     for part in place:
         value = value[part]
     return value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from cogcli import __version__
-from cogcli.schema.engine_choice import engine_marks
+from cogcli.schema.engine_choice import engine_key
 
 if TYPE_CHECKING:
     import sqlite3
@@ -41,7 +41,7 @@ class CompiledCache:
     def __init__(self, file: str) -> None:
         self._file = file
         # The engine decides which patterns of a file may be run.
-        self._stamp = f"{__version__}/{_age_of_rules()}/{engine_marks()}"
+        self._stamp = f"{__version__}/{_age_of_rules()}/{engine_key()}"
         self._database: sqlite3.Connection | None = None
         self._usable = True
         self._kept: dict[str, bytes] = {}

@@ -23,7 +23,7 @@ def _part(field: FieldSpec, bundle: Bundle) -> dict[str, Any]:
         found["items"] = _part(field.items, bundle)
     if field.schema is not None:
         fragment = field.schema
-        closed = SchemaBundler(fragment if isinstance(fragment, dict) else {}).closed(fragment, ())
+        closed = SchemaBundler(fragment if isinstance(fragment, dict) else {}).bundle(fragment, ())
         part = bundle.part(closed)
         if isinstance(part, dict) and not part.keys() & found.keys():
             return {**found, **part}

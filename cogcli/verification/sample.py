@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.jsonvalue import deep_copy, holds_at_most
-from cogcli.schema.pattern_sample import text_like
+from cogcli.schema.pattern_sample import sample_text
 from cogcli.schema.validator import fits
 
 _DEEPEST: Final = 40
@@ -237,7 +237,7 @@ def _text(schema: dict[str, Any]) -> Iterator[str]:
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         for extra in range(3):
-            made = text_like(pattern, repeats=extra)
+            made = sample_text(pattern, repeats=extra)
             if made is not None:
                 yield made
                 yield made + "a" * (least - len(made))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.core.problems import suggestion
 from cogcli.schema.candidates import TYPES, types_of
 from cogcli.schema.containment import disjoint
-from cogcli.schema.visitor import FoundSchema, any_of, members, schema_at
+from cogcli.schema.lookup import FoundSchema, members, schema_at
+from cogcli.schema.visitor import any_of
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract, Taken
 from cogcli.specs.checks.request_values import Given, request_schema

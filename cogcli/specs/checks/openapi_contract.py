@@ -10,7 +10,7 @@ from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import suggestion
 from cogcli.documents.loader import identity_of, placed
 from cogcli.documents.openapi import openapi_of
-from cogcli.schema.visitor import members
+from cogcli.schema.lookup import members
 from cogcli.specs.checks.contract_finding import (
     SERVICE,
     ContractFinding,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cogcli.schema.visitor import Bundle, schema_at
+from cogcli.schema.lookup import schema_at
+from cogcli.schema.visitor import Bundle
 from cogcli.specs.field_schema import schema_of
 from cogcli.specs.fields import Fields
 from cogcli.specs.template import LITERAL, TemplateFault, is_literal, parse_template

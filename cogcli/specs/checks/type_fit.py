@@ -10,9 +10,9 @@ from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Severity
 from cogcli.schema.candidates import TYPES, types_of
 from cogcli.schema.containment import UNKNOWN, Cover, covers, disjoint
+from cogcli.schema.lookup import schema_at
 from cogcli.schema.normalizer import normalize
 from cogcli.schema.validator import errors
-from cogcli.schema.visitor import schema_at
 
 _SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
 _NOT_TEXT: Final = frozenset(("object", "array"))

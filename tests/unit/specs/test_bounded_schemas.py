@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from cogcli.schema.bundle import SchemaBundler
-from cogcli.schema.combinations import parts_in, ways_in
+from cogcli.schema.combinations import count_alternatives, count_parts
 from cogcli.schema.containment import covers, disjoint
-from cogcli.schema.visitor import members, schema_at
+from cogcli.schema.lookup import members, schema_at
 from cogcli.specs.checks.type_fit import describe_schema, misfit, misfit_as_text
 from cogcli.verification.sample import NoSample, sample
 
@@ -101,7 +101,7 @@ def test_names_of_very_many_schemas_are_found_soon() -> None:
     schemas = {f"s{n}": {"a": {"b": {"type": "string"}}} for n in range(5000)}
     references = [{"$ref": f"#/schemas/s{n}/a/b"} for n in range(5000)]
     with soon():
-        closed = SchemaBundler({"schemas": schemas}).closed({"anyOf": references}, ())
+        closed = SchemaBundler({"schemas": schemas}).bundle({"anyOf": references}, ())
     assert len(closed["$defs"]) == 5000
 
 
@@ -114,5 +114,5 @@ def test_names_of_very_many_schemas_are_found_soon() -> None:
     ],
 )  # fmt: skip
 def test_ways_are_counted(schema: Any, ways: int) -> None:
-    assert ways_in(schema) == ways
-    assert parts_in({"enum": [1, 2, 3]}) == 5
+    assert count_alternatives(schema) == ways
+    assert count_parts({"enum": [1, 2, 3]}) == 5

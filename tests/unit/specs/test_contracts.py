@@ -18,8 +18,8 @@ from cogcli.schema.candidates import candidates
 from cogcli.schema.containment import Cover, covers, disjoint
 from cogcli.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.schema.patterns import pattern_of, refusal
-from cogcli.schema.regex_parser import parts_of
-from cogcli.schema.regex_work import most_steps, needed_part
+from cogcli.schema.regex_parser import parse_regex
+from cogcli.schema.regex_work import most_steps, trim_ends
 from cogcli.schema.regex_writer import PYTHON_TEXT, text_of
 from cogcli.schema.validator import UNUSABLE, errors, invalid
 
@@ -149,7 +149,7 @@ def test_without_a_wheel_the_other_engine_is_taken(monkeypatch: pytest.MonkeyPat
     engine_choice._engine.cache_clear()
     try:
         assert engine() == PYTHON
-        assert engine_choice.engine_marks() == ":0"
+        assert engine_choice.engine_key() == ":0"
         assert refusal("^(a|a)*$")
         assert errors({"pattern": "^a+$"}, "b")
     finally:
@@ -285,10 +285,10 @@ def test_a_pattern_written_anew_finds_what_the_author_wrote(pattern: str, text: 
 @settings(max_examples=150, deadline=None)
 @given(pattern=WHOLE)
 def test_what_is_shown_to_be_linear_is_so_where_the_engine_goes_back(pattern: str) -> None:
-    steps = most_steps(needed_part(parts_of(pattern)))
+    steps = most_steps(trim_ends(parse_regex(pattern)))
     if steps is None:
         return
-    compiled = re.compile(text_of(needed_part(parts_of(pattern)), PYTHON_TEXT))
+    compiled = re.compile(text_of(trim_ends(parse_regex(pattern)), PYTHON_TEXT))
     for piece in ("a", "ab", "aab", "b", "abb", "c"):
         for end in ("", "c", "!"):
             begun = time.process_time()

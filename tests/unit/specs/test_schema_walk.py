@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from cogcli.schema.lookup import FoundSchema, members, schema_at
 from cogcli.schema.validator import errors
-from cogcli.schema.visitor import FoundSchema, any_of, members, schema_at
+from cogcli.schema.visitor import any_of
 from cogcli.specs.field_schema import schema_of
 from cogcli.specs.fields import FieldSpec
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.schema.pattern_sample import text_like
+from cogcli.schema.pattern_sample import sample_text
 from cogcli.schema.validator import errors
 from cogcli.verification.sample import NoSample, sample
 
@@ -84,15 +84,15 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_text_is_made_for_a_pattern(pattern: str) -> None:
-    made = text_like(pattern)
+    made = sample_text(pattern)
     assert made is not None
     assert re.search(pattern, made)
     assert not errors({"type": "string", "pattern": pattern}, sample({"type": "string", "pattern": pattern}))
 
 
 def test_a_pattern_without_an_answer_has_none() -> None:
-    assert text_like(r"(?!)") is None
-    assert text_like("[") is None
+    assert sample_text(r"(?!)") is None
+    assert sample_text("[") is None
 
 
 scalars = st.fixed_dictionaries({"type": st.sampled_from(["string", "integer", "number", "boolean", "null"])})
