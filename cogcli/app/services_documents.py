@@ -10,7 +10,7 @@ import orjson
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
-from cogcli.documents.loader import document_in, place_of, read_document
+from cogcli.documents.loader import parse_document, place_of, read_document
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
@@ -48,7 +48,7 @@ def replace(settings: Settings, found: DocumentComparison) -> None:
     data = orjson.dumps(found.value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
         # JSON is YAML, too: whatever the file is called, it is read again as what it says.
-        document_in(data, os.path.basename(found.path))
+        parse_document(data, os.path.basename(found.path))
         os.makedirs(os.path.dirname(found.path), exist_ok=True)
         write_atomic(found.path, data, mode=0o644)
     except DocumentFault as fault:

@@ -1,7 +1,7 @@
-"""What two documents of one service say differently, and whether that breaks a call that fitted before.
+"""Differences between two documents of one service, and whether they break calls that fitted before.
 
-1. Compatible: whatever was asked rightly before is still right, and what comes back is of what came back before.
-2. Everything else is breaking, what cannot be proved compatible too (docs/reference/spec-files.md#schemas).
+1. Compatible: every request that was valid is still valid, and every reply fits the old schema of replies.
+2. Every other change is breaking, also one that cannot be proved compatible (docs/reference/spec-files.md#schemas).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ContractChange(NamedTuple):
-    """One operation or method that is not as it was: `added`, `removed` or `changed`, and then in what."""
+    """One operation or method that differs: `added`, `removed` or `changed`; `fields` of a changed one."""
 
     name: str
     change: str
@@ -27,33 +27,33 @@ class ContractChange(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One part of an operation that is not as it was."""
+    """One part of an operation that differs."""
 
     text: str
     breaking: bool
 
 
-def openapi_changes(before: OpenApiDocument | None, now: OpenApiDocument) -> tuple[ContractChange, ...]:
-    """The operations that differ, by name; `(servers)` where calls would go elsewhere."""
+def openapi_changes(before: OpenApiDocument | None, after: OpenApiDocument) -> tuple[ContractChange, ...]:
+    """The operations that differ, by name; `(servers)` where the address of calls differs."""
     old = {_title(entry): entry for entry in before.entries} if before else {}
-    new = {_title(entry): entry for entry in now.entries}
+    new = {_title(entry): entry for entry in after.entries}
     moved: list[ContractChange] = []
-    if before is not None and before.server != now.server:
+    if before is not None and before.server != after.server:
         moved.append(
-            ContractChange("(servers)", "changed", (f"{before.server} -> {now.server}",), breaking=True)
+            ContractChange("(servers)", "changed", (f"{before.server} -> {after.server}",), breaking=True)
         )
 
-    def differ(name: str) -> Iterator[Field]:
+    def find_changes(name: str) -> Iterator[Field]:
         if before is not None:
-            yield from _operation_fields(before.described(old[name]), now.described(new[name]))
+            yield from _operation_fields(before.operation_of(old[name]), after.operation_of(new[name]))
 
-    return (*moved, *_changes(old, new, differ))
+    return (*moved, *_changes(old, new, find_changes))
 
 
-def openrpc_changes(before: OpenRpcDocument | None, now: OpenRpcDocument) -> tuple[ContractChange, ...]:
+def openrpc_changes(before: OpenRpcDocument | None, after: OpenRpcDocument) -> tuple[ContractChange, ...]:
     """The methods that differ, by name."""
     old = {name: before.method(name) for name in before.names} if before else {}
-    new = {name: now.method(name) for name in now.names}
+    new = {name: after.method(name) for name in after.names}
     return tuple(_changes(old, new, lambda name: _method_fields(old[name], new[name])))
 
 
@@ -62,7 +62,7 @@ def _title(entry: Entry) -> str:
 
 
 def _changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], differ: Callable[[str], Iterator[Field]]
+    old: Mapping[str, Any], new: Mapping[str, Any], find_changes: Callable[[str], Iterator[Field]]
 ) -> Iterator[ContractChange]:
     for name in sorted({*old, *new}):
         if name not in old:
@@ -71,7 +71,7 @@ def _changes(
             yield ContractChange(name, "removed", breaking=True)
         else:
             try:
-                fields = list(differ(name))
+                fields = list(find_changes(name))
             except DocumentFault as fault:
                 fields = [Field(fault.message, breaking=True)]
             if fields:
@@ -86,9 +86,9 @@ def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[
     if (old.method, old.path) != (new.method, new.path):
         yield Field(f"{old.method} {old.path} -> {new.method} {new.path}", breaking=True)
     before = {f"{each.place}.{each.name}": each for each in old.parameters}
-    now = {f"{each.place}.{each.name}": each for each in new.parameters}
-    for name in sorted({*before, *now}):
-        yield from _value_fields(name, before.get(name), now.get(name))
+    after = {f"{each.place}.{each.name}": each for each in new.parameters}
+    for name in sorted({*before, *after}):
+        yield from _value_fields(name, before.get(name), after.get(name))
     yield from _value_fields("body", old.body, new.body)
     if old.body and new.body and old.body.media_type != new.body.media_type:
         yield Field(f"body: {old.body.media_type} -> {new.body.media_type}", breaking=True)
@@ -100,12 +100,12 @@ def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[
 
 
 def _is_eased(old: OpenApiOperation, new: OpenApiOperation) -> bool:
-    """Whether whoever was let in before still is."""
+    """Whether every set of credentials that was sufficient still is."""
     return not new.security or (bool(old.security) and set(old.security) <= set(new.security))
 
 
 def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Field]:
-    """Success alone counts: what failures say is mapped by nobody."""
+    """Changes of replies of success; those of failures are never mapped."""
     for status in sorted({*old, *new}):
         if not status.startswith("2") and status != "default":
             continue
@@ -114,7 +114,7 @@ def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fi
         elif status not in new:
             yield Field(f"{status}: removed", breaking=status != "default")
         elif old[status] != new[status]:
-            yield Field(status, breaking=not _covered(old[status], new[status]))
+            yield Field(status, breaking=not _is_covered(old[status], new[status]))
 
 
 # -- openrpc ----------------------------------------------------------------------------------------------------------
@@ -122,20 +122,20 @@ def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fi
 
 def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[Field]:
     before = {each.name: each for each in old.params}
-    now = {each.name: each for each in new.params}
-    for name in sorted({*before, *now}):
-        yield from _value_fields(name, before.get(name), now.get(name))
-    if old.by_position != new.by_position or (new.by_position and not _same_order(list(before), list(now))):
+    after = {each.name: each for each in new.params}
+    for name in sorted({*before, *after}):
+        yield from _value_fields(name, before.get(name), after.get(name))
+    if old.by_position != new.by_position or (new.by_position and not _is_prefix(list(before), list(after))):
         yield Field("the order of parameters", breaking=True)
     if old.is_notification != new.is_notification:
         yield Field("result", breaking=True)
     elif old.result != new.result:
-        yield Field("result", breaking=not _covered(old.result, new.result))
+        yield Field("result", breaking=not _is_covered(old.result, new.result))
     if new.deprecated and not old.deprecated:
         yield Field("deprecated", breaking=False)
 
 
-def _same_order(old: list[str], new: list[str]) -> bool:
+def _is_prefix(old: list[str], new: list[str]) -> bool:
     return new[: len(old)] == old
 
 
@@ -143,7 +143,7 @@ def _same_order(old: list[str], new: list[str]) -> bool:
 
 
 def _value_fields(name: str, old: Any, new: Any) -> Iterator[Field]:
-    """How one value of a request changed: parameters and bodies have `required` and `schema`."""
+    """The changes of one value of a request, a parameter or a body: both have `required` and `schema`."""
     if old is None and new is None:
         return
     if old is None:
@@ -156,21 +156,23 @@ def _value_fields(name: str, old: Any, new: Any) -> Iterator[Field]:
         elif old.required and not new.required:
             yield Field(f"{name}: optional", breaking=False)
         if old.schema != new.schema:
-            yield Field(name, breaking=not _covered(new.schema, old.schema))
-        if _refused(new) != _refused(old) or _exploded(old) != _exploded(new):
-            yield Field(f"{name}: the way it is sent", breaking=bool(_refused(new)) or not _refused(old))
+            yield Field(name, breaking=not _is_covered(new.schema, old.schema))
+        if _refusal_of(new) != _refusal_of(old) or _explode_of(old) != _explode_of(new):
+            yield Field(
+                f"{name}: the way it is sent", breaking=bool(_refusal_of(new)) or not _refusal_of(old)
+            )
 
 
-def _refused(value: Any) -> str:
+def _refusal_of(value: Any) -> str:
     return getattr(value, "refused", "")
 
 
-def _exploded(value: Parameter) -> bool | None:
+def _explode_of(value: Parameter) -> bool | None:
     return getattr(value, "explode", None)
 
 
-def _covered(wide: Any, narrow: Any) -> bool:
-    """Whether it is proved that the one schema takes all that the other gives; no schema stands for no JSON."""
+def _is_covered(wide: Any, narrow: Any) -> bool:
+    """Whether it is proved that every value of `narrow` fits `wide`; None is the schema of no JSON."""
     if wide is None or narrow is None:
         return wide is narrow
     return covers(wide, narrow).verdict == "yes"

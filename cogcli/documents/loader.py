@@ -1,8 +1,8 @@
-"""Reading what services say about themselves: the file behind `spec_ref` (docs/reference/service.md#documents).
+"""Reading API documents: the file of `spec_ref` (docs/reference/service.md#documents).
 
 1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read strictly.
-2. `$ref` leads inside the document only, and somewhere. Nothing is ever fetched.
-3. One file is read once by a process as long as it stays the same file.
+2. Each `$ref` resolves inside the document. Nothing is ever fetched.
+3. A process reads a file once, again only after it has changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_NODES: Final = 500_000
 
 
 class DescribedService(Protocol):
-    """What is asked of a service to find its document."""
+    """The parts of a service that determine its document."""
 
     @property
     def settings(self) -> dict[str, Any]: ...
@@ -38,8 +38,8 @@ class DescribedService(Protocol):
     def file(self) -> str: ...
 
 
-def placed(fault: DocumentFault, path: str) -> DocumentFault:
-    """The same fault, of the document at `path`, with a line where it has a pointer."""
+def with_position(fault: DocumentFault, path: str) -> DocumentFault:
+    """A copy of the fault with the path of its document, and line and column if it has a pointer."""
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
         place = _line_of(path, fault.pointer)
@@ -47,19 +47,19 @@ def placed(fault: DocumentFault, path: str) -> DocumentFault:
 
 
 def _line_of(path: str, pointer: Pointer) -> tuple[int, int]:
-    """Line and column of what a pointer leads to, or of the nearest thing above it. Whatever is JSON is YAML."""
+    """Line and column of a pointer's value, or of its nearest ancestor. JSON is read as YAML, which includes it."""
     from cogcli.yaml.reader import Places
 
     try:
         text = read_regular(path, limit=MAX_BYTES).decode()
     except (FileRefused, UnicodeDecodeError):
         return 0, 0
-    span = Places(text.removeprefix("\ufeff")).pointed(pointer)
+    span = Places(text.removeprefix("\ufeff")).at_pointer(pointer)
     return span.line, span.column
 
 
 class Identity(NamedTuple):
-    """One state of one file."""
+    """One file in one state."""
 
     path: str
     device: int
@@ -69,42 +69,48 @@ class Identity(NamedTuple):
 
 
 def identity_of(service: DescribedService) -> Identity | None:
-    """The document of a service as it is now, None without `spec_ref`. Raises DocumentFault `wire.document`."""
-    named = service.settings.get("spec_ref")
-    if named is None:
+    """The file of a service's document in its present state, None without `spec_ref`.
+
+    Raises DocumentFault `wire.document` for one that is missing, outside its layer or no regular file.
+    """
+    filename = service.settings.get("spec_ref")
+    if filename is None:
         return None
-    path = _path_of(service, named)
+    path = _path_of(service, filename)
     try:
         found = os.stat(path)
     except OSError as error:
-        raise DocumentFault("wire.document", f"document {named} cannot be read: {error.strerror}") from error
+        raise DocumentFault(
+            "wire.document", f"document {filename} cannot be read: {error.strerror}"
+        ) from error
     return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _path_of(service: DescribedService, named: str) -> str:
-    """Beside the service's file, else below its layer's root; links out of the layer are not followed."""
+def _path_of(service: DescribedService, filename: str) -> str:
+    """The document's path: beside the service's file, else below its layer's root; links out of the layer are
+    refused."""
     root = os.path.realpath(service.root)
-    paths = _candidates(service, named, root)
+    paths = _candidates(service, filename, root)
     for path in paths:
         if _is_inside(path, root) and os.path.exists(path):
             return path
     outside = [path for path in paths if not _is_inside(path, root)]
     if len(outside) == len(paths) or any(map(os.path.exists, outside)):
         hint = "copy it into the project, and name it relative to the service file"
-        raise DocumentFault("wire.document", f"document {named} is outside the layer of the service", hint)
-    hint = _similar(named, {os.path.dirname(path) for path in paths})
+        raise DocumentFault("wire.document", f"document {filename} is outside the layer of the service", hint)
+    hint = _similar_names_hint(filename, {os.path.dirname(path) for path in paths})
     hint = hint or "name a file relative to the service file, or to the directory that holds services/"
-    raise DocumentFault("wire.document", f"document {named} does not exist", hint)
+    raise DocumentFault("wire.document", f"document {filename} does not exist", hint)
 
 
-def _candidates(service: DescribedService, named: str, root: str) -> list[str]:
+def _candidates(service: DescribedService, filename: str, root: str) -> list[str]:
     beside = os.path.realpath(os.path.dirname(service.file)) if service.file else root
     folders = [folder for folder in (beside, root) if _is_inside(folder, root)]
-    return [os.path.realpath(os.path.join(folder, named)) for folder in folders]
+    return [os.path.realpath(os.path.join(folder, filename)) for folder in folders]
 
 
 def document_digest(service: DescribedService) -> str | None:
-    """The digest of the bytes of a service's document, None where there is none that can be read."""
+    """The digest of the bytes of a service's document, None without one that can be read."""
     try:
         identity = identity_of(service)
         return None if identity is None else _digest(identity)
@@ -121,33 +127,34 @@ def _digest(identity: Identity) -> str | None:
 
 
 def place_of(service: DescribedService) -> str | None:
-    """Where the document of a service is, or would be if it were written: where the folder is there already, else
-    beside the service's file; None without `spec_ref`.
+    """The path of a service's document, or the one to write it to: in an existing folder, else beside the service's
+    file;
+    None without `spec_ref`.
 
     Raises DocumentFault `wire.document` for a name that leads out of the layer.
     """
-    named = service.settings.get("spec_ref")
-    if named is None:
+    filename = service.settings.get("spec_ref")
+    if filename is None:
         return None
     try:
-        return _path_of(service, named)
+        return _path_of(service, filename)
     except DocumentFault:
         root = os.path.realpath(service.root)
-        paths = [path for path in _candidates(service, named, root) if _is_inside(path, root)]
+        paths = [path for path in _candidates(service, filename, root) if _is_inside(path, root)]
         if not paths or any(map(os.path.lexists, paths)):
             raise
         return next((path for path in paths if os.path.isdir(os.path.dirname(path))), paths[0])
 
 
-def _similar(named: str, folders: Iterable[str]) -> str:
-    """A hint naming documents in these directories whose names, without their endings, look like a missing one's."""
+def _similar_names_hint(filename: str, folders: Iterable[str]) -> str:
+    """A hint naming documents in these directories with a name similar to that of a missing one, endings ignored."""
     stems: dict[str, str] = {}
     for folder in folders:
         with suppress(OSError):
             names = (name for name in os.listdir(folder) if name.endswith((".json", ".yaml", ".yml")))
             stems.update((name.rpartition(".")[0], name) for name in sorted(names))
-    near = did_you_mean(os.path.basename(named).rpartition(".")[0], stems)
-    shown = " or ".join(f"`{os.path.join(os.path.dirname(named), stems[stem])}`" for stem in near)
+    near = did_you_mean(os.path.basename(filename).rpartition(".")[0], stems)
+    shown = " or ".join(f"`{os.path.join(os.path.dirname(filename), stems[stem])}`" for stem in near)
     return f"did you mean {shown}?" if near else ""
 
 
@@ -156,26 +163,29 @@ def _is_inside(path: str, root: str) -> bool:
 
 
 def read_document(path: str) -> dict[str, Any]:
-    """The mapping in a document, every `$ref` in it leading somewhere. Raises DocumentFault `wire.document`."""
+    """The mapping in a document, each `$ref` checked. Raises DocumentFault `wire.document`."""
     name = os.path.basename(path)
     try:
         data = read_regular(path, limit=MAX_BYTES)
     except FileRefused as refused:
         raise DocumentFault("wire.document", f"document {name} {refused.message}") from refused
-    return document_in(data, name)
+    return parse_document(data, name)
 
 
-def document_in(data: bytes, name: str) -> dict[str, Any]:
-    """The same of bytes that a file of that name holds, or is to hold. Raises DocumentFault `wire.document`."""
+def parse_document(data: bytes, name: str) -> dict[str, Any]:
+    """The mapping in the bytes of a document, each `$ref` checked; the ending of `name` decides between JSON and YAML.
+
+    Raises DocumentFault `wire.document`.
+    """
     as_json = name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{")
-    value = _json(data, name) if as_json else _yaml(data, name)
+    value = _parse_json(data, name) if as_json else _parse_yaml(data, name)
     if not isinstance(value, dict):
         raise DocumentFault("wire.document", f"document {name}: found {kind_of(value)}, expected a mapping")
     check_references(value)
     return value
 
 
-def _json(data: bytes, name: str) -> Any:
+def _parse_json(data: bytes, name: str) -> Any:
     from cogcli.core.strict_json import JsonRefused, loads
 
     try:
@@ -189,7 +199,7 @@ def _json(data: bytes, name: str) -> Any:
         ) from refused
 
 
-def _yaml(data: bytes, name: str) -> Any:
+def _parse_yaml(data: bytes, name: str) -> Any:
     from cogcli.yaml import reader
 
     parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
@@ -201,7 +211,7 @@ def _yaml(data: bytes, name: str) -> Any:
 
 
 _DATA: Final = frozenset(("example", "examples", "default", "const", "enum"))
-"""Keys whose values are data, unless they are names themselves."""
+"""Keys whose values are data without references, except where free names are keys."""
 _NAMES: Final = frozenset(
     (
         "properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "schemas", "parameters",
@@ -209,12 +219,12 @@ _NAMES: Final = frozenset(
         "content", "encoding", "variables", "contentDescriptors", "errors", "tags", "additionalOperations",
     )
 )  # fmt: skip
-"""Keys whose values map free names."""
+"""Keys whose values are mappings with free names as keys."""
 
 
 def check_references(document: dict[str, Any]) -> None:
-    """Raises DocumentFault `wire.document` at the first `$ref` that leads outside or nowhere."""
-    for place, target in _references(document, (), named=False):
+    """Raises DocumentFault `wire.document` at the first `$ref` that leads outside or does not resolve."""
+    for place, target in _references(document, (), filename=False):
         where = f"`{pointer_text(place)}`"
         if not target.startswith("#/"):
             hint = "bundle the document into one file"
@@ -222,34 +232,36 @@ def check_references(document: dict[str, Any]) -> None:
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
         if found_at(document, parse_reference(target)) is NOWHERE:
             text = f"{where}: `$ref` to `{target}`, which is not there"
-            raise DocumentFault("wire.document", text, _nearest(document, target), pointer=(*place, "$ref"))
+            raise DocumentFault(
+                "wire.document", text, _suggest_target(document, target), pointer=(*place, "$ref")
+            )
 
 
-def _nearest(document: dict[str, Any], target: str) -> str:
-    """What a reference that leads nowhere may have meant."""
+def _suggest_target(document: dict[str, Any], target: str) -> str:
+    """A hint with a target similar to that of a reference that does not resolve."""
     *above, name = parse_reference(target)
     siblings = found_at(document, tuple(above))
     near = suggestion(name, siblings) if isinstance(siblings, dict) else ""
     return near or f"add `{name}` under `{pointer_text(tuple(above))}`"
 
 
-def _references(value: Any, place: Pointer, *, named: bool) -> Iterator[tuple[Pointer, str]]:
-    """Every reference with its place; `named` tells whether the keys here are free names."""
+def _references(value: Any, place: Pointer, *, filename: bool) -> Iterator[tuple[Pointer, str]]:
+    """Every reference with its place; `filename`: whether the keys of `value` are free names."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _references(item, (*place, str(index)), named=False)
+            yield from _references(item, (*place, str(index)), filename=False)
     if not isinstance(value, dict):
         return
     for key, member in value.items():
-        if key == "$ref" and isinstance(member, str) and not named:
+        if key == "$ref" and isinstance(member, str) and not filename:
             yield place, member
-        elif named or not (key in _DATA or key.startswith("x-")):
-            inner = not named and key in _NAMES and isinstance(member, dict)
-            yield from _references(member, (*place, key), named=inner)
+        elif filename or not (key in _DATA or key.startswith("x-")):
+            inner = not filename and key in _NAMES and isinstance(member, dict)
+            yield from _references(member, (*place, key), filename=inner)
 
 
 def resolve(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
-    """The mapping that `value` is or refers to, and its place. Raises DocumentFault `wire.document`."""
+    """`value`, or what its `$ref` resolves to, as a mapping, and its place. Raises DocumentFault `wire.document`."""
     seen: set[Pointer] = set()
     while isinstance(value, dict) and isinstance(value.get("$ref"), str):
         if place in seen:
@@ -271,7 +283,7 @@ def require_mapping(value: Any, place: Pointer) -> dict[str, Any]:
     return value
 
 
-def optional(value: Any, place: Pointer) -> dict[str, Any]:
+def optional_mapping(value: Any, place: Pointer) -> dict[str, Any]:
     """The value, if it is a mapping; null is an empty one. Raises DocumentFault `wire.document`."""
     return {} if value is None else require_mapping(value, place)
 
@@ -291,8 +303,8 @@ def require_list(value: Any, place: Pointer) -> list[Any]:
 
 @lru_cache(maxsize=32)
 def load(identity: Identity) -> dict[str, Any] | DocumentFault:
-    """The document that a file holds, or what is wrong with it."""
+    """The document in a file, or its fault. Cached: a process reads each state of a file once."""
     try:
         return read_document(identity.path)
     except DocumentFault as fault:
-        return placed(fault, identity.path)
+        return with_position(fault, identity.path)

@@ -1,4 +1,4 @@
-"""OpenAPI documents: what may be asked of a service, and where each value of a request goes
+"""OpenAPI documents: the operations of a service, and the location of each value of a request
 (docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cogcli.documents.loader import (
     Identity,
     identity_of,
     load,
-    optional,
-    placed,
+    optional_mapping,
     require_list,
     require_mapping,
     resolve,
+    with_position,
 )
 from cogcli.schema.bundle import SchemaBundler
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from cogcli.documents.loader import DescribedService
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-"""Those that can be called."""
+"""The methods that can be called."""
 _ALL_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _VERSIONS: Final = ("3.0.", "3.1.", "3.2.")
 _STYLES: Final = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
 _IGNORED_HEADERS: Final = frozenset(("accept", "content-type", "authorization"))
-"""Header parameters of these names say nothing (OpenAPI 3.0, parameter object)."""
+"""Header parameters of these names are ignored (OpenAPI 3.0, parameter object)."""
 
 
 class Parameter(NamedTuple):
-    """One value beside the body. `refused` says why it cannot be sent, empty if it can."""
+    """One value outside the body. `refused`: why it cannot be sent, empty if it can."""
 
     name: str
     place: Literal["path", "query", "header", "cookie"]
@@ -49,7 +49,7 @@ class Parameter(NamedTuple):
 
 
 class Body(NamedTuple):
-    """The body of a request. `refused` says why it cannot be sent, empty if it can."""
+    """The body of a request. `refused`: why it cannot be sent, empty if it can."""
 
     required: bool
     schema: Any
@@ -58,17 +58,17 @@ class Body(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """One demand for credentials: `header` is where they go, None where we cannot put any."""
+    """One security scheme: `header` is that of its credentials, None for a scheme that is not supported."""
 
     name: str
     header: str | None
 
 
 class OpenApiOperation(NamedTuple):
-    """One operation. `id` may be empty, `method` is upper case, `path` as the document writes it.
+    """One operation. `id` may be empty, `method` is upper case, `path` is written as in the document.
 
-    `responses` maps `200`, `2XX` or `default` to the schema of a JSON reply, None where the reply holds no JSON.
-    `security` holds the alternatives, of which one must be met whole; none means that nothing is asked.
+    `responses` maps `200`, `2XX` or `default` to the schema of a JSON reply, None for a reply without JSON. `security`
+    holds alternatives, each a set of schemes to satisfy together; empty: no credentials are needed.
     """
 
     id: str
@@ -82,12 +82,12 @@ class OpenApiOperation(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The name of the operation in messages."""
         return self.id or f"{self.method} {self.path}"
 
 
 class Entry(NamedTuple):
-    """An operation by its names alone."""
+    """The names of an operation."""
 
     id: str
     method: str
@@ -109,38 +109,39 @@ class OpenApiDocument:
             raise DocumentFault("wire.document", message, hint, pointer=pointer)
         self.version = version
         self._bundler = SchemaBundler(value, is_openapi_30=version.startswith("3.0."))
-        self._paths = optional(value.get("paths"), ("paths",))
+        self._paths = optional_mapping(value.get("paths"), ("paths",))
         self.server = _server(value)
         self.entries: tuple[Entry, ...] = tuple(self._entries())
-        self._by_id = self._ids()
+        self._by_id = self._index_ids()
         self._operations: dict[tuple[str, str], OpenApiOperation] = {}
 
     def operation(self, name: str, method: str | None) -> OpenApiOperation:
-        """The operation of an operationId, else of a path, `method` being what the binding says.
+        """The operation of an operationId, else of a path; `method` is the binding's.
 
-        Raises DocumentFault `wire.operation` for an unknown name, `wire.method` where the method does not fit or
-        cannot be told, `wire.document` for a malformed operation.
+        Raises DocumentFault `wire.operation` for an unknown name, `wire.method` for a method that the name lacks or
+        that
+        cannot be called, `wire.document` for a malformed operation.
         """
         entry = self._by_id.get(name)
         if entry is None:
-            entry = self._at_path(name, method)
+            entry = self._entry_at_path(name, method)
         elif method is not None and method != entry.method:
             message = f"operation `{name}` is {entry.method}, not {method}"
             raise DocumentFault("wire.method", message, "remove metadata.method")
         if entry.method not in METHODS:
             message = f"operation `{name}` is {entry.method}, which cannot be called"
             raise DocumentFault("wire.method", message, f"choose one of {', '.join(METHODS)}")
-        return self.described(entry)
+        return self.operation_of(entry)
 
-    def described(self, entry: Entry) -> OpenApiOperation:
+    def operation_of(self, entry: Entry) -> OpenApiOperation:
         """The operation of an entry of this document. Raises DocumentFault `wire.document` for a malformed one."""
         key = (entry.path, entry.method)
         found = self._operations.get(key)
         if found is None:
-            found = self._operations[key] = self._built(entry)
+            found = self._operations[key] = self._build_operation(entry)
         return found
 
-    def _at_path(self, name: str, method: str | None) -> Entry:
+    def _entry_at_path(self, name: str, method: str | None) -> Entry:
         path = name if name.startswith("/") else f"/{name}"
         here = {entry.method: entry for entry in self.entries if entry.path == path}
         if not here:
@@ -165,7 +166,7 @@ class OpenApiDocument:
                     id = operation.get("operationId")
                     yield Entry(id if isinstance(id, str) else "", method.upper(), path)
 
-    def _ids(self) -> dict[str, Entry]:
+    def _index_ids(self) -> dict[str, Entry]:
         found: dict[str, Entry] = {}
         for entry in self.entries:
             if entry.id and found.setdefault(entry.id, entry) is not entry:
@@ -176,7 +177,7 @@ class OpenApiDocument:
                 raise DocumentFault("wire.document", message, hint, pointer=pointer)
         return found
 
-    def _built(self, entry: Entry) -> OpenApiOperation:
+    def _build_operation(self, entry: Entry) -> OpenApiOperation:
         item, place = resolve(self._value, self._paths[entry.path], ("paths", entry.path))
         method = entry.method.lower()
         own, at = require_mapping(item[method], (*place, method)), (*place, method)
@@ -224,7 +225,7 @@ class OpenApiDocument:
         if value is None:
             return None
         raw, at = resolve(self._value, value, place)
-        content = optional(raw.get("content"), (*at, "content"))
+        content = optional_mapping(raw.get("content"), (*at, "content"))
         required = raw.get("required") is True
         media_type = _json_type(content)
         if media_type is None:
@@ -235,10 +236,10 @@ class OpenApiDocument:
 
     def _responses(self, value: Any, place: Pointer) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for status, item in optional(value, place).items():
+        for status, item in optional_mapping(value, place).items():
             if not status.startswith("x-"):
                 raw, at = resolve(self._value, item, (*place, status))
-                content = optional(raw.get("content"), (*at, "content"))
+                content = optional_mapping(raw.get("content"), (*at, "content"))
                 media_type = _json_type(content)
                 found[status.upper() if status != "default" else status] = (
                     self._schema_of(content, media_type, (*at, "content"), is_request=False)
@@ -265,8 +266,8 @@ class OpenApiDocument:
         )
 
     def _scheme(self, name: str) -> Scheme:
-        components = optional(self._value.get("components"), ("components",))
-        schemes = optional(components.get("securitySchemes"), ("components", "securitySchemes"))
+        components = optional_mapping(self._value.get("components"), ("components",))
+        schemes = optional_mapping(components.get("securitySchemes"), ("components", "securitySchemes"))
         at: Pointer = ("components", "securitySchemes", name)
         if name not in schemes:
             message = f"`{pointer_text(at)}` is not there, `security` names it"
@@ -283,12 +284,12 @@ class OpenApiDocument:
 
 
 def _server(value: dict[str, Any]) -> str | None:
-    """The only absolute server URL, its variables at their defaults."""
+    """The only absolute server URL, its variables at their defaults; None with several or none."""
     absolute = []
     for index, raw in enumerate(require_list(value.get("servers"), ("servers",))):
         server = require_mapping(raw, ("servers", str(index)))
         url = str(server.get("url") or "")
-        for name, variable in optional(server.get("variables"), ("servers",)).items():
+        for name, variable in optional_mapping(server.get("variables"), ("servers",)).items():
             url = url.replace(
                 f"{{{name}}}", str(require_mapping(variable, ("servers",)).get("default") or "")
             )
@@ -298,7 +299,7 @@ def _server(value: dict[str, Any]) -> str | None:
 
 
 def _json_type(content: dict[str, Any]) -> str | None:
-    """The media type under which a content is JSON, the plainest first."""
+    """The media type of a content's JSON, `application/json` preferred; None without JSON."""
     types = {name.partition(";")[0].strip().lower(): name for name in content}
     suffixed = [name for name in types if name.endswith("+json")]
     for wanted in ("application/json", *suffixed, "application/*", "*/*"):
@@ -314,7 +315,7 @@ def openapi_of(service: DescribedService) -> OpenApiDocument | None:
         return None
     found = _document(identity)
     if isinstance(found, DocumentFault):
-        raise placed(found, identity.path)  # a new one: what is raised remembers where
+        raise with_position(found, identity.path)  # a copy: an exception keeps the traceback of its raise
     return found
 
 
@@ -326,4 +327,4 @@ def _document(identity: Identity) -> OpenApiDocument | DocumentFault:
     try:
         return OpenApiDocument(value)
     except DocumentFault as fault:
-        return placed(fault, identity.path)
+        return with_position(fault, identity.path)

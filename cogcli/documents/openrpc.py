@@ -9,7 +9,7 @@ from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
-from cogcli.documents.loader import Identity, identity_of, load, placed, resolve
+from cogcli.documents.loader import Identity, identity_of, load, resolve, with_position
 from cogcli.schema.bundle import SchemaBundler
 
 if TYPE_CHECKING:
@@ -30,10 +30,8 @@ class RpcParam(NamedTuple):
 
 
 class RpcMethod(NamedTuple):
-    """One method, its parameters in the order of the document.
-
-    `result` is the schema of its result, None for a notification, which is never answered.
-    """
+    """One method, its parameters in the order of the document. `result` is the schema of its result, None for a
+    notification, which has no answer."""
 
     name: str
     params: tuple[RpcParam, ...]
@@ -44,7 +42,7 @@ class RpcMethod(NamedTuple):
 
 
 class OpenRpcDocument:
-    """One document. `batches` tells whether several calls may go out as one array."""
+    """One document. `batches`: whether several calls may be sent as one array."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         """Raises DocumentFault `wire.document` for another version, wrong structure, repeated methods."""
@@ -52,11 +50,11 @@ class OpenRpcDocument:
         if not isinstance(version, str) or not version.startswith(_VERSIONS):
             message = f"`openrpc` is {preview(version)}, expected 1.3 or 1.4"
             raise DocumentFault("wire.document", message, pointer=("openrpc",))
-        _check(value, ())
+        _require_shape(value, ())
         self._value = value
         self._bundler = SchemaBundler(value)
         self.batches: bool = value.get("x-batch") is True
-        self._methods = self._all()
+        self._methods = self._read_methods()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,10 +69,10 @@ class OpenRpcDocument:
             raise DocumentFault("wire.operation", f"no method `{name}`", hint)
         return found
 
-    def _all(self) -> dict[str, RpcMethod]:
+    def _read_methods(self) -> dict[str, RpcMethod]:
         found: dict[str, RpcMethod] = {}
         for index, item in enumerate(self._value["methods"]):
-            raw, place = self._described(item, ("methods", str(index)), "method")
+            raw, place = self._resolve_item(item, ("methods", str(index)), "method")
             if raw["name"] in found:
                 hint = "give each method a name of its own"
                 raise DocumentFault(
@@ -86,7 +84,7 @@ class OpenRpcDocument:
     def _method(self, raw: dict[str, Any], place: Pointer) -> RpcMethod:
         result = None
         if "result" in raw:
-            described, at = self._described(raw["result"], (*place, "result"), "descriptor")
+            described, at = self._resolve_item(raw["result"], (*place, "result"), "descriptor")
             result = self._bundler.bundle(described["schema"], (*at, "schema"))
         return RpcMethod(
             raw["name"],
@@ -100,7 +98,7 @@ class OpenRpcDocument:
     def _params(self, raw: dict[str, Any], place: Pointer) -> Iterator[RpcParam]:
         told: set[str] = set()
         for index, item in enumerate(raw["params"]):
-            param, at = self._described(item, (*place, "params", str(index)), "descriptor")
+            param, at = self._resolve_item(item, (*place, "params", str(index)), "descriptor")
             name = param["name"]
             if name in told:
                 message = f"method `{raw['name']}`: parameter `{name}` repeated"
@@ -110,16 +108,16 @@ class OpenRpcDocument:
             deprecated = param.get("deprecated") is True
             yield RpcParam(name, param.get("required") is True, schema, deprecated)
 
-    def _described(self, item: Any, place: Pointer, kind: str) -> tuple[dict[str, Any], Pointer]:
-        """What an item is or refers to, checked where the meta-schema could not follow."""
+    def _resolve_item(self, item: Any, place: Pointer, kind: str) -> tuple[dict[str, Any], Pointer]:
+        """An item, or what its `$ref` resolves to, checked there because the meta-schema does not follow references."""
         raw, at = resolve(self._value, item, place)
         if raw is not item:
-            _check(raw, at, kind)
+            _require_shape(raw, at, kind)
         return raw, at
 
 
-def _check(value: dict[str, Any], place: Pointer, kind: str = "") -> None:
-    """Raises DocumentFault `wire.document` at the first thing that the meta-schema forbids."""
+def _require_shape(value: dict[str, Any], place: Pointer, kind: str = "") -> None:
+    """Raises DocumentFault `wire.document` at the first breach of the meta-schema."""
     from cogcli.documents.openrpc_schema import META_SCHEMA
     from cogcli.schema.validator import errors
 
@@ -136,7 +134,7 @@ def openrpc_of(service: DescribedService) -> OpenRpcDocument | None:
         return None
     found = _document(identity)
     if isinstance(found, DocumentFault):
-        raise placed(found, identity.path)  # a new one: what is raised remembers where
+        raise with_position(found, identity.path)  # a new one: what is raised remembers where
     return found
 
 
@@ -148,4 +146,4 @@ def _document(identity: Identity) -> OpenRpcDocument | DocumentFault:
     try:
         return OpenRpcDocument(value)
     except DocumentFault as fault:
-        return placed(fault, identity.path)
+        return with_position(fault, identity.path)

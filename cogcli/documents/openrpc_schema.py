@@ -1,4 +1,4 @@
-"""What an OpenRPC document looks like, as far as calling its methods depends on it (OpenRPC 1.3 and 1.4)."""
+"""The meta-schema of OpenRPC 1.3 and 1.4 documents, of the parts that a call depends on."""
 
 from __future__ import annotations
 

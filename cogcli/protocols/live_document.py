@@ -16,7 +16,7 @@ from cogcli.core.calls import Cancellation
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RejectedError, ServerFaultError, ServiceResolutionError
 from cogcli.core.strict_json import JsonRefused
-from cogcli.documents.loader import MAX_BYTES, document_in
+from cogcli.documents.loader import MAX_BYTES, parse_document
 from cogcli.documents.openapi import openapi_of
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure, quote
@@ -112,7 +112,7 @@ class _DocumentRequest:
 
     def _document(self, data: bytes, where: str, name: str) -> dict[str, Any]:
         try:
-            return document_in(data, name)
+            return parse_document(data, name)
         except DocumentFault as fault:
             text = quote(fault.message, self._secrets)
             raise _document_error(

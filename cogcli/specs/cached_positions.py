@@ -49,7 +49,7 @@ class FilePlaces(dict[str, "Places"]):
             line, column = known[name]
             return line, column
         span = self[file].key(path) if key else self[file].value(path)
-        column = span.inside(*within) if within else span.column
+        column = span.column_of(*within) if within else span.column
         if known is not None:
             known[name] = [span.line, column]
             self._news.add(file)

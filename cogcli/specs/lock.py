@@ -15,7 +15,7 @@ from cogcli.core.canonical import digest_of
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.json_pointer import Pointer
-from cogcli.documents.loader import Identity, placed
+from cogcli.documents.loader import Identity, with_position
 
 NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"
@@ -48,7 +48,7 @@ def read_locked_services(root: str) -> Mapping[str, LockedTools]:
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
     if isinstance(found, DocumentFault):
-        raise placed(found, found.file)  # a new one: what is raised remembers where
+        raise with_position(found, found.file)  # a new one: what is raised remembers where
     return found
 
 
@@ -112,4 +112,4 @@ def _damaged(
 ) -> DocumentFault:
     hint = "restore it; or remove it and agree anew: cogcli services refresh ID --accept"
     fault = DocumentFault("wire.document", f"{NAME} is damaged: {why}", hint, pointer=pointer, place=place)
-    return placed(fault, identity.path)
+    return with_position(fault, identity.path)

@@ -95,7 +95,7 @@ class ProblemReport:
         if isinstance(self._places, FilePlaces):
             return self._places.position(self.file, path, key=key, within=within)
         span = self._places.key(path) if key else self._places.value(path)
-        return span.line, span.inside(*within) if within else span.column
+        return span.line, span.column_of(*within) if within else span.column
 
     @property
     def failed(self) -> bool:

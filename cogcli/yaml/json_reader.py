@@ -1,4 +1,5 @@
-"""Strict JSON in, plain values with positions out: the counterpart of `yaml_io` for the one JSON file people write."""
+"""Strict JSON to plain values with positions, as `reader` does for YAML; used for the one JSON file that people
+edit."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _ROOT_HINT: Final = "write {}"
 
 
 def parse(data: bytes, *, file: str) -> Parsed:
-    """The object that a JSON file holds, under the rules of `core.strict_json`. Raises nothing."""
+    """The object in a JSON file, by the rules of `core.strict_json`; problems are in the result. Raises nothing."""
     try:
         value: Any = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
     except JsonRefused as refused:

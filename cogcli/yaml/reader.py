@@ -1,12 +1,11 @@
-"""Strict YAML in, plain values with positions out. The only module that touches the YAML library.
+"""Strict YAML to plain values with positions. The only module that uses the YAML library.
 
-1. Values are built from the events of the parser, never composed: nothing is built that a limit forbids,
-   and repeated keys, aliases and tags are still there to be judged.
-2. Problems are values. All that can be found are reported together, and then there is no value at all.
+1. Values are built from the parser's events, not by its composer: limits apply before anything is built, and repeated
+   keys, aliases and tags are still visible.
+2. Problems are values. All that can be found are reported together, and then there is no value.
 3. Lines and columns are 1-based and count code points.
-4. The C parser reads an older YAML than 1.2 (`{url: http://host/?a=b}` stops it). Where it stops, the pure
-   parser decides; where it goes on too easily, `yaml_strict` does. So both machines, with the C parser and
-   without, give the same answers.
+4. The C parser reads an older YAML than 1.2 (`{url: http://host/?a=b}` stops it). Where it stops, the pure parser
+   decides; where it is too lenient, `strictness` does. So the result is the same with the C parser and without.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Path = tuple[str | int, ...]
 
 
 class Limits(NamedTuple):
-    """How much one file may hold."""
+    """The limits of one file."""
 
     bytes: int
     depth: int
@@ -46,7 +45,7 @@ class Limits(NamedTuple):
 
 SPEC: Final = Limits(MAX_BYTES, MAX_DEPTH, MAX_NODES)
 DOCUMENT: Final = Limits(4 * 1024 * 1024, 100, 500_000)
-"""What others wrote about their services (docs/reference/spec-files.md#yaml)."""
+"""The limits of API documents (docs/reference/spec-files.md#yaml)."""
 
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _BIDI_CONTROL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -84,8 +83,8 @@ _NO_KEYS: Final = {
 }
 
 
-class _Said(NamedTuple):
-    """A part of what the parser says, what we say, what to do, and whether the place is where it began."""
+class _Explanation(NamedTuple):
+    """Part of a parser's message, our message, our hint, and whether the problem is at the start of the construct."""
 
     part: str
     message: str
@@ -93,52 +92,66 @@ class _Said(NamedTuple):
     at_start: bool = False
 
 
-_BAD_TAG: Final = _Said("", "a tag is not allowed", "remove it, or quote text that starts with `!`")
-_BAD_ALIAS: Final = _Said("", "an anchor or alias is not allowed", "quote text that starts with `*` or `&`")
-_LONG_KEY: Final = _Said("", f"key longer than {MAX_KEY} characters", "shorten it")
-_MANY: Final = _Said("", f"more than {MAX_PROBLEMS} problems, the rest is not told", "mend these first")
+_BAD_TAG: Final = _Explanation("", "a tag is not allowed", "remove it, or quote text that starts with `!`")
+_BAD_ALIAS: Final = _Explanation(
+    "", "an anchor or alias is not allowed", "quote text that starts with `*` or `&`"
+)
+_LONG_KEY: Final = _Explanation("", f"key longer than {MAX_KEY} characters", "shorten it")
+_MANY: Final = _Explanation(
+    "", f"more than {MAX_PROBLEMS} problems, the rest is not told", "mend these first"
+)
 
 # The first that fits.
 _SYNTAX: Final = (
-    _Said(
+    _Explanation(
         "values are not allowed",
         "`: ` is not expected here",
         "quote text that holds `: `, or fix the line above",
     ),
-    _Said(
+    _Explanation(
         "could not find expected ':'",
         "a line that is no `key: value`",
         "write `key: value`, or indent it",
         True,
     ),
-    _Said(r"'\t'", "a tab where only spaces may stand", "indent and separate with spaces"),
-    _Said("cannot start any token", "text cannot start with this character", "quote the text"),
-    _Said("unexpected end of stream", "quoted text is never closed", "add the closing quote", True),
-    _Said("unexpected document separator", "quoted text is never closed", "add the closing quote", True),
-    _Said("entries are not allowed", "`- ` is not expected here", "start the list on a line of its own"),
-    _Said("got '<stream end>'", "a bracket or brace is never closed", "close it", True),
-    _Said("expected ',' or", "a comma or the closing bracket is missing", "add it"),
-    _Said("found '<scalar>'", "text after the end of a value", "quote the whole text, or line up the keys"),
-    _Said("expected <block end>", "this does not fit the lines above", "line up keys and `- ` of one level"),
-    _Said("block scalar", "`|` or `>` must end its line", "put the text on the next line, indented"),
-    _Said("chr()", "no such character", "write a character that exists"),
-    _Said("escape", "unknown escape in double quotes", r"write \\ for a backslash, or use single quotes"),
-    _Said("the node content", "a value is missing here", "write it, or remove what announces it"),
-    _Said("document", "text after the end of the document", "remove it"),
+    _Explanation(r"'\t'", "a tab where only spaces may stand", "indent and separate with spaces"),
+    _Explanation("cannot start any token", "text cannot start with this character", "quote the text"),
+    _Explanation("unexpected end of stream", "quoted text is never closed", "add the closing quote", True),
+    _Explanation(
+        "unexpected document separator", "quoted text is never closed", "add the closing quote", True
+    ),
+    _Explanation(
+        "entries are not allowed", "`- ` is not expected here", "start the list on a line of its own"
+    ),
+    _Explanation("got '<stream end>'", "a bracket or brace is never closed", "close it", True),
+    _Explanation("expected ',' or", "a comma or the closing bracket is missing", "add it"),
+    _Explanation(
+        "found '<scalar>'", "text after the end of a value", "quote the whole text, or line up the keys"
+    ),
+    _Explanation(
+        "expected <block end>", "this does not fit the lines above", "line up keys and `- ` of one level"
+    ),
+    _Explanation("block scalar", "`|` or `>` must end its line", "put the text on the next line, indented"),
+    _Explanation("chr()", "no such character", "write a character that exists"),
+    _Explanation(
+        "escape", "unknown escape in double quotes", r"write \\ for a backslash, or use single quotes"
+    ),
+    _Explanation("the node content", "a value is missing here", "write it, or remove what announces it"),
+    _Explanation("document", "text after the end of the document", "remove it"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where something stands: 1-based line and column of its first character and just after its last."""
+    """A range in a text: 1-based line and column of its first character, and of the one after its last."""
 
     line: int
     column: int
     end_line: int
     end_column: int
 
-    def inside(self, text: str, offset: int) -> int:
-        """The column of a place in a text that is written here; where it is not written as it is, the start."""
+    def column_of(self, text: str, offset: int) -> int:
+        """The column of an offset in a value; the start of a value that the file does not write literally."""
         if self.line != self.end_line:
             return self.column
         around = self.end_column - self.column - len(text)
@@ -150,10 +163,7 @@ _START: Final = Span(1, 1, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one file holds: its mapping, the positions in it, and what is wrong with it.
-
-    `value` is None whenever there are problems; `places` answers in any case.
-    """
+    """The result of one file: its mapping, its positions, and its problems. `value` is None if there are problems."""
 
     value: dict[str, Any] | None
     places: Places
@@ -166,12 +176,12 @@ def pointer(path: Path) -> str:
 
 
 def has_c_parser() -> bool:
-    """Whether the fast parser is installed; without it reading takes some ten times as long."""
+    """Whether the C parser is installed; without it reading takes about ten times as long."""
     return _c_parser() is not None
 
 
 def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed]:
-    """The bytes of a file and what they parse to; `file` is the name used in problems.
+    """The bytes of a file and their parsed content; `file` is the name used in problems.
 
     A file that cannot be read gives no bytes and a problem `yaml.io` or `yaml.size`.
     """
@@ -179,36 +189,37 @@ def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed
         data = read_regular(path, limit=MAX_BYTES)
     except FileRefused as refused:
         if refused.reason == "too-large":
-            return b"", _nothing("yaml.size", file, refused.message, "split the file")
-        return b"", _nothing("yaml.io", file, refused.message, "name a regular file that you may read")
+            return b"", _no_value("yaml.size", file, refused.message, "split the file")
+        return b"", _no_value("yaml.io", file, refused.message, "name a regular file that you may read")
     return data, parse(data, file=file)
 
 
 def parse(data: bytes, *, file: str, limits: Limits = SPEC) -> Parsed:
-    """The mapping that a YAML file holds, under the rules of docs/reference/spec-files.md#yaml. Raises nothing."""
+    """The mapping in a YAML file, by the rules of docs/reference/spec-files.md#yaml; problems are in the result. Raises
+    nothing."""
     if len(data) > limits.bytes:
         found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
-        return _nothing("yaml.size", file, found, "split the file")
+        return _no_value("yaml.size", file, found, "split the file")
     if _is_utf16(data):
-        return _nothing("yaml.encoding", file, "the file is UTF-16, expected UTF-8", _SAVE, (1, 1))
+        return _no_value("yaml.encoding", file, "the file is UTF-16, expected UTF-8", _SAVE, (1, 1))
     try:
         text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         at = _place(data[: error.start].decode().removeprefix("\ufeff"), None)
-        return _nothing("yaml.encoding", file, f"byte 0x{data[error.start]:02X} is not UTF-8", _SAVE, at)
+        return _no_value("yaml.encoding", file, f"byte 0x{data[error.start]:02X} is not UTF-8", _SAVE, at)
     if text.startswith("\ufeff"):
-        return _nothing("yaml.encoding", file, "more than one byte order mark", "keep one at most", (1, 1))
+        return _no_value("yaml.encoding", file, "more than one byte order mark", "keep one at most", (1, 1))
     lone_return = _LONE_RETURN.search(text)
     if lone_return:  # parsers count lines by it, editors do not: no other place would be right
         at, found = _place(text, lone_return.start()), "carriage return without a line feed"
-        return _nothing("yaml.characters", file, found, "end lines with a line feed", at)
-    problems, text = _cleaned(text, file)
-    value, found_inside = _built(text, file, limits)
+        return _no_value("yaml.characters", file, found, "end lines with a line feed", at)
+    problems, text = _clean_text(text, file)
+    value, found_inside = _build(text, file, limits)
     problems = sort_problems(problems + found_inside)
     return Parsed(None if problems else value, Places(text), problems)
 
 
-def _nothing(code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)) -> Parsed:
+def _no_value(code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)) -> Parsed:
     return Parsed(None, Places(""), [Problem(code, "E", file, *at, "", message, hint)])
 
 
@@ -222,8 +233,8 @@ def _place(text: str, offset: int | None) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def _cleaned(text: str, file: str) -> tuple[list[Problem], str]:
-    """Problems of single characters and directives, and a text without them in which no line has moved."""
+def _clean_text(text: str, file: str) -> tuple[list[Problem], str]:
+    """The problems of single characters and directives, and the text without them, its lines unchanged in number."""
     problems: list[Problem] = []
     suspect = text.encode().translate(None, _HARMLESS)
     for match in islice(_UNSEEN.finditer(text), MAX_PROBLEMS) if suspect else ():
@@ -285,7 +296,7 @@ def _pure_events(text: str) -> Iterator[Any]:
 
 @cache
 def _pure_scanner() -> Any:
-    """The pure parser's scanner, less a check of blank lines before the text of a block that refuses good ones."""
+    """The pure parser's scanner without a check of blank lines before a block's text, which refuses valid blocks."""
     from ruamel.yaml.scanner import Scanner
 
     class BlockScanner(Scanner):
@@ -304,14 +315,14 @@ def _pure_scanner() -> Any:
 
 
 def _readers(text: str) -> Iterator[Callable[[], Callable[[], Any]]]:
-    """The ways to read a text, the next for when one stops. Each begins anew, and gives what gives the next event."""
+    """The parsers to try in order. Calling one starts it on the text and gives a function for the next event."""
     fast = _c_parser()
     if fast is not None:
         yield lambda: fast(text).get_event
     yield lambda: _pure_events(text).__next__
 
 
-def _built(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
+def _build(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
     from ruamel.yaml.error import YAMLError
 
     stopped: Any = None
@@ -322,14 +333,14 @@ def _built(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
         try:
             value = builder.document()
             if builder.whole and (builder.spans or SUSPECT.search(text)):
-                problems += _slips(text, begin, file)
+                problems += _strictness_problems(text, begin, file)
             return value, problems
         except YAMLError as error:
             stopped = error
     return None, [*problems, _syntax(stopped, text, file)]
 
 
-def _slips(text: str, begin: Callable[[], Callable[[], Any]], file: str) -> Iterator[Problem]:
+def _strictness_problems(text: str, begin: Callable[[], Callable[[], Any]], file: str) -> Iterator[Problem]:
     slip = first_slip(text, begin())
     if slip is not None:
         at = _place(text, slip.offset)
@@ -337,13 +348,13 @@ def _slips(text: str, begin: Callable[[], Callable[[], Any]], file: str) -> Iter
 
 
 def _syntax(error: Any, text: str, file: str) -> Problem:
-    code, said = _explained(error, text)
+    code, said = _explain_syntax(error, text)
     mark = (said.at_start and getattr(error, "context_mark", None)) or getattr(error, "problem_mark", None)
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
     return Problem(code, "E", file, line, column, "", said.message, said.hint)
 
 
-def _explained(error: Any, text: str) -> tuple[str, _Said]:
+def _explain_syntax(error: Any, text: str) -> tuple[str, _Explanation]:
     said = f"{getattr(error, 'context', None)}: {getattr(error, 'problem', None)}"
     if "a tag" in said or "tag handle" in said:
         return "yaml.tag", _BAD_TAG
@@ -354,11 +365,11 @@ def _explained(error: Any, text: str) -> tuple[str, _Said]:
     for known in _SYNTAX:
         if known.part in said:
             return "yaml.syntax", known
-    return "yaml.syntax", _Said("", f"not YAML: {_short(said)}", "see the line before as well")
+    return "yaml.syntax", _Explanation("", f"not YAML: {_short(said)}", "see the line before as well")
 
 
 def _ends_long_key(error: Any, text: str) -> bool:
-    """Whether the error stands behind a key of over 1,024 characters, which no parser takes for one."""
+    """Whether the error follows a key of over 1,024 characters, which no parser reads as a key."""
     mark, problem = getattr(error, "problem_mark", None), str(getattr(error, "problem", None))
     if mark is None or not ("':'" in problem or "values are not allowed" in problem):
         return False
@@ -366,12 +377,12 @@ def _ends_long_key(error: Any, text: str) -> bool:
     return len(before) > 1024 and ": " not in before[-1024:]
 
 
-class _Enough(Exception):
-    """Nothing more can be told about this file."""
+class _StopReading(Exception):
+    """Ends reading: no further problem of this file can be found."""
 
 
 class _Builder:
-    """Values of one event stream, and the problems met on the way."""
+    """Builds the value of one event stream, and collects its problems."""
 
     __slots__ = (
         "_alias",
@@ -415,19 +426,19 @@ class _Builder:
         """The value of the only document. Syntax errors are the parser's exceptions."""
         try:
             return self._document()
-        except _Enough:
+        except _StopReading:
             return None
 
     def _document(self) -> Any:
         self._take()  # the stream starts
         if not hasattr(self._take(), "explicit"):
-            self._empty()
+            self._stop_empty()
         root = self._take()
         value = self._root(root)
         self._take()  # the document ends
         if root.__class__ is self._scalar:
             # Only now: text before a syntax error was meant to be something else.
-            self._no_root(root, "text")
+            self._report_root(root, "text")
         after = self._take()
         if hasattr(after, "explicit"):
             self._stop(
@@ -439,13 +450,13 @@ class _Builder:
     def _root(self, root: Any) -> Any:
         if root.__class__ is self._scalar:
             if not root.value and not root.style:
-                self._empty()
+                self._stop_empty()
             return None
         if root.__class__ not in (self._map, self._alias):
-            self._no_root(root, "a list")
+            self._report_root(root, "a list")
         return self._value(root)
 
-    def _no_root(self, root: Any, found: str) -> None:
+    def _report_root(self, root: Any, found: str) -> None:
         self._report("yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`")
 
     def _mapping(self) -> dict[str, Any]:
@@ -466,7 +477,7 @@ class _Builder:
             if key is not None and seen.setdefault(key, event) is event:
                 values[key] = value
             elif key is not None:
-                self._repeated(key, event, seen[key])
+                self._report_repeated(key, event, seen[key])
         self._end = event
         return values
 
@@ -483,13 +494,13 @@ class _Builder:
 
     def _value(self, event: Any, *step: str | int) -> Any:
         if event.__class__ is self._alias:
-            self._aliased(event, *step)
+            self._report_alias(event, *step)
             return None
         self._path += step
         depth = self._limits.depth
         if len(self._path) >= depth:
             self._stop("yaml.limit", event, f"nesting deeper than {depth}", "flatten the value")
-        self._undecorated(event)
+        self._refuse_decoration(event)
         value = self._mapping() if event.__class__ is self._map else self._sequence()
         if event.flow_style and self._end.end_mark.line != event.start_mark.line:
             self.spans = True
@@ -499,7 +510,7 @@ class _Builder:
     def _text(self, event: Any, step: str | int) -> Any:
         text: str = event.value
         if event.ctag is not None or event.anchor is not None:
-            self._undecorated(event, step)
+            self._refuse_decoration(event, step)
         elif not event.style:
             if text[:1] in _NUMERIC:
                 return self._number(event, text, step)
@@ -536,13 +547,13 @@ class _Builder:
         self._report("yaml.ambiguous", event, found, hint, step)
 
     def _key(self, event: Any) -> str | None:
-        """The text of a key as written, or None (and a problem) when it cannot be one."""
+        """The text of a key as written; None, with a problem, for one that is no text."""
         if event.__class__ is not self._scalar:
             self._no_text_key(event)
             return None
         key: str = event.value
         before = len(self.problems)
-        self._undecorated(event, key)
+        self._refuse_decoration(event, key)
         if len(key) > MAX_KEY:
             self._report("yaml.limit", event, _LONG_KEY.message, _LONG_KEY.hint)
         if event.style == '"':
@@ -554,22 +565,22 @@ class _Builder:
 
     def _no_text_key(self, event: Any) -> None:
         if event.__class__ is self._alias:
-            self._aliased(event)
+            self._report_alias(event)
             return
         found = "a mapping" if event.__class__ is self._map else "a list"
         hint = "write the key as text; quote text that starts with a bracket or brace"
         self._report("yaml.key", event, f"the key is {found}, expected text", hint)
         self._value(event, "?")
 
-    def _repeated(self, key: str, event: Any, first: Any) -> None:
+    def _report_repeated(self, key: str, event: Any, first: Any) -> None:
         message = f"key `{_short(key)}` repeated, first at line {first.start_mark.line + 1}"
         self._report("yaml.duplicate-key", event, message, "keep one of them", key)
 
-    def _aliased(self, event: Any, *step: str | int) -> None:
+    def _report_alias(self, event: Any, *step: str | int) -> None:
         hint = "write the value out, or quote text that starts with `*`"
         self._report("yaml.alias", event, f"alias `*{_short(event.anchor)}` is not allowed", hint, *step)
 
-    def _undecorated(self, event: Any, *step: str | int) -> None:
+    def _refuse_decoration(self, event: Any, *step: str | int) -> None:
         if event.anchor is not None:
             hint = "remove it and write the value out where it is needed"
             self._report("yaml.alias", event, f"anchor `&{_short(event.anchor)}` is not allowed", hint, *step)
@@ -587,12 +598,12 @@ class _Builder:
         if self._left < 0:
             self._stop("yaml.limit", event, f"more than {self._limits.nodes:,} nodes", "split the file")
 
-    def _empty(self) -> NoReturn:
+    def _stop_empty(self) -> NoReturn:
         self._stop("yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`")
 
     def _stop(self, code: str, event: Any, message: str, hint: str) -> NoReturn:
         self._report(code, event, message, hint)
-        raise _Enough
+        raise _StopReading
 
     def _report(self, code: str, event: Any, message: str, hint: str, *step: str | int) -> None:
         mark = event and event.start_mark
@@ -602,11 +613,11 @@ class _Builder:
         if len(self.problems) == MAX_PROBLEMS:
             many = Problem("yaml.limit", "E", self._file, line, column, "", _MANY.message, _MANY.hint)
             self.problems.append(many)
-            raise _Enough
+            raise _StopReading
 
 
 def _number(match: re.Match[str]) -> int | float | None:
-    """The number, or None when it is beyond what every reader keeps exactly."""
+    """The number, or None for one that not every reader keeps exactly."""
     if match[1] is None and match[2] is None:
         # Length first: int() of thousands of digits is slow, or refused by Python itself.
         integer = int(match[0]) if len(match[0]) <= 17 else MAX_INT + 1
@@ -616,11 +627,11 @@ def _number(match: re.Match[str]) -> int | float | None:
 
 
 class Places:
-    """Where the keys and values of one text stand, by path: `("steps", 0, "uses")`.
+    """The positions of the keys and values of one text by path: `("steps", 0, "uses")`.
 
-    A path that does not exist has the place of its nearest ancestor that does, so that what is missing can
-    be reported where it belongs. A value that is not written (`key:`) stands where its key stands.
-    The text is read for places when the first is asked for; most files are never asked.
+    A missing path has the position of its nearest existing ancestor, so that a missing key is reported there. An empty
+    value (`key:`) has that of its key. The text is parsed for positions at the first lookup, which most files never
+    get.
     """
 
     __slots__ = ("_root", "_text")
@@ -630,16 +641,16 @@ class Places:
         self._root: _Place | None = None
 
     def value(self, path: Path) -> Span:
-        """The place of the value at `path`."""
+        """The position of the value at `path`."""
         return self._nearest(path)[0].value
 
     def key(self, path: Path) -> Span:
-        """The place of the key that ends `path`; of an item of a list and of the root, the value's."""
+        """The position of the last key of `path`; for a list item and the root that of the value."""
         place, found = self._nearest(path)
         return place.key if found and place.key else place.value
 
-    def pointed(self, pointer: Sequence[str]) -> Span:
-        """The place of the value that a JSON pointer leads to, its parts given; of the nearest one above it."""
+    def at_pointer(self, pointer: Sequence[str]) -> Span:
+        """The position of the value at the parts of a JSON pointer, or of its nearest existing ancestor."""
         place = self._nearest(())[0]
         for part in pointer:
             inner = place.children.get(part) or place.children.get(int(part) if part.isdecimal() else -1)
@@ -650,7 +661,7 @@ class Places:
 
     def _nearest(self, path: Path) -> tuple[_Place, bool]:
         if self._root is None:
-            self._root = _traced(self._text)
+            self._root = _read_places(self._text)
         place = self._root
         for step in path:
             inner = place.children.get(step)
@@ -667,8 +678,8 @@ class _Place:
     children: dict[str | int, _Place] = field(default_factory=dict)
 
 
-def _traced(text: str) -> _Place:
-    """The places in a text, or in as much of it as can be read within the limits."""
+def _read_places(text: str) -> _Place:
+    """The positions in a text, as far as it can be parsed within the limits."""
     from ruamel.yaml.error import YAMLError
 
     root = _Place(None, _START)
@@ -677,22 +688,22 @@ def _traced(text: str) -> _Place:
         try:
             for event in iter(take, None):
                 if hasattr(event, "anchor"):
-                    root = _placed(event, None)
-                    _trace(root, event, take, [MAX_NODES], 1)
+                    root = _place_of(event, None)
+                    _fill_places(root, event, take, [MAX_NODES], 1)
                     break
         except YAMLError:
             continue
-        except _Enough:
+        except _StopReading:
             pass
         break
     return root
 
 
-def _trace(place: _Place, start: Any, take: Callable[[], Any], left: list[int], depth: int) -> None:
-    """Fill in the places inside the node that starts with `start`, and where it ends."""
+def _fill_places(place: _Place, start: Any, take: Callable[[], Any], left: list[int], depth: int) -> None:
+    """Add the positions inside the node of the event `start`, and its end."""
     left[0] -= 1
     if left[0] < 0 or depth > MAX_DEPTH + 1:
-        raise _Enough
+        raise _StopReading
     if not hasattr(start, "flow_style"):
         return
     last = place.value
@@ -702,12 +713,14 @@ def _trace(place: _Place, start: Any, take: Callable[[], Any], left: list[int], 
         key: Span | None = None
         if keyed:
             step, key = getattr(event, "value", None), _span(event)
-            _trace(_Place(key, key), event, take, left, depth + 1)  # a key that is a collection leads nowhere
+            _fill_places(
+                _Place(key, key), event, take, left, depth + 1
+            )  # a key that is a collection leads nowhere
             event = take()
-        inner = _placed(event, key)
+        inner = _place_of(event, key)
         if step is not None:
             place.children.setdefault(step, inner)
-        _trace(inner, event, take, left, depth + 1)
+        _fill_places(inner, event, take, left, depth + 1)
         last = inner.value
     # The end of an indented block has no width: it is found where the next thing starts.
     if event.start_mark.column != event.end_mark.column:
@@ -715,7 +728,7 @@ def _trace(place: _Place, start: Any, take: Callable[[], Any], left: list[int], 
     place.value = Span(place.value.line, place.value.column, last.end_line, last.end_column)
 
 
-def _placed(event: Any, key: Span | None) -> _Place:
+def _place_of(event: Any, key: Span | None) -> _Place:
     unwritten = getattr(event, "value", None) == "" and not event.style
     return _Place(key, key if key and unwritten else _span(event))
 

@@ -1,7 +1,7 @@
-"""What parsers of YAML let pass and YAML 1.2 does not, or not so: comments without a blank, lines too far left, tabs.
+"""Rules of YAML 1.2 that the parsers do not enforce: a blank before a comment, indentation, tabs.
 
-Both parsers are lenient, each in its own way. These rules are held against the text between and inside the scalars
-that a parser found, so that a file is refused by both or by none, and none is read otherwise than it looks.
+Each parser is lenient in its own way. These rules check the text between and inside the scalars that a parser found,
+so that both parsers refuse the same files, and none reads a file differently than it looks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SUSPECT: Final = re.compile(
     r"|[\"'\]}][ ]*:\S"  # a value right behind its key
     r"|[|>][-+0-9]*[ ]*(?:#[^\n]*)?\r?\n *\r?\n"  # a block that begins with blanks
 )
-"""What a text holds that may break a rule, beside what spans several lines."""
+"""Characters that may break a rule within one line."""
 _QUOTED: Final = ("'", '"')
 _BLOCK: Final = ("|", ">")
 _BRACKETS: Final = ("[", "{")
@@ -29,7 +29,7 @@ _BLANK: Final = "a blank is missing before `#`"
 
 
 class Slip(NamedTuple):
-    """A place that breaks a rule: its offset in the text, what was found, what to do."""
+    """A breach of a rule: its offset in the text, a message, a hint."""
 
     offset: int
     message: str
@@ -37,31 +37,31 @@ class Slip(NamedTuple):
 
 
 def first_slip(text: str, take: Callable[[], Any]) -> Slip | None:
-    """The first place that breaks a rule, None if there is none; `take` gives the events of the text's one document.
+    """The first breach of a rule, None without one; `take` gives the next event of the text's only document.
 
     Raises what the parser raises.
     """
     lines = _Lines(text)
     nodes = list(_nodes(take, lines))
-    found = [slip for node in nodes for slip in _inside(node, lines)]
-    found += _between(nodes, text)
+    found = [slip for node in nodes for slip in _slips_inside(node, lines)]
+    found += _slips_between(nodes, text)
     return min(found, default=None)
 
 
 class _Lines:
-    """A text by its lines."""
+    """The offsets of a text's lines."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def offset(self, mark: Any) -> int:
-        """The place of a parser's mark."""
+        """The offset of a parser's mark."""
         line: int = mark.line
         return self._starts[line] + int(mark.column) if line < len(self._starts) else len(self.text)
 
-    def further(self, node: _Node) -> Iterator[tuple[int, str]]:
-        """The lines of a node after its first, each whole and with the offset of its beginning."""
+    def further_lines(self, node: _Node) -> Iterator[tuple[int, str]]:
+        """The lines of a node after its first, each whole, with the offset of its start."""
         for start in self._starts[self.text.count("\n", 0, node.start) + 1 :]:
             if start >= node.end:
                 return
@@ -72,8 +72,8 @@ class _Lines:
 class _Node(NamedTuple):
     """A scalar, or a collection in brackets.
 
-    `style` is that of the scalar, or the bracket. Further lines must lie beyond the column `beyond`; `inside` is the
-    bracket around it, empty if there is none.
+    `style` is that of the scalar, or the bracket. Further lines must start after the column `beyond`; `inside` is the
+    enclosing bracket, empty without one.
     """
 
     start: int
@@ -84,7 +84,7 @@ class _Node(NamedTuple):
 
 
 def _nodes(take: Callable[[], Any], lines: _Lines) -> Iterator[_Node]:
-    """The scalars and the bracketed collections of the one document, those inside before those around."""
+    """The scalars and bracketed collections of the only document, inner ones first."""
     around: list[tuple[Any, str, int]] = [(None, "", -1)]
     while True:
         event = take()
@@ -111,17 +111,17 @@ def _node(lines: _Lines, start: Any, end: Any, style: str, around: tuple[Any, st
     return _Node(lines.offset(start), lines.offset(end), style, around[2], around[1])
 
 
-def _inside(node: _Node, lines: _Lines) -> Iterator[Slip]:
+def _slips_inside(node: _Node, lines: _Lines) -> Iterator[Slip]:
     if node.style in _BLOCK:
-        yield from _block(node, lines.text)
+        yield from _block_slips(node, lines.text)
     elif node.style:
         if not node.inside:  # else told of the outermost bracket
-            yield from _too_far_left(node, lines)
+            yield from _indentation_slips(node, lines)
     else:
-        yield from _plain(node, lines.text[node.start : node.end])
+        yield from _plain_slips(node, lines.text[node.start : node.end])
 
 
-def _plain(node: _Node, text: str) -> Iterator[Slip]:
+def _plain_slips(node: _Node, text: str) -> Iterator[Slip]:
     tab = text.find("\t")
     if tab >= 0:
         yield Slip(node.start + tab, _TAB, _USE_SPACES)
@@ -132,9 +132,9 @@ def _plain(node: _Node, text: str) -> Iterator[Slip]:
         yield Slip(node.start, "`- ` is not expected here", "quote the text")
 
 
-def _too_far_left(node: _Node, lines: _Lines) -> Iterator[Slip]:
-    """Closing brackets may stand anywhere: nobody reads them otherwise."""
-    for start, line in lines.further(node):
+def _indentation_slips(node: _Node, lines: _Lines) -> Iterator[Slip]:
+    """Lines with too little indentation. A closing bracket may be in any column: its meaning does not change."""
+    for start, line in lines.further_lines(node):
         rest = line.lstrip(" ")
         column = len(line) - len(rest)
         if rest.strip() and column <= node.beyond and not (node.style in _BRACKETS and rest[0] in "]}#"):
@@ -144,8 +144,8 @@ def _too_far_left(node: _Node, lines: _Lines) -> Iterator[Slip]:
             return
 
 
-def _block(node: _Node, text: str) -> Iterator[Slip]:
-    """The header of a block, and blank lines before its text that are indented deeper than that."""
+def _block_slips(node: _Node, text: str) -> Iterator[Slip]:
+    """Breaches in the header of a block, and blank lines before its text with deeper indentation."""
     header, *rest = text[node.start :].split("\n")
     marks = len(header) - len(header[1:].lstrip("-+0123456789"))
     after = header[marks:]
@@ -165,8 +165,8 @@ def _block(node: _Node, text: str) -> Iterator[Slip]:
         deepest = max(deepest, column)
 
 
-def _between(nodes: list[_Node], text: str) -> Iterator[Slip]:
-    """What stands around the scalars: indicators, blanks, comments."""
+def _slips_between(nodes: list[_Node], text: str) -> Iterator[Slip]:
+    """Breaches in the text around the scalars: indicators, blanks, comments."""
     brackets = sorted(node for node in nodes if node.style in _BRACKETS)
     scalars = [node for node in nodes if node.style not in _BRACKETS]
     reached = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import suggestion
-from cogcli.documents.loader import identity_of, placed
+from cogcli.documents.loader import identity_of, with_position
 from cogcli.documents.openapi import openapi_of
 from cogcli.schema.lookup import members
 from cogcli.specs.checks.contract_finding import (
@@ -104,7 +104,7 @@ def _operation(document: OpenApiDocument, binding: Binding, service: Service) ->
     except DocumentFault as fault:
         if fault.code == "wire.document":
             identity = identity_of(service)
-            yield document_finding(placed(fault, identity.path) if identity else fault, ("spec_ref",))
+            yield document_finding(with_position(fault, identity.path) if identity else fault, ("spec_ref",))
         else:
             path = ("metadata", "method") if fault.code == "wire.method" and method else ("operation",)
             yield ContractFinding(fault.code, "E", path, fault.message, fault.hint)

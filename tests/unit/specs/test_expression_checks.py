@@ -47,7 +47,7 @@ def test_a_condition_is_constant_where_no_value_is_asked_for(condition: object, 
 )
 def test_a_place_inside_a_text_is_exact_where_the_text_is_written_as_it_is(source: str, column: int) -> None:
     text = "it's cd" if "it" in source else "ab cd"
-    assert Places(source).value(("k",)).inside(text, text.index("cd")) == column
+    assert Places(source).value(("k",)).column_of(text, text.index("cd")) == column
 
 
 def conditioned(root: Write, condition: str) -> list[Problem]:
