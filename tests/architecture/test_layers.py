@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,13 @@ def test_imports_point_down(path: Path) -> None:
 def test_every_room_has_a_floor() -> None:
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     assert rooms - {"official"} <= set(FLOORS)
+
+
+def test_the_floors_are_those_of_the_architecture_page() -> None:
+    page = (PACKAGE.parent / "docs/architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+    told = {name: int(floor) for floor, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert told == {name: floor for name, floor in FLOORS.items() if (PACKAGE / name).is_dir()}
 
 
 def test_errors_import_nothing() -> None:
