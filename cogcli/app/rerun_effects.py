@@ -11,12 +11,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
+from cogcli.core.step_path import StepPath
 from cogcli.episode.effects import DONE
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
 """Each choice for an effect, with the choice of the DoubtResolution that it gives."""
-_PART: Final = re.compile(r"[/#@][^/#@]*$")
 
 
 class EffectQuestion(NamedTuple):
@@ -199,8 +198,6 @@ def _questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[Ef
 def path_prefixes(step: str) -> list[str]:
     """A step path and the paths that contain it, the longest first: `a#3/b`, `a#3`, `a`."""
     found = [step]
-    while shorter := _PART.sub("", found[-1], count=1):
-        if shorter == found[-1]:
-            break
-        found.append(shorter)
+    while parent := StepPath(found[-1]).parent:
+        found.append(parent)
     return found

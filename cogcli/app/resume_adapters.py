@@ -15,6 +15,7 @@ from cogcli.app.recorded_calls import error_of_ending, recorded_answer
 from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.step_path import StepPath
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
@@ -112,7 +113,7 @@ class ResumeSink:
         """
         step_id = draft.step_id
         if draft.event_type == "gate.decided" and step_id:
-            step_id = step_id.rpartition("@")[0]
+            step_id = StepPath(step_id).owner
         return self._log.ended.over(draft.run_id, step_id)
 
     def _after_end(self, draft: Draft, end: Event) -> Event:

@@ -12,6 +12,7 @@ from cogcli.app.run_inputs import check_frame, check_inputs
 from cogcli.core.canonical import compact
 from cogcli.core.errors import ABORTED, OK, CogcliError
 from cogcli.core.problems import Problem, ProblemsFound, sort_problems
+from cogcli.core.step_path import StepPath
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.spec_snapshot import document_of
 
@@ -298,7 +299,7 @@ def pause_in_doubt(
     doubt.step_id, doubt.capability_id = intent.step_id, payload["capability"]
     doubt.binding_id, doubt.service_id = payload.get("binding"), payload.get("service")
     state = rebuild([event for _, event in journal.events()])
-    doubt.message = name_step(doubt, step_id.partition("/")[0], "")
+    doubt.message = name_step(doubt, StepPath(step_id).first(), "")
     steps = {
         name: state.step_results[name].status if name in state.step_results else "pending"
         for name in state.plan_order

@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 
 from cogcli import __version__
 from cogcli.core.errors import CogcliError
+from cogcli.core.step_path import StepPath
 from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class ProgressNotifier:
         step = event.step_id or ""
         if not self._wanted or not row_of(event.event_type).closes or event.run_id != self._root:
             return
-        if "#" in step or "@" in step:  # an item, a round, a gate: part of a step
+        if not StepPath(step).is_step:
             return
         from asyncio import ensure_future
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cogcli.cli import next_actions
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import UsageError
+from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible, visible_block
 from cogcli.report.glyphs import style_of
 
@@ -153,18 +154,13 @@ def _tree(context: CommandContext, shown: TracedEpisode) -> None:
     context.screen.answer_lines([*tree_lines(context, shown), *told, *_io(context, shown)])
 
 
-def inside(step_id: str, outer: str) -> bool:
-    """Whether a step is another one, or one of its gates, items, rounds or nested steps."""
-    return step_id == outer or step_id.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
-
-
 def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
     """What each step was given and gave, when it was asked for."""
     lines: list[StyledLine] = []
     if context.arguments.on("--io"):
         for run in shown.fold.runs.values():
             for step in run.steps.values():
-                if not shown.only or inside(step.id, shown.only):
+                if not shown.only or StepPath(step.id).within(shown.only):
                     lines += [[("", "")], [(visible(step.id), "bold")], *_exchanged(step, _room(context))]
     return lines
 

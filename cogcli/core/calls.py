@@ -16,7 +16,6 @@ HARMLESS: Final = ("none", "idempotent")
 """Classes of effect that a call may be repeated of without anybody being asked."""
 
 
-PROBE: Final = "@probe"
 """What a step's path goes on with, and a number, in the path of a probe that asked about its call."""
 
 

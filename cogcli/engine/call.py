@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from cogcli.core.calls import PROBE, Answer, Attempt, BindingChain, Cancellation, Member
+from cogcli.core.calls import Answer, Attempt, BindingChain, Cancellation, Member
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -29,6 +29,7 @@ from cogcli.core.errors import (
 from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING
+from cogcli.core.step_path import StepPath
 from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.engine import approval
 from cogcli.engine.context import Run
@@ -239,7 +240,7 @@ def _sent(
     shield = run.engine.loop.shield
     cancel = Cancellation()
     call = _call_of(run, record, capability, member, number, values, cancel)
-    shield(capability.effect == "effect" or PROBE in record.path)
+    shield(capability.effect == "effect" or StepPath(record.path).in_probe)
     try:
         answer = yield call
     except RuntimeErrorBase as error:
@@ -422,7 +423,7 @@ def _gates(
     worst = safety_rules.GateVerdict("pass", "")
     worst_gate = ""
     for number, gate in enumerate(gates):
-        path = f"{record.path}@{when}{number}"
+        path = StepPath(record.path).gate(when, number)
         verdict, asked = yield from _ask_gate(run, record, gate, path, given)
         _tell_decision(run, gate, path, verdict, asked)
         if safety_rules.stricter(worst, verdict) is verdict:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.ports import Clock, IdSource
+from cogcli.core.step_path import StepPath
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.engine.ports import CapabilityRunner, EventOrder, EventSink
 from cogcli.engine.tasks import Effects, Loop, Spawn
@@ -167,7 +168,7 @@ class Run:
 
     def path(self, step_id: str) -> str:
         """The step id as events bear it: `outer/inner` in a nested run."""
-        return f"{self.prefix}/{step_id}" if self.prefix else step_id
+        return StepPath(self.prefix).step(step_id) if self.prefix else step_id
 
     def wrote_at(self, position: int) -> int | None:
         """Where a log that is told again tells of what the step at a position in plan order wrote."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from cogcli.core.calls import Siblings
 from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy, kind_of
+from cogcli.core.step_path import StepPath
 from cogcli.engine import call
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import LeftOut
@@ -135,7 +136,7 @@ def _cancelled(tasks: list[Task]) -> Effects:
 
 
 def _inner(run: Run, planned: PlannedStep, record: StepRecord, name: str) -> StepRecord:
-    return StepRecord(run, f"{record.path}#{name}", record.uses, planned.capability, planned.kind)
+    return StepRecord(run, StepPath(record.path).item(name), record.uses, planned.capability, planned.kind)
 
 
 def _one(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
@@ -219,7 +220,7 @@ def _scattered(
 
     def job(index: int) -> Effects:
         target = planned.targets[names[index]]
-        path = f"{record.path}#{names[index]}"
+        path = StepPath(record.path).item(names[index])
         inner = StepRecord(run, path, target.uses, target.capability, planned.kind)
         return _one(record, inner, call_target(run, planned, inner, target, values, run_step))
 

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cogcli.core.calls import Answer
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EffectInDoubtError, RejectedError
 from cogcli.core.redact import Redactor
+from cogcli.core.step_path import StepPath
 from cogcli.engine.step_ending import Degraded
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cogcli.specs.capability import Capability
 
 _BY_NAME: Final = Redactor()
-_INDEX: Final = re.compile(r"#\d+")
 CHOICES: Final = ("rerun", "skip", "fail", "done")
 
 
@@ -97,15 +96,18 @@ class EarlierCalls:
             if name in self._named:
                 self._owners[self._named[name]] = step
         for step, call in self._calls.items():
-            if "#" in step:
-                self._alike.setdefault((_loop(step), call.capability, call.input_hash), []).append(step)
+            if StepPath(step).in_loop:
+                self._alike.setdefault((StepPath(step).loop, call.capability, call.input_hash), []).append(
+                    step
+                )
 
     def of(self, step: str, capability_id: str, values: dict[str, Any]) -> Earlier | None:
         """What is known of the call that is about to be made; None where it was not made before."""
-        if step not in self._calls and "#" not in step:
+        in_loop = StepPath(step).in_loop
+        if step not in self._calls and not in_loop:
             return None
         here, hash_now = self._calls.get(step), digest_of(values)
-        if "#" in step:
+        if in_loop:
             here = self._of_part(step, capability_id, hash_now)
         if (
             here is None
@@ -121,7 +123,7 @@ class EarlierCalls:
         if name := self._named.get(self._behind.get(step, "")):
             return self._calls[name]
         if step not in self._behind:
-            alike = self._alike.get((_loop(step), capability_id, hash_now), [])
+            alike = self._alike.get((StepPath(step).loop, capability_id, hash_now), [])
             for name in sorted(alike, key=lambda name: name != step):
                 if self._owners.setdefault(name, step) == step:
                     return self._calls[name]
@@ -139,10 +141,6 @@ def _earlier(told: Mapping[str, Any]) -> Earlier:
         told["origin"],
         DoubtResolution(said["choice"], said["by"], "", told.get("output")) if said else None,
     )
-
-
-def _loop(step: str) -> str:
-    return _INDEX.sub("#", step)
 
 
 class LeftOut(Degraded):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.core.errors import MaxSkillDepthExceededError, RuntimeErrorBase
+from cogcli.core.step_path import StepPath
 from cogcli.engine.context import Run
 from cogcli.engine.graph import GraphDriver, RunStep
 from cogcli.engine.outcome import RunOutcome, name_step, outcome_of
@@ -12,7 +13,7 @@ from cogcli.engine.step_recorder import StepRecord, no_usage
 from cogcli.engine.tasks import Cancelled, Effects
 from cogcli.events import build
 from cogcli.events.envelope import Draft
-from cogcli.mapping.apply import initial_state, is_step
+from cogcli.mapping.apply import initial_state
 from cogcli.state.cognitive import to_payload
 
 MAX_DEPTH = 10
@@ -108,7 +109,7 @@ def _usage(child: Run) -> dict[str, int]:
     sums = child.state.trace.metrics
     used = {name: getattr(sums, name) for name in no_usage()}
     for each in child.engine.held:
-        if each.run is child and is_step(each.path):
+        if each.run is child and StepPath(each.path).is_step:
             for name, value in each.draft.payload.get("usage", {}).items():
                 used[name] += value
     return used
@@ -137,6 +138,6 @@ def _with_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
         error.skill_id, error.run_id = skill_id, child.state.run_id
         error.message = f"skill `{skill_id}`: {error.message}"
     else:
-        step = error.step_id.removeprefix(f"{child.prefix}/").partition("/")[0]
+        step = StepPath(error.step_id).first(child.prefix)
         error.message = f"skill `{skill_id}` > {name_step(error, step, skill_id)}"
     return error

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cogcli.core.errors import FinalOutputValidationError, RuntimeErrorBase, StepExecutionError
+from cogcli.core.step_path import StepPath
 from cogcli.engine.step_ending import Ending
 from cogcli.specs.fields import Fields, fit_values
 
@@ -75,7 +76,7 @@ def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
     error = outcome.error
     if error is None or error.step_id is None:
         return outcome
-    message = name_step(error, error.step_id.partition("/")[0], skill_id)
+    message = name_step(error, StepPath(error.step_id).first(), skill_id)
     if outcome.status in ("error", "partial"):
         return outcome._replace(error=_as_step_error(error, message))
     if error.skill_id != skill_id:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.calls import PROBE
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy
+from cogcli.core.step_path import StepPath
 from cogcli.engine.call import consult
 from cogcli.engine.doubt import DoubtResolution
 from cogcli.engine.step_ending import Degraded
@@ -39,7 +39,7 @@ def ask_probe(
     probe = run.engine.capabilities.get(capability.probe)
     if probe is None:
         return None
-    inner = StepRecord(run, f"{path}{PROBE}{number}", capability.probe, probe, "verify")
+    inner = StepRecord(run, StepPath(path).probe(number), capability.probe, probe, "verify")
     try:
         reply = yield from consult(run, inner, probe, {"idempotency_key": key, "input": values})
     except (RuntimeErrorBase, Degraded):

@@ -7,15 +7,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from cogcli.core.step_path import StepPath
 from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
 
-_PART_OF: Final = re.compile(r"(.*)[#@][^/]*")
-"""Items, rounds, targets and gates bear the path of their step in front."""
 FULL_DISK: Final = "env.disk"
 ScopeKey = tuple[str | None, str | None]
 
@@ -65,9 +63,9 @@ class ClosedScopes:
             end = self.runs.get(run_id) or self.steps.get((run_id, step_id))
             if end is not None:
                 return end
-            part = _PART_OF.fullmatch(step_id or "")
-            if part:
-                step_id = part[1]
+            owner = StepPath(step_id or "").owner
+            if owner:
+                step_id = owner
             else:
                 run_id, step_id = self._parents.get(run_id, (None, None))
         return None

@@ -5,14 +5,12 @@ Steps are those of the root run; everything else includes nested runs.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any, NamedTuple
 
+from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
-
-_REPEATED_PART = re.compile(r"#[A-Za-z0-9_-]+")
 
 
 class Use(NamedTuple):
@@ -86,14 +84,16 @@ class Tally:
 
     def _finish(self, event: Event, payload: dict[str, Any], is_root: bool) -> None:
         step = event.step_id or ""
-        if is_root and "@" not in step:
+        path = StepPath(step)
+        plain = path.without_items
+        if is_root and not path.in_call:
             uses, latency = payload.get("uses"), payload.get("latency_ms")
             if type(uses) is str and not uses.startswith(("skill:", "_")):
                 self.used.add(uses)
             if type(latency) is int:
                 self.latencies[step] = latency
         if type(payload.get("tool")) is str and type(payload.get("latency_ms")) is int:
-            self.timed.append((Use(_plain(step), event.id), payload["latency_ms"]))
+            self.timed.append((Use(plain, event.id), payload["latency_ms"]))
         if event.event_type == "step.vetoed":
             self.vetoes += 1
             self.first_veto = self.first_veto or event.timestamp
@@ -103,17 +103,12 @@ class Tally:
         retries = self._open_retries.pop(step, 0)
         if retries:
             succeeded = retries == 1 and payload.get("step_status") == "done"
-            self.retried.setdefault(_plain(step), []).append((succeeded, Use(_plain(step), event.id)))
+            self.retried.setdefault(plain, []).append((succeeded, Use(plain, event.id)))
 
 
 def _objects(values: Any) -> list[dict[str, Any]]:
     """The objects of a list; none of what is no list."""
     return [value for value in values if type(value) is dict] if type(values) is list else []
-
-
-def _plain(step: str) -> str:
-    """A step's id without the numbers of items and rounds."""
-    return _REPEATED_PART.sub("", step)
 
 
 def _fallen_back(payload: dict[str, Any]) -> str | None:

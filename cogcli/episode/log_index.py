@@ -12,15 +12,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from cogcli.core.calls import HARMLESS, PROBE, Answer
+from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.error_codec import error_from_payload
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.refs import parse_target
+from cogcli.core.step_path import StepPath
 from cogcli.episode.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 from cogcli.events.active_time import Sittings
 from cogcli.events.build import IN_DOUBT
@@ -29,8 +29,6 @@ from cogcli.events.types import row_of
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import ReusedResult, Write
 
-_GATE: Final = re.compile(r"(pre|post)\d+")
-"""What follows the `@` in the path of a gate; before it is the path of its step."""
 _OWN_OF_ATTEMPT: Final = frozenset(
     ("binding_id", "service_id", "status", "code", "message", "left", "usage", "hint", "retryable", "effect")
 )
@@ -101,9 +99,10 @@ class LogIndex:
         elif row.resolves:
             self._answered.append(event)
         if not row.one_process_only:
-            step, probe, number = (event.step_id or "").rpartition(PROBE)
-            self.probes[event.run_id, step] += bool(probe) and row.closes and number.isdigit()
-            queues = self._of_probes if probe else self._queues
+            path = StepPath(event.step_id or "")
+            if path.is_probe and row.closes:
+                self.probes[event.run_id, path.owner] += 1
+            queues = self._of_probes if path.in_probe else self._queues
             queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
 
     @property
@@ -160,9 +159,9 @@ class LogIndex:
         answered, behind one whose step has not ended. What a gate refused it would hardly refuse less, asked anew."""
         found = []
         for run_id, path in {**self.closings, **self.answers}:
-            step, _, place = (path or "").rpartition("@")
-            gone = place.startswith("pre") and (run_id, step) in self.answered_at
-            if _GATE.fullmatch(place) and not gone and self.ended.over(run_id, step) is None:
+            gate = StepPath(path or "")
+            gone = gate.is_gate_before and (run_id, gate.owner) in self.answered_at
+            if gate.is_gate and not gone and self.ended.over(run_id, gate.owner) is None:
                 output = self._output((run_id, path))
                 if isinstance(output, dict) and output.get("allowed") is not False:
                     found.append(path or "")
@@ -296,7 +295,7 @@ def _error_of(attempt: dict[str, Any], final: dict[str, Any]) -> RuntimeErrorBas
 
 def is_of_probe(event: Event) -> bool:
     """Whether an event tells of a probe: it belongs to the sitting that asked, and no other tells it again."""
-    return PROBE in (event.step_id or "")
+    return StepPath(event.step_id or "").in_probe
 
 
 def _taken_over(told: dict[str, Any], place: dict[str, str] | None = None) -> ReusedResult:

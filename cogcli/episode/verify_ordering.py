@@ -10,17 +10,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cogcli.core.step_path import StepPath
 from cogcli.episode.findings import Finding
 from cogcli.episode.layout import EVENTS
 from cogcli.events.envelope import Event
 from cogcli.events.types import EVENT_TYPES, row_of
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
-_PART = re.compile(r"[/#@]")
 
 
 class _Run:
@@ -114,7 +113,7 @@ class StoryCheck:
         if (
             self._planned is not None
             and event.run_id == self._root
-            and _PART.split(step)[0] not in self._planned
+            and StepPath(step).root_step not in self._planned
         ):
             yield "step.unplanned", f"step `{step:.60}` is in no plan"
         run, row = self._runs[event.run_id], row_of(kind)

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import OutputMappingError
 from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import Target, parse_target
+from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import Event
 from cogcli.events.types import EVENT_TYPES
 from cogcli.mapping.merge import merge
@@ -76,16 +77,10 @@ def apply(state: ExecutionState, event: Event) -> None:
     state.updated_at = event.timestamp
 
 
-def is_step(step_id: str) -> bool:
-    """Whether a step path names a step of its run, and no call inside one."""
-    own = step_id.rpartition("/")[2]
-    return "@" not in own and "#" not in own
-
-
 def _start(state: ExecutionState, event: Event) -> None:
     step_id = event.payload["step_id"]
     state.iteration += event.payload.get("round", 0) > 0
-    if is_step(step_id):
+    if StepPath(step_id).is_step:
         state.running[step_id] = state.plan_order.get(step_id, len(state.running))
 
 
@@ -105,7 +100,7 @@ def _terminate(state: ExecutionState, event: Event) -> None:
 def _finish(state: ExecutionState, event: Event) -> None:
     payload = event.payload
     step_id, status = payload["step_id"], payload["step_status"]
-    if not is_step(step_id):
+    if not StepPath(step_id).is_step:
         return
     state.running.pop(step_id, None)
     writes = payload.get("writes") or ()

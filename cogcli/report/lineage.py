@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import Glyphs
@@ -98,7 +99,7 @@ class Lineage:
 
     def _step(self, number: int, event: Event, payload: dict[str, Any]) -> None:
         id = payload.get("step_id") or event.step_id
-        if not isinstance(id, str) or "#" in id or "@" in id or "step_status" not in payload:
+        if not isinstance(id, str) or not StepPath(id).is_step or "step_status" not in payload:
             return
         reads, writes = payload.get("reads"), payload.get("writes")
         step = self.steps.setdefault(id, StepFlow([], []))

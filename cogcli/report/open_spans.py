@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cogcli.core.step_path import StepPath
 from cogcli.core.trace_ids import span_of
 from cogcli.events.envelope import Event
 from cogcli.report.payload_values import word
@@ -45,7 +46,7 @@ class OpenSpans:
             span = self.steps.get((run_id, step_id))
             if span is not None and span.is_open:
                 return span
-            step_id = _owner(step_id)
+            step_id = StepPath(step_id).owner
         return self.runs[run_id]
 
     def cut_off(self, at: int) -> None:
@@ -64,10 +65,3 @@ def incomplete(span: TraceSpan, at: int) -> None:
     if span.is_open:
         span.close(at)
         span.attributes["cogcli.incomplete"] = True
-
-
-def _owner(step_id: str) -> str:
-    """The step that an item, a round or a gate belongs to; empty for a step itself."""
-    folder, slash, name = step_id.rpartition("/")
-    end = max(name.rfind("#"), name.rfind("@"))
-    return f"{folder}{slash}{name[:end]}" if end > 0 else ""

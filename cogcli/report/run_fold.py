@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.step_path import StepPath
 from cogcli.events.active_time import Sittings
 from cogcli.events.envelope import Event
 from cogcli.report.unfinished_runs import Asks
@@ -120,9 +121,7 @@ class RunView:
 
     def owner(self, step: StepView) -> str:
         """The id of the step that an item, a round or a gate belongs to; empty for a step itself."""
-        folder, slash, name = step.id.rpartition("/")
-        end = max(name.rfind("#"), name.rfind("@"))
-        id = f"{folder}{slash}{name[:end]}" if end > 0 else ""
+        id = StepPath(step.id).owner
         return id if id in self.steps else ""
 
     def count(self, status: str) -> int:
@@ -290,7 +289,7 @@ def _step(run: RunView, id: str, key: str = "") -> StepView:
     """The step, made where it is not known yet; `key` tells steps of one id apart."""
     step = run.steps.get(key or id)
     if step is None:
-        step = run.steps[key or id] = StepView(id, id.rpartition("/")[2])
+        step = run.steps[key or id] = StepView(id, StepPath(id).name)
     return step
 
 
@@ -324,13 +323,11 @@ def _fallback(told: Any, attempts: list[dict[str, Any]]) -> str:
 def _overlaps(run: RunView, step: StepView) -> bool:
     """Whether another step runs meanwhile: not one that this is a part of, nor a part of it."""
     return any(
-        other.status == "running" and not _within(step.id, other.id) and not _within(other.id, step.id)
+        other.status == "running"
+        and not StepPath(step.id).within(other.id)
+        and not StepPath(other.id).within(step.id)
         for other in run.steps.values()
     )
-
-
-def _within(id: str, outer: str) -> bool:
-    return id == outer or id.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
 
 
 def _milliseconds(own: Any, metrics: dict[str, Any] | None) -> int | None:

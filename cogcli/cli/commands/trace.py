@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.cli.skill_or_episode import is_skill
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
     only = _known_step(folded, context.arguments.text("--step"))
     standing = unfinished_state(folded, row.status)
     if view == "events":
-        reported = tuple(event for event in events if not only or trace_views.inside(_step_of(event), only))
+        reported = tuple(event for event in events if not only or StepPath(_step_of(event)).within(only))
     shown = TracedEpisode(
         folded, row.status, only, note, reported, directory, standing,
         unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),

@@ -1,0 +1,129 @@
+"""The path of a step, item, round, target, gate or probe (docs/reference/episode.md#step-paths).
+
+1. `outer/inner` is a step of the run nested in step `outer`.
+2. `step#3` is an item or a round of a step, `step#name` a target of a scatter; `step@pre0` and `step@post0` are its
+   gates, `step@probe0` asks whether its call in doubt has happened. All these are parts of their step.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_NUMBER: Final = re.compile(r"#\d+")
+_NAME: Final = re.compile(r"#[A-Za-z0-9_-]+")
+_GATE: Final = re.compile(r"(?:pre|post)\d+")
+_PROBE: Final = re.compile(r"probe\d+")
+_PROBES: Final = "@probe"
+_SEPARATOR: Final = re.compile(r"[/#@]")
+
+
+class StepPath(str):
+    """A step path to ask. Make one for a question and let it go: as a key, a subclass of `str` slows a dict down,
+    so the answers, the new paths among them, are plain texts."""
+
+    __slots__ = ()
+
+    # -- what it names ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it names a step of its run, and no part of one."""
+        own = self.name
+        return "@" not in own and "#" not in own
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether it names a gate, of a step or of a part of one."""
+        return _GATE.fullmatch(self._call) is not None
+
+    @property
+    def is_gate_before(self) -> bool:
+        """Whether it names a gate that is asked before the call."""
+        return self.is_gate and self._call.startswith("pre")
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it names a probe itself."""
+        return _PROBE.fullmatch(self._call) is not None
+
+    @property
+    def in_call(self) -> bool:
+        """Whether it names a gate or a probe, or a part of one."""
+        return "@" in self
+
+    @property
+    def in_probe(self) -> bool:
+        """Whether it names a probe or a part of one."""
+        return _PROBES in self
+
+    @property
+    def in_loop(self) -> bool:
+        """Whether it names an item, a round or a target, or what is inside one."""
+        return "#" in self
+
+    @property
+    def _call(self) -> str:
+        """`pre0`, `post0` or `probe0` of a call inside a step; empty for anything else."""
+        own = self.name
+        return own.rpartition("@")[2] if "@" in own else ""
+
+    # -- what it is a part of -----------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Its last part: `inner#2` of `outer/inner#2`."""
+        return self[self.rfind("/") + 1 :]
+
+    @property
+    def root_step(self) -> str:
+        """The id of the root run's step: `outer` of `outer#1/inner`."""
+        return _SEPARATOR.split(self, maxsplit=1)[0]
+
+    @property
+    def parent(self) -> str:
+        """What it is directly inside of or a part of: of `a/b#1@pre0` that is `a/b#1`, then `a/b`, `a`, and nothing."""
+        cut = max(self.rfind("/"), self.rfind("#"), self.rfind("@"))
+        return self[:cut] if cut > 0 else ""
+
+    @property
+    def owner(self) -> str:
+        """The step, item, round or target that it is a part of: `a/b` of `a/b#1`; empty for a step, nested or not."""
+        return "" if self.is_step else self.parent
+
+    @property
+    def without_items(self) -> str:
+        """The path without items, rounds and targets: the same for all of a loop."""
+        return _NAME.sub("", self)
+
+    @property
+    def loop(self) -> str:
+        """The path without the numbers of items and rounds, targets kept apart: the same for calls that may have
+        changed places."""
+        return _NUMBER.sub("#", self)
+
+    def first(self, below: str = "") -> str:
+        """Its first part, its item included: the root run's, or that of the run nested in the step `below`."""
+        return self.removeprefix(f"{below}/").partition("/")[0]
+
+    def within(self, outer: str) -> bool:
+        """Whether it is `outer`, or a part of it, or inside its nested run."""
+        return self == outer or self.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
+
+    # -- the paths below it -------------------------------------------------------------------------------------------
+
+    def step(self, step_id: str) -> str:
+        """A step of the run nested in it."""
+        return f"{self}/{step_id}"
+
+    def item(self, name: int | str) -> str:
+        """An item or a round by its number from 0, a target by its name."""
+        return f"{self}#{name}"
+
+    def gate(self, when: str, number: int) -> str:
+        """A gate: `when` is pre or post."""
+        return f"{self}@{when}{number}"
+
+    def probe(self, number: int) -> str:
+        """The question whether its call has happened, asked for the time `number` from 0."""
+        return f"{self}{_PROBES}{number}"
