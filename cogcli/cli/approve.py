@@ -1,7 +1,6 @@
-"""Asking a person about the one action that a paused run waits for (docs/reference/command-line.md#prompts).
+"""Asks at the terminal for the approval that a paused run waits for (docs/reference/command-line.md#prompts).
 
-Only where somebody sits at both ends. The pause is saved before anybody is asked, and an answer is the same `resume`
-that another process would make: whoever closes the terminal loses nothing.
+The pause is on disk before the question, and the answer is an ordinary `resume`: closing the terminal loses nothing.
 """
 
 from __future__ import annotations
@@ -30,27 +29,30 @@ _EXCERPT: Final = 160
 
 
 def ask_approval(
-    context: CommandContext, result: RunResult, by: str, go_on: Callable[[ResumeRequest], RunResult]
+    context: CommandContext, result: RunResult, by: str, resume_with: Callable[[ResumeRequest], RunResult]
 ) -> RunResult:
-    """How a run stands once the person at the terminal has said what they want to say about it."""
+    """The result after the answers of the person at the terminal: `resume_with` is called for each.
+
+    Returns `result` itself where nobody can be asked, and at `d`; Ctrl-C aborts the run.
+    """
     from cogcli.app.resume import ResumeRequest
 
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         questions = find_pending(Path(result.directory))
         if not questions:
-            break  # it waits for something else: an effect in doubt
+            break  # it waits for a decision about a call in doubt
         question = questions[0]
         try:
             with _interruptible():
-                answer = _answered(context, question)
+                answer = _ask(context, question)
         except KeyboardInterrupt:
-            context.screen.tell("\n")
-            closed = go_on(ResumeRequest(by=by, reason="Ctrl-C at the question", abort=True))
+            context.screen.notify("\n")
+            closed = resume_with(ResumeRequest(by=by, reason="Ctrl-C at the question", abort=True))
             return closed._replace(exit_code=ABORTED["SIGINT"])
         if answer == "d":
             break
         names = (question.approval_id,)
-        result = go_on(
+        result = resume_with(
             ResumeRequest(approve=names, by=by) if answer == "y" else ResumeRequest(reject=names, by=by)
         )
     return result
@@ -58,24 +60,24 @@ def ask_approval(
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """While inside, Ctrl-C raises: outside of a run it ends the process, and here a run is left open."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Within it Ctrl-C raises KeyboardInterrupt: the paused run must be aborted, not just the process ended."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
+        signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
 
 
-def _answered(context: CommandContext, question: PendingApproval) -> str:
-    """`y`, `n` or `d`. Anything else asks again; the end of the input decides nothing."""
+def _ask(context: CommandContext, question: PendingApproval) -> str:
+    """`y`, `n` or `d`. Any other answer asks again; the end of input is `d`."""
     _show(context, question, whole=False)
     while True:
-        context.screen.tell(
+        context.screen.notify(
             terminal_safe(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later  › ")
         )
         line = sys.stdin.readline()
         if not line.endswith("\n"):
-            context.screen.tell("\n")
+            context.screen.notify("\n")
             return "d"
         answer = line.strip().lower()
         if answer == "v":
@@ -87,7 +89,7 @@ def _answered(context: CommandContext, question: PendingApproval) -> str:
 def _show(context: CommandContext, question: PendingApproval, *, whole: bool) -> None:
     screen = context.screen
     dot = f" {screen.err.glyphs.dot} "
-    screen.say(
+    screen.notify_line(
         [
             (
                 dot.join(part for part in (question.capability, question.step_id, question.binding) if part),
@@ -103,6 +105,8 @@ def _show(context: CommandContext, question: PendingApproval, *, whole: bool) ->
     if whole:
         rows += [("expires", question.expires_at), ("request", question.approval_id)]
     for name, value in rows:
-        shown = value if name == "will send" else visible(value)
-        for number, line in enumerate(shown.split("\n")):
-            screen.say([(f"  {name if not number else '':<9}  ", "dim"), (terminal_safe(context, line), "")])
+        text = value if name == "will send" else visible(value)
+        for number, line in enumerate(text.split("\n")):
+            screen.notify_line(
+                [(f"  {name if not number else '':<9}  ", "dim"), (terminal_safe(context, line), "")]
+            )

@@ -1,4 +1,4 @@
-"""What `validate` found, in the formats of its reports."""
+"""The problems of `validate` in the formats of `--report`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 KINDS: Final = ("junit", "sarif", "json", "md", "github")
 
 
-def with_ends(checked: RegistryCheck, sources: Sources) -> list[tuple[Problem, int]]:
-    """Every problem with the column just after what it marks."""
+def add_end_columns(checked: RegistryCheck, sources: Sources) -> list[tuple[Problem, int]]:
+    """The check, each problem with the column after its token."""
     return [(p, sources.end(p.file, p.line, p.column)) for p in checked.problems]
 
 
@@ -43,7 +43,7 @@ def sarif_of(checked: RegistryCheck, sources: Sources) -> str:
     from cogcli.report.sarif import sarif
 
     rules = {code: (meaning, cure) for code, (meaning, _, cure) in pages().items()}
-    document = sarif(with_ends(checked, sources), rules, version=__version__)
+    document = sarif(add_end_columns(checked, sources), rules, version=__version__)
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -51,7 +51,7 @@ def github_of(checked: RegistryCheck, sources: Sources) -> str:
     """Annotations, a line each."""
     from cogcli.report.github import workflow_commands
 
-    return "".join(f"{line}\n" for line in workflow_commands(with_ends(checked, sources)))
+    return "".join(f"{line}\n" for line in workflow_commands(add_end_columns(checked, sources)))
 
 
 def markdown_of(checked: RegistryCheck, *, limit: int | None = None) -> str:

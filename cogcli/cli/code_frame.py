@@ -1,4 +1,4 @@
-"""A place in a file, with the line itself and carets under what is meant (docs/reference/command-line.md#errors)."""
+"""A place in a file as `-->` line, source line and carets (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _WIDEST = 400
 
 
 class Sources:
-    """The lines that places name: of files below `base`, or of `contents` that stand for a file."""
+    """Source lines of files below `base`; `contents` replaces the content of files by name."""
 
     def __init__(self, base: str = "", contents: Mapping[str, bytes] | None = None) -> None:
         self._base = base
         self._contents = contents or {}
 
     def line(self, file: str, number: int) -> str | None:
-        """One line without its end, None where it cannot be shown."""
+        """One line without its newline; None where the file cannot be read or displayed."""
         if not number:
             return None
         if file in self._contents:
@@ -57,7 +57,7 @@ class Sources:
         return None if text is None else hide_secrets(text)
 
     def end(self, file: str, line: int, column: int) -> int:
-        """The column just after what stands at a place, 0 where that is not known."""
+        """The column after the token at a place; 0 where it is not known."""
         text = self.line(file, line)
         if text is None or not 1 <= column <= len(text):
             return 0
@@ -65,7 +65,7 @@ class Sources:
 
 
 def hide_secrets(text: str) -> str:
-    """A line of a spec or of settings, the values of secret keys starred: as long as it was, so that places stay."""
+    """A line with the values of secret keys replaced by stars, of the same length, so that columns stay right."""
     from cogcli.core.redact import names_secret
 
     def starred(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a command gets: its arguments, the screen, the settings when it asks for them, and room for the envelope."""
+"""The context of one command: arguments, screen, settings (read on first use), members of the envelope."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CommandContext:
 
     @property
     def json(self) -> bool:
-        """Whether stdout takes the envelope and nothing else."""
+        """Whether stdout gets the envelope and nothing else."""
         return self.screen.json
 
     @property
@@ -42,11 +42,11 @@ class CommandContext:
 
     @property
     def base(self) -> str:
-        """The directory that shown paths are relative to, without resolving anything new."""
+        """The directory that displayed paths are relative to; empty as long as no settings were read."""
         return self._settings.base if self._settings else ""
 
     def flags(self) -> dict[str, Any]:
-        """The given flags under the names that configuration files use: `max_workers`."""
+        """The given flags under the names of the configuration: `max_workers`."""
         named = {"-C": "directory"}
         return {
             named.get(name, name.lstrip("-").replace("-", "_")): value
@@ -55,7 +55,7 @@ class CommandContext:
 
     @property
     def again(self) -> str:
-        """The global flags that lead a pasted command to the same episodes and specs."""
+        """The global flags that a suggested command needs to find the same episodes and specs."""
         given = self.arguments
         words: list[str] = []
         for name in ("-C", "--runs-dir"):
@@ -80,20 +80,20 @@ class CommandContext:
             return self.environ.get("USER") or "somebody"
 
     def warn_of_shared_runs(self) -> None:
-        """Warn where others may write to the runs directory."""
+        """Warn where other users may write to the runs directory."""
         from cogcli.app.runs_dir import shared_warning
 
         if (warning := shared_warning(self.settings)) is not None:
             self.warn(warning)
 
     def warn(self, error: CogcliError) -> None:
-        """Remember a warning for the envelope and say it, unless only errors are wanted."""
+        """Add a warning to the envelope, and write it to stderr unless `-q`."""
         self.warnings.append({"code": error.code, "message": error.message})
         if self.screen.quiet:
             return
         from cogcli.cli.next_step import redirect_command
         from cogcli.cli.render_error import next_lines
 
-        self.screen.say([(f"warning[{error.code}]", "warning"), (f": {error.message}", "")])
+        self.screen.notify_line([(f"warning[{error.code}]", "warning"), (f": {error.message}", "")])
         for line in next_lines([redirect_command(command, self.again) for command in error.next]):
-            self.screen.say(line)
+            self.screen.notify_line(line)

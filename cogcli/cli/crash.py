@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def report(screen: Screen, command: str, error: BaseException, context: CommandContext | None) -> int:
-    """Tell the bug and save what helps to find it: types and places, no message, no value."""
+def report_bug(screen: Screen, command: str, error: BaseException, context: CommandContext | None) -> int:
+    """Report an unexpected exception; returns exit code 70.
+
+    The saved file has types and places only: messages and values may hold inputs or secrets.
+    """
     what = f"{type(error).__name__} in {_place(error)}"
-    screen.say([("bug[internal]", "error"), (f": {what}", "bold")])
+    screen.notify_line([("bug[internal]", "error"), (f": {what}", "bold")])
     saved = ""
     try:
         saved = _save(command, error)
-        screen.say([("saved: ", "dim"), (f"{saved} (inputs and secrets removed)", "")])
+        screen.notify_line([("saved: ", "dim"), (f"{saved} (inputs and secrets removed)", "")])
     except (OSError, CogcliError) as failure:
-        screen.say([("not saved: ", "dim"), (getattr(failure, "strerror", None) or str(failure), "")])
-    screen.say([("please send it with an issue; --debug shows the traceback", "dim")])
+        screen.notify_line([("not saved: ", "dim"), (getattr(failure, "strerror", None) or str(failure), "")])
+    screen.notify_line([("please send it with an issue; --debug shows the traceback", "dim")])
     if screen.json:
         body = {"code": "internal", "message": what, "retryable": False, "hint": "", "next": []}
         own = {name: value for name, value in context.own.items() if name != "status"} if context else {}

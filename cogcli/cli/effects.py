@@ -76,13 +76,13 @@ def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion)
     screen = context.screen
     capabilities = ", ".join(dict.fromkeys(effect.capability for effect in question.effects))
     text = f"{question.step}: {capabilities} is {question.state} in {reuse.episode_id}"
-    screen.tell(terminal_safe(context, visible(text)) + "\n")
+    screen.notify(terminal_safe(context, visible(text)) + "\n")
     words = "  ".join(f"[{word}]" for word in question.choices)
     while True:
-        screen.tell(terminal_safe(context, f"Again?  {words}  [quit] › "))
+        screen.notify(terminal_safe(context, f"Again?  {words}  [quit] › "))
         line = sys.stdin.readline()
         if not line.endswith("\n"):
-            screen.tell("\n")
+            screen.notify("\n")
             return ""
         word = line.strip().lower()
         if word in ("quit", "q"):

@@ -1,4 +1,4 @@
-"""Telling all problems at once: those of the command line and those of specs become one list
+"""Reports all problems at once: those of the command line and those of specs become one error
 (docs/reference/command-line.md#problems-at-once)."""
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def raise_together(
     problems: Sequence[CogcliError], error: CogcliError | None = None, *, doubtful: Iterable[str] = ()
 ) -> None:
-    """Raise everything as one error: nothing for no problem, itself for a single one.
+    """Raise all as one ProblemsFound, a single one as itself; return where there is none.
 
-    `error` is what loading said; inputs in `doubtful` (or all, for `*`) were given but unreadable, so not missing.
-    Which of them decides the exit code, and is told first, says `ProblemsFound`.
+    `error` is the one of loading. Inputs in `doubtful` (all for `*`) were given but unreadable, so `input.missing` is
+    left out for them. ProblemsFound decides the order and the exit code.
     """
     if not problems and error is None:
         return
@@ -40,7 +40,7 @@ def raise_together(
 
 
 def problem_from_error(error: CogcliError) -> Problem:
-    """An error as a problem of the list."""
+    """An error as a Problem."""
     from cogcli.core.problems import Problem
 
     hint = error.hint or (f"expected {error.expected}" if error.expected else "")

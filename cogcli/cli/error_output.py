@@ -1,4 +1,4 @@
-"""Telling an expected error: text on stderr, the envelope on stdout, the exit code to the caller."""
+"""Output of an expected error: text on stderr, with `--json` the envelope on stdout."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from cogcli.core.problems import Problem
 
 
-def tell(screen: Screen, command: str, error: CogcliError, context: CommandContext | None) -> int:
-    """The error's exit code, after everybody who listens was told."""
+def report_error(screen: Screen, command: str, error: CogcliError, context: CommandContext | None) -> int:
+    """Write the error; returns its exit code."""
     problems: list[Problem] = list(getattr(error, "problems", ()))
     base = context.base if context else ""
     width = screen.err.width
     lines = (
-        _several(problems, error.next, base, width)
+        _problem_list(problems, error.next, base, width)
         if problems
         else error_lines(error, base=base, width=width)
     )
     for line in lines:
-        screen.say(line)
+        screen.notify_line(line)
     code = error.exit_code
     if screen.json:
         own: dict[str, Any] = dict(context.own) if context else {}
-        own.pop("status", None)  # of the run that went before; the envelope's is that of the error
+        own.pop("status", None)  # of the finished run; the status of the envelope is that of the error
         first = error_object(error)
         if problems:
             own["problems"] = [problem.as_dict() for problem in problems]
-            first = {**first, **_first(problems[0])}
+            first = {**first, **_first_problem(problems[0])}
         _answer(
             screen,
             envelope(command, code, error=first, warnings=context.warnings if context else [], own=own),
@@ -42,12 +42,12 @@ def tell(screen: Screen, command: str, error: CogcliError, context: CommandConte
     return code
 
 
-def _first(problem: Problem) -> dict[str, Any]:
+def _first_problem(problem: Problem) -> dict[str, Any]:
     names = ("code", "message", "file", "line", "column", "hint")
     return {name: value for name in names if (value := getattr(problem, name)) or name == "hint"}
 
 
-def _several(problems: list[Problem], next: tuple[str, ...], base: str, width: int | None) -> list[Any]:
+def _problem_list(problems: list[Problem], next: tuple[str, ...], base: str, width: int | None) -> list[Any]:
     from cogcli.cli.render_error import next_lines, problem_lines
 
     lines: list[Any] = []

@@ -1,10 +1,10 @@
-"""Assembling the input object of a run from --input, --input-file, -p and stdin
+"""The input object of a run from `--input`, `--input-file`, `-p` and stdin
 (docs/reference/command-line.md#inputs).
 
 1. `-p` wins over the object of --input or --input-file; both of these together are an error.
 2. Text from `-p` is converted by the declared type, JSON never is.
 3. stdin is read only where `-` asks, once, and never more than the limit.
-4. Everything wrong is collected: all of it is told together.
+4. Problems are collected and reported together.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _FROM_TEXT: Final = {"boolean": {"true": True, "false": False}}
 
 
 class Assembled:
-    """What the caller gave: the inputs, the frame, and every problem met on the way."""
+    """The inputs, the frame, and all problems of reading them."""
 
     def __init__(self) -> None:
         self.inputs: dict[str, Any] = {}
         self.frame: dict[str, Any] = {}
         self.problems: list[UsageError] = []
         self.doubtful: set[str] = set()
-        """Inputs that were given but could not be read: they are not missing."""
+        """Names of given inputs, readable or not (`*` for all): they are not missing."""
 
 
 def assemble(context: CommandContext, fields: dict[str, FieldSpec]) -> Assembled:
-    """The inputs and the frame of a run, as far as they could be read."""
+    """Read the inputs and the frame of a run. Raises nothing: problems are in the result."""
     return _Assembly(context, fields).assemble()
 
 
@@ -54,39 +54,39 @@ class _Assembly:
         self._typed = context.settings.named
         self._fields = fields
         self._result = Assembled()
-        self._stdin_taken = False
+        self._stdin_read = False
 
     def assemble(self) -> Assembled:
         result, given = self._result, self._arguments
         if given.given("--input") and given.given("--input-file"):
-            self._wrong(
+            self._add_problem(
                 "usage.flag", "`--input` and `--input-file` cannot be given together", "keep one of them"
             )
         elif (text := given.text("--input")) is not None:
-            result.inputs = self._guarded(lambda: self._from_flag(text)) or {}
+            result.inputs = self._collect(lambda: self._from_flag(text)) or {}
         elif (file := given.text("--input-file")) is not None:
-            result.inputs = self._guarded(lambda: _object(*_file_value(file), flag="--input-file")) or {}
+            result.inputs = self._collect(lambda: _object(*_file_value(file), flag="--input-file")) or {}
         if result.problems:
             result.doubtful.add("*")
         for pair in given.many("-p"):
-            self._guarded(lambda pair=pair: self._take_pair(pair))
-        self._frame()
+            self._collect(lambda pair=pair: self._take_pair(pair))
+        self._read_frame()
         return result
 
-    def _guarded(self, action: Any) -> Any:
+    def _collect(self, action: Any) -> Any:
         try:
             return action()
         except UsageError as error:
             self._result.problems.append(error)
         return None
 
-    def _wrong(self, code: str, message: str, hint: str = "") -> None:
+    def _add_problem(self, code: str, message: str, hint: str = "") -> None:
         self._result.problems.append(UsageError(code, message, hint=hint))
 
-    def _frame(self) -> None:
+    def _read_frame(self) -> None:
         given, result = self._arguments, self._result
         if (file := given.text("--frame-file")) is not None:
-            result.frame = self._guarded(lambda: _object(*_file_value(file), flag="--frame-file")) or {}
+            result.frame = self._collect(lambda: _object(*_file_value(file), flag="--frame-file")) or {}
         if (goal := given.text("--goal")) is not None:
             result.frame = {**result.frame, "goal": goal}
 
@@ -129,14 +129,14 @@ class _Assembly:
         else:
             self._typed.append(text)
         spec = self._fields.get(name)
-        return text if spec is None else _converted(text, spec.type, name, where)
+        return text if spec is None else _convert_text(text, spec.type, name, where)
 
     def _stdin(self) -> bytes:
-        if self._stdin_taken:
+        if self._stdin_read:
             raise UsageError(
                 "usage.value", "stdin can be read only once", hint="give the other input as a file"
             )
-        self._stdin_taken = True
+        self._stdin_read = True
         data = read_stdin(self._screen, MAX_BYTES)
         if len(data) > MAX_BYTES:
             raise UsageError(
@@ -146,7 +146,7 @@ class _Assembly:
 
 
 def object_of(text: str, flag: str) -> dict[str, Any]:
-    """The object that a flag gives as JSON, or as `@FILE`. Raises UsageError."""
+    """The object in a flag, as JSON or `@FILE`. Raises UsageError."""
     if text.startswith("@"):
         return _object(*_file_value(text[1:]), flag=flag)
     return _object(_json(text, flag), flag=flag)
@@ -190,7 +190,7 @@ def _text(data: bytes, where: str) -> str:
 
 
 def _file_value(path: str) -> tuple[Any, str]:
-    """A file's value and its name."""
+    """The value in a YAML or JSON file, and the name of the file. Raises UsageError."""
     if path.lower().endswith((".yaml", ".yml")):
         return _yaml(path), path
     return _json(_bytes(path), path, file=path), path
@@ -240,8 +240,8 @@ def _object(value: Any, file: str = "", *, flag: str) -> dict[str, Any]:
     raise UsageError("input.type", f"{where}: expected an object of {what}, found {preview(value)}")
 
 
-def _converted(text: str, wanted: str, name: str, where: str) -> Any:
-    """Text as the declared type says; a value that does not fit is an error here already."""
+def _convert_text(text: str, wanted: str, name: str, where: str) -> Any:
+    """Text converted to the declared type. Raises UsageError `input.type`."""
     if wanted in ("string", "any"):
         return text
     if wanted in ("array", "object"):

@@ -39,7 +39,7 @@ class Column:
 
 
 def show(context: CommandContext, columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> None:
-    """Answer with a list in the format that was asked for."""
+    """Write a list in the format of `--format`."""
     format = context.arguments.text("--format") or "text"
     header = context.arguments.on("--header")
     out = context.screen.out
@@ -52,7 +52,7 @@ def show(context: CommandContext, columns: Sequence[Column], rows: Sequence[dict
 def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int) -> list[StyledLine]:
     texts = [[visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows]
     sizes = [max([len(column.title), *(cells(row[n]) for row in texts)]) for n, column in enumerate(columns)]
-    kept = _fitting(sizes, width)
+    kept = _fit(sizes, width)
     if not rows:
         return []
     lines: list[StyledLine] = [_line([(c.title, "dim") for c in columns], columns, kept)]
@@ -62,7 +62,7 @@ def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], width: int
     return lines
 
 
-def _fitting(sizes: list[int], width: int) -> list[int]:
+def _fit(sizes: list[int], width: int) -> list[int]:
     """The widths of the columns that stay: from the right columns are dropped, then the widest is shortened."""
     kept = list(sizes)
     while len(kept) > 2 and sum(kept) + 2 * (len(kept) - 1) > width:

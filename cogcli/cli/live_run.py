@@ -86,7 +86,7 @@ class SignalHandlers:
         if self._count == 1:
             self._display.close()
             hint = " (Ctrl-C again: now)" if name == "SIGINT" else ""
-            self._context.screen.tell(f"stopping, up to 5s for running calls{hint}\n")
+            self._context.screen.notify(f"stopping, up to 5s for running calls{hint}\n")
 
 
 def answer_pause(
@@ -175,7 +175,7 @@ def report_result(
     if after:
         after(result)
     for line in final_lines(context, result, listener.wall_ms, brief=listener.display.brief):
-        context.screen.say(line)
+        context.screen.notify_line(line)
 
 
 def _write_outputs(context: CommandContext, text: str, *, keep: bool) -> None:

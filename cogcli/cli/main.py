@@ -57,7 +57,7 @@ MODULES = {
     "help": "cogcli.cli.commands.help",
     "explain": "cogcli.cli.commands.explain",
 }
-"""Command to module: only the module of the command asked for is imported."""
+"""Command to module; a module is imported only for its own command."""
 
 
 def run(argv: list[str]) -> int:
@@ -78,17 +78,17 @@ def run(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    asked = argv[: argv.index("--")] if "--" in argv else argv
-    json = "--json" in asked
+    flags = argv[: argv.index("--")] if "--" in argv else argv
+    json = "--json" in flags
     parser = Parser(argv)
     try:
         arguments = parser.parse()
     except CogcliError as error:
         screen = Screen(os.environ, json=json)
-        return _fail(screen, parser.command, error, argv=argv, debug="--debug" in asked)
+        return _fail(screen, parser.command, error, argv=argv, debug="--debug" in flags)
     color = arguments.text("--color") or ""
     screen = Screen(os.environ, color=color, json=json, quiet=arguments.on("--quiet"))
-    if text := _static(arguments):
+    if text := _static_text(arguments):
         screen.answer(_help_envelope(text) if json else text)
         return OK
     try:
@@ -97,8 +97,8 @@ def _run(argv: list[str]) -> int:
         screen.close()
 
 
-def _static(arguments: Arguments) -> str:
-    """What needs no command: home, help, version, the verbs of a bare group."""
+def _static_text(arguments: Arguments) -> str:
+    """The text of `--version`, home, `--help` and a bare group; empty for a command."""
     if arguments.on("--version"):
         from cogcli import __version__
 
@@ -129,7 +129,7 @@ def _execute(arguments: Arguments, screen: Screen) -> int:
     name, debug = arguments.command.name if arguments.command else "", arguments.on("--debug")
     context = CommandContext(arguments, screen, os.environ)
     try:
-        _enter(arguments.text("-C"))
+        _change_directory(arguments.text("-C"))
         _require_registries(arguments.many("--registry"))
         code: int = import_module(MODULES[name]).execute(context)
     except CogcliError as error:
@@ -137,13 +137,13 @@ def _execute(arguments: Arguments, screen: Screen) -> int:
     except (KeyboardInterrupt, BrokenPipeError, SystemExit):
         raise
     except BaseException as error:
-        if lacking := _lacking(error):
-            return _fail(screen, name, lacking, argv=arguments.argv, debug=debug, context=context)
-        return _bug(screen, name, error, debug=debug, context=context)
+        if refusal := _resource_error(error):
+            return _fail(screen, name, refusal, argv=arguments.argv, debug=debug, context=context)
+        return _report_crash(screen, name, error, debug=debug, context=context)
     if screen.json:
         from cogcli.cli.envelope import envelope
 
-        _answer_last(
+        _write_envelope(
             screen,
             code,
             envelope(name, code, error=context.error, warnings=context.warnings, own=context.own),
@@ -151,8 +151,8 @@ def _execute(arguments: Arguments, screen: Screen) -> int:
     return code
 
 
-def _lacking(error: BaseException) -> CogcliError | None:
-    """What an unexpected exception says that the machine has too little of; None for a bug."""
+def _resource_error(error: BaseException) -> CogcliError | None:
+    """The EnvironmentRefusal for an exception that says that the system has no thread left; None for a bug."""
     from cogcli.core import threads
 
     if not threads.is_lacking(error):
@@ -164,8 +164,8 @@ def _lacking(error: BaseException) -> CogcliError | None:
     )
 
 
-def _enter(directory: str | None) -> None:
-    """Start as if in the directory of -C; nothing else of the process has been used yet."""
+def _change_directory(directory: str | None) -> None:
+    """Change to the directory of `-C`, before any relative path is resolved. Raises UsageError."""
     if directory is None:
         return
     try:
@@ -184,8 +184,8 @@ def _require_registries(roots: list[str]) -> None:
             )
 
 
-def _answer_last(screen: Screen, code: int, text: str) -> None:
-    """The envelope of a run whose reader has gone still ends with the run's own code."""
+def _write_envelope(screen: Screen, code: int, text: str) -> None:
+    """Write the envelope. A closed pipe does not change the exit code of a command that failed."""
     try:
         screen.answer(text)
     except BrokenPipeError:
@@ -198,30 +198,30 @@ def _fail(
     screen: Screen, command: str, error: CogcliError, *, argv: list[str], debug: bool = False,
     context: CommandContext | None = None,
 ) -> int:  # fmt: skip
-    """Tell an expected error on stderr, and on stdout as the envelope when that was asked for."""
-    from cogcli.cli.error_output import tell
+    """Write an expected error to stderr, with `--json` also the envelope to stdout; returns its exit code."""
+    from cogcli.cli.error_output import report_error
     from cogcli.cli.next_step import next_steps
 
     if debug:
         _print_traceback(screen, error)
     error.next = tuple(next_steps(error, command, argv, context.again if context else ""))
-    return tell(screen, command, error, context)
+    return report_error(screen, command, error, context)
 
 
-def _bug(
+def _report_crash(
     screen: Screen, command: str, error: BaseException, *, debug: bool, context: CommandContext | None
 ) -> int:
-    from cogcli.cli.crash import report
+    from cogcli.cli.crash import report_bug
 
     if debug:
         _print_traceback(screen, error)
-    return report(screen, command, error, context) or BUG
+    return report_bug(screen, command, error, context) or BUG
 
 
 def _print_traceback(screen: Screen, error: BaseException) -> None:
-    """Frames only, never the values of variables."""
+    """Write the traceback to stderr: frames and messages, without values of variables."""
     import traceback
 
     from cogcli.core.terminal_text import visible_block
 
-    screen.tell(visible_block("".join(traceback.format_exception(error))))
+    screen.notify(visible_block("".join(traceback.format_exception(error))))

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class TracedEpisode(NamedTuple):
-    """An episode to be shown: its fold and events, the status word, the step asked for, a note about its trace."""
+    """An episode as `trace` displays it. `only` is the step of `--step`, `note` a line about other episodes of the
+    trace."""
 
     fold: RunFold
     status: str
@@ -26,72 +27,75 @@ class TracedEpisode(NamedTuple):
     note: str = ""
     events: tuple[Event, ...] = ()
     directory: Path | None = None
-    standing: UnfinishedState = UnfinishedState()
+    unfinished: UnfinishedState = UnfinishedState()
     unsealed: bool = False
-    """Whether its run has ended, but no manifest says so."""
+    """Whether the run has ended without a manifest: a crash while sealing."""
 
     @property
-    def said(self) -> str:
-        """The status as people read it."""
+    def status_text(self) -> str:
+        """The status in words."""
         return "interrupted, not finalised" if self.status == "interrupted" else self.status
 
     @property
     def out_of_disk(self) -> bool:
-        """Whether the run ended for want of room."""
+        """Whether a full disk ended the run."""
         error = self.fold.root.error if self.fold.root else None
         return error is not None and error.get("code") == "env.disk"
 
 
-def lines(
+def waiting_lines(
     context: CommandContext, shown: TracedEpisode, *, width: int | None, in_tree: bool
 ) -> list[StyledLine]:
-    """A line for each thing that a run waits for or that is unclear about it; times as this width shows them.
+    """A line per open request, call in doubt and other reason why the run has not ended.
 
-    Why it ended stands in the tree itself.
+    Times are relative where there is a width. The error of the run is left out with `in_tree`: the tree has it.
     """
     from cogcli.report.humanize import fuzzy_time
     from cogcli.report.tree import run_error
 
     now = context.settings.clock.now()
     rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
-    rows += describe(shown.standing, now, lambda at: at if width is None else fuzzy_time(at, now))
+    rows += describe(shown.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now))
     if shown.unsealed:
         rows.append(("unsealed", "the run has ended, but its process died before everything was written"))
     size = max((len(word) for word, _ in rows), default=0)
     return [[(f"{word:<{size}}  ", "warning"), (text, "")] for word, text in rows]
 
 
-def commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
-    """How to go on, as commands that can be pasted; none for a run that has ended or is alive."""
+def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
+    """The commands that continue the run; empty for one that has ended or is running."""
     if shown.directory is None or not shown.fold.chained:
         return []
-    episode = _named(context, shown)
-    return [f"cogcli {text}{context.again}" for text in _ways(shown, episode, context.settings.clock.now())]
+    episode = _episode_argument(context, shown)
+    return [
+        f"cogcli {text}{context.again}"
+        for text in _continuations(shown, episode, context.settings.clock.now())
+    ]
 
 
-def _ways(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
     if shown.unsealed:
         yield f"verify {episode} --repair"
         return
     if shown.status not in ("pending", "interrupted"):
         if shown.out_of_disk:
-            yield f"rerun {episode}{_from(shown)}"
+            yield f"rerun {episode}{_from_flag(shown)}"
         return
-    open_asks = [ask for ask in shown.standing.asks if not is_expired(ask, now)]
-    for name in _names(open_asks):
+    open_asks = [ask for ask in shown.unfinished.asks if not is_expired(ask, now)]
+    for name in _approval_names(open_asks):
         yield f"resume {episode} --approve {name}"
         yield f"resume {episode} --reject {name}"
-    if shown.standing.doubtful:
+    if shown.unfinished.doubtful:
         from cogcli.app.doubt_decisions import resume_commands
 
-        steps = [step.id for step in shown.standing.doubtful]
+        steps = [step.id for step in shown.unfinished.doubtful]
         yield from (command.removeprefix("cogcli ") for command in resume_commands(episode, steps))
-    if not open_asks and not shown.standing.doubtful:
+    if not open_asks and not shown.unfinished.doubtful:
         yield f"resume {episode}"
 
 
-def _names(asks: Iterable[Ask]) -> Iterator[str]:
-    """What to approve each by: its capability, unless another request asks for that too."""
+def _approval_names(asks: Iterable[Ask]) -> Iterator[str]:
+    """The name for `--approve` of each request: its capability, or its id where two requests have the same."""
     from shlex import quote
 
     capabilities = [ask.capability for ask in asks]
@@ -99,8 +103,8 @@ def _names(asks: Iterable[Ask]) -> Iterator[str]:
         yield quote(ask.capability if capabilities.count(ask.capability) == 1 else ask.approval_id)
 
 
-def _from(shown: TracedEpisode) -> str:
-    """The step to begin with again: the first that was not done."""
+def _from_flag(shown: TracedEpisode) -> str:
+    """`--from STEP` with the first step that is not done; empty where that is the first step of all."""
     from shlex import quote
 
     steps = shown.fold.root.own if shown.fold.root else []
@@ -108,8 +112,8 @@ def _from(shown: TracedEpisode) -> str:
     return f" --from {quote(left)}" if left and left != steps[0].id else ""
 
 
-def _named(context: CommandContext, shown: TracedEpisode) -> str:
-    """The episode's short id where that finds it, else its place."""
+def _episode_argument(context: CommandContext, shown: TracedEpisode) -> str:
+    """The short id of an episode in the runs directory, else its path, quoted for the shell."""
     from pathlib import Path
     from shlex import quote
 

@@ -1,5 +1,5 @@
-"""The command to paste after an error (docs/reference/command-line.md#errors): what was typed without its
-slip, or where to look."""
+"""The `next` commands of an error (docs/reference/command-line.md#errors): the typed command corrected, or where to
+look."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _TYPED = re.compile(r"`([^`]+)`")
 
 
 def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "") -> list[str]:
-    """The commands that follow an error: what was meant, what the error names, else where to look.
+    """The corrected command, else the commands that the error names, else a command that shows more.
 
-    `again` holds the flags that lead to the same episodes and specs.
+    `again` holds the flags for the same episodes and specs.
     """
     fixed = _corrected(error, argv)
     if not fixed and not error.next:
@@ -37,7 +37,7 @@ def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "
 
 
 def redirect_command(command: str, again: str) -> str:
-    """A command that looks for episodes or specs, led to where this one was: `again` holds those flags."""
+    """The command with the flags `again` added, where it reads episodes or specs."""
     tool, _, rest = command.partition(" ")
     if (
         tool != "cogcli"
@@ -50,7 +50,7 @@ def redirect_command(command: str, again: str) -> str:
 
 
 def _corrected(error: CogcliError, argv: list[str]) -> str:
-    """What was typed without the slip; nothing where that does not stand out, or a secret is near."""
+    """The typed command with the wrong word replaced; empty where that is ambiguous or a secret may be in it."""
     meant, typed = _MEANT.match(error.hint), _TYPED.findall(error.message)
     if meant is None or not typed:
         return ""

@@ -1,4 +1,4 @@
-"""`run --plan`: what would run, nothing executed (docs/reference/command-line.md#views)."""
+"""`run --plan`: the steps that would run (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
 
 PlanRow = tuple[str, ...]
-"""Wave, step, what is called, tool, reads; a row of fewer cells is not aligned with the others."""
+"""Wave, step, target, tool, reads; a row of fewer cells is not aligned."""
 
 
 def show_plan(context: CommandContext, catalog: Catalog, request: RunRequest) -> int:
-    """Answer with the plan of a run that may start."""
+    """Write the plan of a run that may start."""
     from cogcli.app.plan_skill import plan
 
-    _answer(context, plan(context.settings, catalog, request))
+    _write_plan(context, plan(context.settings, catalog, request))
     return OK
 
 
 def show_refused(context: CommandContext, request: RunRequest, error: CogcliError) -> None:
-    """Answer with the plan of a run that this error keeps from starting, unless its specs are broken."""
+    """Write the plan of a run that this error keeps from starting; nothing where its specs are broken."""
     from cogcli.app.plan_skill import plan_refused_run
 
     plan = plan_refused_run(context.settings, request, error.exit_code)
     if plan is not None:
-        _answer(context, plan)
+        _write_plan(context, plan)
 
 
-def _answer(context: CommandContext, plan: dict[str, Any]) -> None:
+def _write_plan(context: CommandContext, plan: dict[str, Any]) -> None:
     context.own["plan"] = plan
     if not context.json:
         context.screen.answer_lines(_lines(context, plan))
@@ -50,12 +50,12 @@ def _lines(context: CommandContext, plan: dict[str, Any]) -> list[StyledLine]:
     amount = count_of(len(plan["steps"]), "step")
     head = f"would run {amount} in {count_of(plan['waves'], 'wave')}; nothing was executed"
     lines: list[StyledLine] = [[(head, "bold")]]
-    texts = _aligned(list(_rows(plan, plan["skills"], out.glyphs, 0, set())))
+    texts = _align(list(_rows(plan, plan["skills"], out.glyphs, 0, set())))
     lines += [[(text if out.width is None else truncate(text, out.width), "")] for text in texts]
     return lines + _needs(plan["needs"], out.glyphs, out.width)
 
 
-def _aligned(rows: list[PlanRow]) -> Iterator[str]:
+def _align(rows: list[PlanRow]) -> Iterator[str]:
     sizes = [max((cells(row[n]) for row in rows if len(row) > 2), default=0) for n in range(4)]
     for row in rows:
         if len(row) > 2:
@@ -64,9 +64,9 @@ def _aligned(rows: list[PlanRow]) -> Iterator[str]:
 
 
 def _rows(
-    plan: dict[str, Any], skills: dict[str, Any], glyphs: Glyphs, depth: int, told: set[str]
+    plan: dict[str, Any], skills: dict[str, Any], glyphs: Glyphs, depth: int, expanded: set[str]
 ) -> Iterator[PlanRow]:
-    """The steps of a skill by waves; below a step its targets, and a nested skill where it is first called."""
+    """The steps of a skill by waves; below a step its targets; a nested skill only at its first call."""
     steps: list[dict[str, Any]] = plan["steps"]
     indent = "  " * depth
     for wave in range(1, plan["waves"] + 1):
@@ -76,18 +76,18 @@ def _rows(
             yield number, indent + f" {glyphs.parallel} ".join(visible(step["id"]) for step in together)
             number = " "
         for step in together:
-            yield (number, indent + visible(step["id"]), *_called(step), _reads(step))
+            yield (number, indent + visible(step["id"]), *_target_cells(step), _reads(step))
             for target in step.get("targets") or (step,):
                 if target is not step:
-                    yield (" ", f"{indent}  {visible(target['name'])}", *_called(target), "")
+                    yield (" ", f"{indent}  {visible(target['name'])}", *_target_cells(target), "")
                 nested = target.get("skill")
-                if nested and nested not in told:
-                    told.add(nested)
+                if nested and nested not in expanded:
+                    expanded.add(nested)
                     deeper = depth + (1 if target is step else 2)
-                    yield from _rows(skills[nested], skills, glyphs, deeper, told)
+                    yield from _rows(skills[nested], skills, glyphs, deeper, expanded)
 
 
-def _called(entry: dict[str, Any]) -> tuple[str, str]:
+def _target_cells(entry: dict[str, Any]) -> tuple[str, str]:
     return visible(entry["uses"]), visible(entry.get("tool") or "")
 
 
@@ -96,7 +96,7 @@ def _reads(step: dict[str, Any]) -> str:
 
 
 def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[StyledLine]:
-    """One line, or a line per need where that is too wide."""
+    """All needs in one line, or a line per need where that is too wide."""
     parts = [visible(part) for part in _parts(needs, glyphs)]
     whole = f"needs  {'   '.join(parts)}"
     if width is None or cells(whole) <= width:

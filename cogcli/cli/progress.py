@@ -1,7 +1,6 @@
-"""The conversation of a run on stderr (docs/reference/command-line.md#progress): a live display, a line per
-event, JSON lines, or silence.
+"""The displays of a run on stderr (docs/reference/command-line.md#progress): live, a line per event, JSON lines, none.
 
-Every display takes events from the coordinator's thread, one by one, and never raises into the run.
+A display gets events one by one in the coordinator's thread; what it raises is caught by `DisplayListener`.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ _ENDED = ("done", "failed", "skipped", "vetoed")
 
 
 class Display(Protocol):
-    """What a run shows while it goes on. A `brief` one tells the outcome itself: only errors follow it."""
+    """Displays the events of a run. A `brief` one writes the outcome itself: only errors follow it."""
 
     brief: bool
 
     def __call__(self, event: Event) -> None:
-        """Take one event."""
+        """Display one event."""
         ...
 
     def recall(self, events: Iterable[Event]) -> None:
-        """Learn, without showing it, what a run had told before it is gone on with."""
+        """Take the events before a resume, without displaying them."""
         ...
 
     def close(self) -> None:
-        """Leave stderr in order; may be called twice."""
+        """End the display; a second call does nothing."""
         ...
 
 
 def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
-    """The display of `--progress`; `auto` looks at the terminal, `CI`, `-q` and `-v`."""
+    """The display for a word of `--progress`; `auto` depends on the terminal, `CI`, `-q` and `-v`."""
     if word == "auto":
         word = (
             "none"
@@ -60,7 +59,7 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
 
 
 class Silent:
-    """Shows nothing."""
+    """Displays nothing."""
 
     brief = False
 
@@ -78,7 +77,7 @@ class Silent:
 
 
 class EventStream(Silent):
-    """One line per event, never folded."""
+    """Writes one line per event, of any width."""
 
     brief = True
 
@@ -91,11 +90,11 @@ class EventStream(Silent):
             self._lines.line(event)
 
     def __call__(self, event: Event) -> None:
-        self.screen.tell(self._lines.line(event) + "\n")
+        self.screen.notify(self._lines.line(event) + "\n")
 
 
-class AsLogged:
-    """Events as JSON lines, masked as the log masks them: the events that a run goes on with are not."""
+class MaskedJson:
+    """Events as JSON lines, masked as in the log: the events of a running engine hold secrets."""
 
     def __init__(self) -> None:
         from cogcli.core.redact import Redactor
@@ -110,45 +109,45 @@ class AsLogged:
 
 
 class JsonLines(Silent):
-    """The events themselves as JSON lines: structured logs with their trace id."""
+    """Writes the events as JSON lines: structured logs with a trace id."""
 
     brief = True
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
-        self._logged = AsLogged()
+        self._logged = MaskedJson()
 
     def __call__(self, event: Event) -> None:
-        self.screen.tell(self._logged.line(event))
+        self.screen.notify(self._logged.line(event))
 
 
 class Static(Silent):
-    """The head line, and a line per root step as it ends: terminals without cursor control."""
+    """Writes a head line, and a line per root step when it ends: for terminals without cursor control."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
         self.fold = RunFold()
-        self._told: set[str] = set()
-        self._headed = False
+        self._written: set[str] = set()
+        self._has_head = False
 
     def recall(self, events: Iterable[Event]) -> None:
         for event in events:
             self.fold.add(event)
         own = self.fold.root.own if self.fold.root else []
-        self._told = {step.id for step in own if step.status in _ENDED}
+        self._written = {step.id for step in own if step.status in _ENDED}
 
     def __call__(self, event: Event) -> None:
         self.fold.add(event)
         root = self.fold.root
         if root is None:
             return
-        if not self._headed and root.steps:
-            self._headed = True
-            self.screen.say(self.head(root))
+        if not self._has_head and root.steps:
+            self._has_head = True
+            self.screen.notify_line(self.head(root))
         for step in root.own:
-            if step.status in _ENDED and step.id not in self._told:
-                self._told.add(step.id)
-                self.screen.say(self.row(root, step))
+            if step.status in _ENDED and step.id not in self._written:
+                self._written.add(step.id)
+                self.screen.notify_line(self.row(root, step))
 
     def head(self, root: RunView) -> StyledLine:
         """`text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
@@ -188,7 +187,7 @@ def _note(root: RunView, step: StepView) -> str:
 
 
 class Animated(Static):
-    """A line per step, redrawn at most ten times a second; only running steps and a count if it is too tall."""
+    """A line per step, redrawn at most ten times a second; running steps and a count where the terminal is too low."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
@@ -200,10 +199,10 @@ class Animated(Static):
         if root is None or not root.steps or self._live is False:
             return
         if self._live is None:
-            self.screen.say(self.head(root))
-            self._live = self._started()
+            self.screen.notify_line(self.head(root))
+            self._live = self._start_live()
 
-    def _started(self) -> Any:
+    def _start_live(self) -> Any:
         from rich.console import Console
         from rich.live import Live
 
@@ -241,15 +240,15 @@ class Animated(Static):
         return Text.assemble(*[(text, _RICH.get(style, style)) for text, style in row], no_wrap=True)
 
     def close(self) -> None:
-        """Stop the redrawing and leave the final lines."""
+        """Stop redrawing and write the final lines."""
         live, self._live = self._live, False
         if not live:
             return
         live.stop()
         root = self.fold.root
         for step in root.own if root else ():
-            if step.status != "pending" and step.id not in self._told:
-                self.screen.say(self.row(root, step))  # type: ignore[arg-type]
+            if step.status != "pending" and step.id not in self._written:
+                self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
 
 
 _RICH = {"error": "bold red", "warning": "bold yellow"}

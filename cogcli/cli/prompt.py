@@ -1,4 +1,4 @@
-"""Questions to a person: asked only where one sits at both ends (docs/reference/command-line.md#prompts)."""
+"""Questions at a terminal (docs/reference/command-line.md#prompts)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def can_ask(context: CommandContext) -> bool:
-    """Whether stdin and stderr are terminals, and nothing says that nobody answers."""
+    """Whether stdin and stderr are terminals, without `CI`, `--json` and `-q`."""
     screen = context.screen
     if screen.ci or screen.json or screen.quiet or not screen.err.real_tty:
         return False
@@ -20,12 +20,12 @@ def can_ask(context: CommandContext) -> bool:
         return False
 
 
-def agrees(context: CommandContext, question: str) -> bool:
-    """Whether a person says yes. Enter, Ctrl-D and everything else is no."""
-    context.screen.tell(terminal_safe(context, f"{question} [y/N] › "))
+def confirm(context: CommandContext, question: str) -> bool:
+    """Ask a yes-no question. True for `y` and `yes`; Enter, Ctrl-D and everything else is no."""
+    context.screen.notify(terminal_safe(context, f"{question} [y/N] › "))
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
-        context.screen.tell("\n")
+        context.screen.notify("\n")
     return answer.strip().lower() in ("y", "yes")
 
 
@@ -33,7 +33,7 @@ _PLAIN = {0x203A: ">", 0x2026: "..."}
 
 
 def terminal_safe(context: CommandContext, text: str) -> str:
-    """A text of our own as the terminal can show it."""
+    """The text with its non-ASCII signs replaced, where the terminal cannot show them."""
     from cogcli.report.glyphs import ASCII
 
     return text.translate(_PLAIN) if context.screen.err.glyphs is ASCII else text

@@ -1,4 +1,4 @@
-"""Errors and problems as people read them: code, sentence, place, expected and found, next
+"""Errors and problems as text lines: code, sentence, place, expected and found, next
 (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def error_lines(error: CogcliError, *, base: str = "", width: int | None = None)
 
 
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
-    """Commands to paste, the first behind `next:`."""
+    """A line per command, the first with `next:` in front."""
     heads = ["next: ", *["      "] * (len(commands) - 1)]
     return [[(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)]
 

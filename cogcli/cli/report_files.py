@@ -1,4 +1,4 @@
-"""`--report KIND:PATH`: files beside the answer. What is asked is tested before any work
+"""`--report KIND:PATH`: reports as files, checked before any work
 (docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GITHUB = "github"
 
 
 class ReportFile(NamedTuple):
-    """One report that was asked for; `path` is empty for `github`."""
+    """One `--report`; `path` is empty for `github`."""
 
     kind: str
     path: str

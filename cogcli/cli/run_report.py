@@ -1,4 +1,4 @@
-"""The last lines of a run: its error in five parts, its outcome, what to do next
+"""The last lines of a run: error, outcome, next commands
 (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COUNTED = ("done", "failed", "skipped", "vetoed")
 
 
 def error_of(result: RunResult, again: str = "", *, here: bool = False) -> dict[str, Any] | None:
-    """The envelope's error, always with a command that looks into the episode; `here`: as the newest one."""
+    """The `error` object of the envelope, with a command in `next`; `here` names the episode `@last`."""
     if result.error is None:
         return None
     error = dict(result.error)
@@ -32,12 +32,12 @@ def error_of(result: RunResult, again: str = "", *, here: bool = False) -> dict[
 
 
 def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
-    told = result.error or {}
-    step = told.get("step")
+    error = result.error or {}
+    step = error.get("step")
     episode = "@last" if here else short_episode(result.episode_id)
     found = []
-    if told.get("code") in ("safety.confirmation", "policy.approval"):
-        found.append(f"cogcli resume {episode} --approve {told.get('capability')}{again}")
+    if error.get("code") in ("safety.confirmation", "policy.approval"):
+        found.append(f"cogcli resume {episode} --approve {error.get('capability')}{again}")
     if result.in_doubt:
         from cogcli.app.doubt_decisions import resume_commands
 
@@ -51,9 +51,9 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
 def final_lines(
     context: CommandContext, result: RunResult, wall_ms: int | None, *, brief: bool
 ) -> list[StyledLine]:
-    """What stands below the answer: the error, the outcome, what to do next.
+    """The lines after the answer: error, outcome, next commands.
 
-    With `-q`, and below event lines that told the outcome themselves (`brief`), only the error.
+    With `-q`, and after a display that wrote the outcome (`brief`), only the error.
     """
     screen = context.screen
     failed = result.status != "aborted"
@@ -93,8 +93,8 @@ def _error_lines(error: dict[str, Any], context: CommandContext) -> list[StyledL
     ]
     if error.get("file"):
         place = (str(error["file"]), int(error.get("line") or 0), int(error.get("column") or 0))
-        said = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
-        lines += frame(*place, base=context.base, width=context.screen.err.width, said=said)
+        missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
+        lines += frame(*place, base=context.base, width=context.screen.err.width, said=missing)
     chain = [error.get(name) for name in ("step", "capability", "binding", "service")]
     rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
     rows += [(name, _text(error.get(name))) for name in ("expected", "found", "reply")]

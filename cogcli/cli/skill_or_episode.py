@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def is_skill(context: CommandContext, word: str) -> bool:
-    """Whether a word names a skill. Raises UsageError if it names an episode too, or looks like a skill and is none."""
+    """Whether a word names a skill. Raises UsageError if it also names an episode, or has the form of a skill id
+    without being one."""
     first, dot, second = word.partition(".")
     if not dot or "/" in word or not (first + second).replace("-", "").replace("_", "").isalnum():
         return False

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def read_stdin(screen: Screen, limit: int) -> bytes:
-    """All of stdin, at most one byte more than `limit`; who types is told how to end. Raises UsageError."""
+    """All of stdin, at most `limit` + 1 bytes. At a terminal a message says how to end. Raises UsageError."""
     if sys.stdin is None:
         raise UsageError("input.empty", "stdin is closed")
     if sys.stdin.isatty() and not screen.quiet:
-        screen.tell("reading from the terminal; end with Ctrl-D\n")
+        screen.notify("reading from the terminal; end with Ctrl-D\n")
     return sys.stdin.buffer.read(limit + 1)

@@ -1,9 +1,9 @@
-"""The two streams: stdout is the answer, stderr the conversation (docs/reference/command-line.md#streams).
+"""The two streams: stdout has the answer, stderr the messages (docs/reference/command-line.md#streams).
 
-1. Both are UTF-8, whatever the locale; what cannot be encoded is escaped: printing never raises for its content.
+1. Both are UTF-8 in every locale; what cannot be encoded is escaped, so that no text makes printing fail.
 2. A stream without a terminal has no colour, no width, no cursor control.
-3. A reader that goes away is no error; a full disk behind stdout is one.
-4. While skills run, stdout is ours alone: called functions and what they start print into nothing.
+3. A closed pipe is no error; a full disk behind stdout is one.
+4. While skills run, only the command writes to stdout: what called functions and their children print is dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN_SIGNS = {0x2026: "~", 0x2192: ">"}
 
 
 class OutputStream:
-    """One stream: what it is connected to, and how lines look on it. `width` None means: never fold or cut."""
+    """One stream, with what its terminal can show. `width` in columns; None means: never fold or cut."""
 
     def __init__(self, file: TextIO | None, environ: Mapping[str, str], color: str) -> None:
         self.file = file
@@ -49,7 +49,7 @@ class OutputStream:
             self.file.flush()
 
     def line(self, line: StyledLine) -> str:
-        """A rendered line as this stream shows it, with its newline; what is hidden in its spans is shown."""
+        """A rendered line as text with its newline; control characters in it are made visible."""
         if not all(text.isprintable() for text, _ in line):
             line = [(visible_block(text).replace("\n", "\\n"), style) for text, style in line]
         text = coloured_text(line) if self.color else plain_text(line)
@@ -57,7 +57,7 @@ class OutputStream:
 
 
 class Screen:
-    """Both streams of a command, and what `--json` and `-q` make of them."""
+    """Both streams of a command, under `--json` and `-q`."""
 
     def __init__(
         self, environ: Mapping[str, str], *, color: str = "", json: bool = False, quiet: bool = False
@@ -73,7 +73,8 @@ class Screen:
         self.hints = self.err.tty and not self.ci and not quiet and not environ.get("COGCLI_NO_HINTS")
 
     def claim_stdout(self) -> None:
-        """Answer through a descriptor of our own from now on, and lead the one that everybody knows nowhere."""
+        """Write answers to a copy of descriptor 1 from now on, and lead descriptor 1 itself to the null device (rule
+        4)."""
         try:
             if self.out.file is None or self.out.file.fileno() != 1:
                 return
@@ -85,13 +86,14 @@ class Screen:
         silence_stdout()
 
     def close(self) -> None:
-        """Let go of a descriptor of our own; every answer has been flushed when it was given."""
+        """Close the copy of descriptor 1; every answer has been flushed."""
         if self._claimed is not None:
             with suppress(OSError):
                 self._claimed.close()
 
     def answer(self, text: str) -> None:
-        """Write to stdout. Raises BrokenPipeError, which ends a reading command silently."""
+        """Write to stdout. Raises BrokenPipeError, which ends a reading command without a message, and
+        EnvironmentRefusal `env.disk`."""
         try:
             self.out.write(text)
         except BrokenPipeError:
@@ -107,12 +109,12 @@ class Screen:
         """Write rendered lines to stdout."""
         self.answer("".join([self.out.line(line) for line in lines]))
 
-    def say(self, line: StyledLine) -> None:
-        """Write a line to stderr; a conversation nobody listens to is no error."""
-        self.tell(self.err.line(line))
+    def notify_line(self, line: StyledLine) -> None:
+        """Write a line to stderr. A closed stderr is no error."""
+        self.notify(self.err.line(line))
 
-    def tell(self, text: str) -> None:
-        """Write text to stderr as it is."""
+    def notify(self, text: str) -> None:
+        """Write text to stderr unchanged. A closed stderr is no error."""
         try:
             self.err.write(text)
         except OSError:
@@ -120,7 +122,7 @@ class Screen:
 
 
 def silence_stdout() -> None:
-    """After a reader has gone: nothing that Python still flushes at exit may complain."""
+    """Lead descriptor 1 to the null device: after a closed pipe, Python's flush at exit would fail on it."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
@@ -161,7 +163,7 @@ def _wants_color(word: str, environ: Mapping[str, str], tty: bool) -> bool:
 
 
 def _glyphs(file: TextIO | None, environ: Mapping[str, str]) -> Glyphs:
-    """Characters, unless the stream's encoding or an explicit C locale says that they cannot be shown."""
+    """Unicode signs, unless the encoding of the stream or an explicit C locale cannot show them."""
     encoding = (getattr(file, "encoding", None) or "utf-8").lower().replace("_", "-")
     if not encoding.startswith(("utf-8", "utf8", "utf-16", "cp65001")):
         return ASCII

@@ -1,10 +1,10 @@
-"""`trace SKILL`: a run with its events live on stderr, the tree after, the outputs on stdout."""
+"""`trace SKILL`: a run with its events and then its tree on stderr, the outputs on stdout."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.cli.progress import AsLogged, EventStream
+from cogcli.cli.progress import EventStream, MaskedJson
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def trace_run(context: CommandContext, skill_id: str) -> int:
-    """Run, tell every event as it is appended, then show the tree."""
+    """Run a skill; returns the exit code of the run."""
     from cogcli.cli.commands.run import run_skill
 
     jsonl = context.arguments.text("--format") == "jsonl" and not context.json
-    display = Telling(context.screen, jsonl=jsonl)
+    display = LiveEvents(context.screen, jsonl=jsonl)
     if not context.screen.quiet:
-        context.screen.tell(f"running {visible(skill_id)} (to inspect, name an episode)\n")
+        context.screen.notify(f"running {visible(skill_id)} (to inspect, name an episode)\n")
 
     def after(result: RunResult) -> None:
         if context.screen.quiet:
@@ -30,13 +30,13 @@ def trace_run(context: CommandContext, skill_id: str) -> int:
         from cogcli.cli.trace_views import tree_lines
 
         for line in tree_lines(context, TracedEpisode(display.fold, result.status), on_stderr=True):
-            context.screen.say(line)
+            context.screen.notify_line(line)
 
     return run_skill(context, skill_id, display=display, answer=not jsonl, after=after)
 
 
-class Telling(EventStream):
-    """Events as lines on stderr, or as JSON lines on stdout; folded for the tree."""
+class LiveEvents(EventStream):
+    """Writes events as lines to stderr, or as JSON lines to stdout, and folds them for the tree."""
 
     def __init__(self, screen: Screen, *, jsonl: bool) -> None:
         from cogcli.report.run_fold import RunFold
@@ -44,7 +44,7 @@ class Telling(EventStream):
         super().__init__(screen)
         self.fold = RunFold()
         self._jsonl = jsonl
-        self._logged = AsLogged()
+        self._logged = MaskedJson()
 
     def __call__(self, event: Event) -> None:
         self.fold.add(event)

@@ -1,4 +1,4 @@
-"""The views of `trace EP`: the same events as a tree, a table, bars, lineage, a graph or lines
+"""The views of `trace EP`: tree, table, timeline, lineage, why, graph, events and exports
 (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXPORTED = ("otlp", "chrome")
 
 
 def view_of(context: CommandContext) -> str:
-    """The view that flags ask for. Raises UsageError where format and view do not go together."""
+    """The view of the flags. Raises UsageError where format and view exclude each other."""
     given = context.arguments
     view, format = given.text("--view"), given.text("--format") or "text"
     if given.given("--why"):
@@ -57,23 +57,23 @@ def view_of(context: CommandContext) -> str:
 
 
 def answer(context: CommandContext, view: str, shown: TracedEpisode) -> None:
-    """Answer with a view, and say how to go on with a run that has not ended."""
+    """Write a view to stdout; to stderr, what an unfinished run waits for and the commands that continue it."""
     _VIEWS[view](context, shown)
     if view == "export" or context.screen.quiet or (context.arguments.text("--format") or "text") != "text":
         return
     from cogcli.cli.render_error import next_lines
 
-    told = (
-        next_actions.lines(context, shown, width=context.screen.err.width, in_tree=False)
+    waiting = (
+        next_actions.waiting_lines(context, shown, width=context.screen.err.width, in_tree=False)
         if view != "tree"
         else []
     )
-    for line in told + next_lines(next_actions.commands(context, shown)):
-        context.screen.say(line)
+    for line in waiting + next_lines(next_actions.next_commands(context, shown)):
+        context.screen.notify_line(line)
 
 
 def into_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
-    """Write a view to a new file, whole, as a program would read it.
+    """Write a view to a new file, without colour and cut lines.
 
     Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
     """
@@ -92,7 +92,7 @@ def into_file(context: CommandContext, view: str, shown: TracedEpisode, path: st
         with open(path, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(whole.getvalue())
     except FileExistsError as error:
-        raise exists(path) from error
+        raise file_exists(path) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
         raise EnvironmentRefusal(
@@ -100,13 +100,13 @@ def into_file(context: CommandContext, view: str, shown: TracedEpisode, path: st
         ) from error
 
 
-def exists(path: str) -> UsageError:
-    """The error for a file that would be overwritten."""
+def file_exists(path: str) -> UsageError:
+    """The error for a file that `-o` would overwrite."""
     return UsageError("output.exists", f"`{path}` exists", hint="remove it, or name another file")
 
 
 def episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> dict[str, Any]:
-    """The episode for the envelope, with what the view adds."""
+    """`trace` of the envelope, with the rows or the object of the view."""
     from cogcli.report.table import rows
 
     root = shown.fold.root
@@ -118,8 +118,8 @@ def episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> 
         "duration_ms": root.ms if root else None,
         "error": root.error if root else None,
         "steps": rows(shown.fold, only=shown.only),
-        "waits": [ask._asdict() for ask in shown.standing.asks],
-        "next": next_actions.commands(context, shown),
+        "waits": [ask._asdict() for ask in shown.unfinished.asks],
+        "next": next_actions.next_commands(context, shown),
     }
     if not shown.fold.chained:
         body["actions"] = shown.fold.actions
@@ -131,15 +131,15 @@ def episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> 
 
 
 def tree_lines(context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False) -> list[StyledLine]:
-    """Head line, tree and sums, for stdout or for the conversation of `trace SKILL`."""
+    """Head line, tree and totals; for stdout, or for stderr during `trace SKILL`."""
     from cogcli.report.tree import footer, header, tree
 
     stream = context.screen.err if on_stderr else context.screen.out
     now = context.settings.clock.now()
     width, glyphs, fold = stream.width, stream.glyphs, shown.fold
     lines = _note(shown)
-    lines.append(header(fold, glyphs, status=shown.said, now=now, width=width))
-    lines += tree(fold, glyphs, status=shown.said, width=width, only=shown.only)
+    lines.append(header(fold, glyphs, status=shown.status_text, now=now, width=width))
+    lines += tree(fold, glyphs, status=shown.status_text, width=width, only=shown.only)
     if not shown.only:
         lines.append(footer(fold, glyphs))
     return lines
@@ -150,27 +150,31 @@ def _note(shown: TracedEpisode) -> list[StyledLine]:
 
 
 def _tree(context: CommandContext, shown: TracedEpisode) -> None:
-    told = next_actions.lines(context, shown, width=context.screen.out.width, in_tree=True)
-    context.screen.answer_lines([*tree_lines(context, shown), *told, *_io(context, shown)])
+    waiting = next_actions.waiting_lines(context, shown, width=context.screen.out.width, in_tree=True)
+    context.screen.answer_lines([*tree_lines(context, shown), *waiting, *_io(context, shown)])
 
 
 def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
-    """What each step was given and gave, when it was asked for."""
+    """With `--io`, the input, attempts and output of each step."""
     lines: list[StyledLine] = []
     if context.arguments.on("--io"):
         for run in shown.fold.runs.values():
             for step in run.steps.values():
                 if not shown.only or StepPath(step.id).within(shown.only):
-                    lines += [[("", "")], [(visible(step.id), "bold")], *_exchanged(step, _room(context))]
+                    lines += [
+                        [("", "")],
+                        [(visible(step.id), "bold")],
+                        *_step_values(step, _value_limit(context)),
+                    ]
     return lines
 
 
-def _room(context: CommandContext) -> int | None:
-    """How many bytes of one value are shown; None for all, in a file."""
+def _value_limit(context: CommandContext) -> int | None:
+    """How many bytes of one value are written; None (all) in a file."""
     return None if context.arguments.given("-o") else LONGEST_SHOWN
 
 
-def _exchanged(step: StepView, most: int | None) -> list[StyledLine]:
+def _step_values(step: StepView, most: int | None) -> list[StyledLine]:
     lines = _block("input", step.input, most)
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
@@ -187,9 +191,11 @@ def _exchanged(step: StepView, most: int | None) -> list[StyledLine]:
         for name in ("request", "reply"):
             lines += _block(name, attempt.get(name), most)
         for name in ("printed", "stderr"):
-            lines += _said(name, attempt.get(name), most)
+            lines += _text_block(name, attempt.get(name), most)
         noticed = attempt.get("notices")
-        lines += _said("noticed", "\n".join(map(str, noticed)) if isinstance(noticed, list) else None, most)
+        lines += _text_block(
+            "noticed", "\n".join(map(str, noticed)) if isinstance(noticed, list) else None, most
+        )
     return lines + _block("output", step.output, most) + _block("error", step.error, most)
 
 
@@ -201,8 +207,8 @@ def _block(word: str, value: Any, most: int | None) -> list[StyledLine]:
     return _lines(word, dumps(value, indent=True), most)
 
 
-def _said(word: str, text: Any, most: int | None) -> list[StyledLine]:
-    """What was said beside a call, as it was said."""
+def _text_block(word: str, text: Any, most: int | None) -> list[StyledLine]:
+    """The lines of a text that a call printed; none for an empty one."""
     return _lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
 
 
@@ -237,7 +243,7 @@ def _table(context: CommandContext, shown: TracedEpisode) -> None:
 def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.timeline import COLUMNS, rows, timeline
 
-    if _is_listed(context):
+    if _is_list_format(context):
         show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only))
         return
     out = context.screen.out
@@ -252,7 +258,7 @@ def _timeline_rows(context: CommandContext, shown: TracedEpisode) -> list[dict[s
     return rows(shown.fold, only=shown.only)
 
 
-def _is_listed(context: CommandContext) -> bool:
+def _is_list_format(context: CommandContext) -> bool:
     return (context.arguments.text("--format") or "text") != "text"
 
 
@@ -276,7 +282,7 @@ def _targets(shown: TracedEpisode) -> list[TargetFlow]:
 def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.lineage import COLUMNS, lineage, rows
 
-    if _is_listed(context):
+    if _is_list_format(context):
         show(context, _columns(context, COLUMNS), rows(_targets(shown)))
         return
     out, found = context.screen.out, _targets(shown)
@@ -343,13 +349,13 @@ def _events(context: CommandContext, shown: TracedEpisode) -> None:
         rows = [{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in shown.events]
         show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows)
         return
-    told = EventPrinter(context)
+    write = EventPrinter(context)
     for event in shown.events:
-        told(event)
+        write(event)
 
 
 class EventPrinter:
-    """Events on stdout one by one, in the form that was asked for."""
+    """Writes events to stdout one by one, in the given format."""
 
     def __init__(self, context: CommandContext) -> None:
         from cogcli.report.table import EventLines
@@ -357,11 +363,11 @@ class EventPrinter:
         self._screen = context.screen
         self._jsonl = context.arguments.text("--format") == "jsonl"
         self._full = context.arguments.on("--full")
-        self._most = _room(context)
+        self._most = _value_limit(context)
         self._lines = EventLines()
 
     def __call__(self, event: Event) -> None:
-        """Answer with one event."""
+        """Write one event."""
         self._screen.answer(self._text(event) + "\n")
 
     def _text(self, event: Event) -> str:
@@ -383,7 +389,7 @@ class EventPrinter:
 # -- exports -----------------------------------------------------------------------------------------------------------
 
 
-def _exported(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
+def _export_object(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
     from cogcli.report.trace_export import trace_spans
 
     trace = trace_spans(shown.events, io=context.arguments.on("--io"))
@@ -399,7 +405,7 @@ def _exported(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
 def _export(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.cli.envelope import dumps
 
-    context.screen.answer(dumps(_exported(context, shown)) + "\n")
+    context.screen.answer(dumps(_export_object(context, shown)) + "\n")
 
 
 _VIEWS = {
@@ -407,5 +413,6 @@ _VIEWS = {
     "events": _events, "export": _export,
 }  # fmt: skip
 _OBJECTS = {
-    "timeline": _timeline_rows, "lineage": _lineage_rows, "why": _chains, "graph": _graph_object, "export": _exported,
+    "timeline": _timeline_rows, "lineage": _lineage_rows, "why": _chains, "graph": _graph_object,
+    "export": _export_object,
 }  # fmt: skip

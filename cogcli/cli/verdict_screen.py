@@ -27,7 +27,7 @@ def row(out: OutputStream, verdict: Verdict, names: int) -> StyledLine:
     word = _SIGN[verdict.status]
     sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
     name = pad(visible(verdict.id), min(names, _NAMES))
-    said = visible(_said(verdict))
+    said = visible(_details_text(verdict))
     used = 4 + sign + cells(name)
     return [
         (f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)),
@@ -39,7 +39,7 @@ def row(out: OutputStream, verdict: Verdict, names: int) -> StyledLine:
     ]
 
 
-def _said(verdict: Verdict) -> str:
+def _details_text(verdict: Verdict) -> str:
     if verdict.status == SKIPPED:
         return f"skipped: {verdict.reason}"
     took = duration(verdict.ms)
@@ -52,7 +52,7 @@ def _said(verdict: Verdict) -> str:
 
 
 def details(out: OutputStream, verdict: Verdict, *, again: str = "") -> list[StyledLine]:
-    """What a failed verdict looked at: each check, the place in the reply, the request, how to repeat it."""
+    """The lines of one verdict: each check, the place in the reply, the request, the command that repeats it."""
     sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot
     title = f" {verdict.id} {dot} {verdict.subject}" if verdict.subject else f" {verdict.id}"
     lines: list[StyledLine] = [[(sign, style_of(_SIGN[verdict.status])), (visible(title), "bold")]]

@@ -31,5 +31,5 @@ def execute(context: CommandContext) -> int:
         told = f"`{done.capability_id}` is called through `{done.binding_id}`{before}"
         if not done.written:
             told = f"`{done.binding_id}` was active already"
-        context.screen.tell(visible(told + ("; it is a candidate" if done.candidate else "")) + "\n")
+        context.screen.notify(visible(told + ("; it is a candidate" if done.candidate else "")) + "\n")
     return OK

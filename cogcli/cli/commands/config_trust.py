@@ -37,7 +37,7 @@ def execute(context: CommandContext) -> int:
     if not context.json:
         context.screen.answer(visible(project) + "\n")
     if not context.screen.quiet:
-        context.screen.tell(f"{visible(told)}\n")
+        context.screen.notify(f"{visible(told)}\n")
     return OK
 
 

@@ -27,7 +27,7 @@ def execute(context: CommandContext) -> int:
     if given.on("--dry-run"):
         return _print_sweep(context, "would remove", planned, dry_run=True)
     if planned.rows and not given.on("--yes") and not _confirm(context, planned):
-        context.screen.tell("nothing was removed\n")
+        context.screen.notify("nothing was removed\n")
         return _print_sweep(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
     return _print_sweep(
         context, "removed", gc.remove_planned(context.settings, wanted, planned), dry_run=False
@@ -51,7 +51,7 @@ def _pins(context: CommandContext) -> int:
 
 
 def _confirm(context: CommandContext, planned: gc.Sweep) -> bool:
-    from cogcli.cli.prompt import agrees, can_ask
+    from cogcli.cli.prompt import can_ask, confirm
 
     if not can_ask(context):
         raise UsageError(
@@ -63,7 +63,7 @@ def _confirm(context: CommandContext, planned: gc.Sweep) -> bool:
                 f"cogcli gc{_criteria_flags(context)} --yes",
             ),
         )
-    return agrees(context, f"remove {_amount(planned)}?")
+    return confirm(context, f"remove {_amount(planned)}?")
 
 
 def _criteria_flags(context: CommandContext) -> str:

@@ -19,7 +19,7 @@ _STATE: Final = len("not named")
 
 
 def execute(context: CommandContext) -> int:
-    """Answer with the explanation; where nothing can be called, its reason is this command's error."""
+    """Write the explanation; where nothing can be called, the reason becomes the error of the command."""
     from cogcli.app import binding_choices
 
     given = context.arguments
@@ -35,13 +35,13 @@ def execute(context: CommandContext) -> int:
     context.own["explanation"] = told.body
     if not context.json:
         width = context.screen.out.width
-        context.screen.answer_lines([_fitting(line, width) for line in lines(told.body)])
+        context.screen.answer_lines([_fit_line(line, width) for line in lines(told.body)])
     if told.error:
         raise told.error
     return OK
 
 
-def _fitting(line: StyledLine, width: int | None) -> StyledLine:
+def _fit_line(line: StyledLine, width: int | None) -> StyledLine:
     """A line that ends where the terminal does."""
     if width is None:
         return line
@@ -58,7 +58,7 @@ def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield _head(body)
     yield _row("conformance", f"at least {body['required_conformance_profile']}")
     yield _row("from", f"{body['layer']}  {body['file']}")
-    yield from _replaced(body["shadows"])
+    yield from _hidden_lines(body["shadows"])
     yield [("rules", "bold")]
     yield from _rules(body["considered"])
     yield [("bindings", "bold")]
@@ -83,7 +83,7 @@ def _row(name: str, text: str) -> StyledLine:
     return [(f"{name:<11}  ", "dim"), (visible(text), "")]
 
 
-def _replaced(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
+def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
     for shadow in shadows:
         yield [(f"{indent}{'replaces':<11}  ", "dim"), (visible(f"{shadow['layer']}  {shadow['file']}"), "")]
 
@@ -112,15 +112,15 @@ def _bindings(rows: list[dict[str, Any]]) -> Iterator[StyledLine]:
             continue
         where = f"{row['protocol']}:{row['service_id']}  {row['conformance_profile']}"
         yield [(indent, ""), (visible(f"{where}  {row['layer']}  {row['file']}"), "dim")]
-        yield from _replaced(row["shadows"], indent)
-        yield from _replaced(row["service_shadows"], f"{indent}service ")
+        yield from _hidden_lines(row["shadows"], indent)
+        yield from _hidden_lines(row["service_shadows"], f"{indent}service ")
 
 
 def _skill(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield [(visible(body["skill_id"]), "bold")]
     if body["file"]:
         yield _row("from", f"{body['layer'] or 'broken'}  {body['file']}")
-    yield from _replaced(body["shadows"])
+    yield from _hidden_lines(body["shadows"])
     for choice in body["capabilities"]:
         yield _head(choice)
         yield from _bindings([row for row in choice["bindings"] if row["state"] != "not named"])
@@ -129,7 +129,7 @@ def _skill(body: dict[str, Any]) -> Iterator[StyledLine]:
 def _service(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield [(visible(body["service_id"]), "bold"), ("" if body["trusted"] else "  not trusted", "red")]
     yield _row("from", f"{body['layer']}  {body['file']}")
-    yield from _replaced(body["shadows"])
+    yield from _hidden_lines(body["shadows"])
     if not body["bindings"]:
         yield _row("bindings", "none: nothing can call it")
     for row in body["bindings"]:

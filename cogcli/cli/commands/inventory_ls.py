@@ -52,5 +52,5 @@ def execute(context: CommandContext) -> int:
     if not context.json:
         show(context, COLUMNS[kind], rows)
         if not rows and context.screen.err.tty and not context.screen.quiet:
-            context.screen.tell(f"no {SINGULAR[kind]} fits\n")
+            context.screen.notify(f"no {SINGULAR[kind]} fits\n")
     return OK

@@ -40,7 +40,7 @@ def _lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[Style
     yield [(visible(head), "bold")]
     if spec.get("description"):
         yield [(_cut(visible(spec["description"]), width), "")]
-    plain = {k: v for k, v in spec.items() if k not in _ABOVE and not isinstance(v, dict) and _said(v)}
+    plain = {k: v for k, v in spec.items() if k not in _ABOVE and not isinstance(v, dict) and _has_value(v)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
     for name, value in plain.items():
         yield [(f"{pad(name, size)}  ", "dim"), (_cut(visible(_text(value)), width, size + 2), "")]
@@ -60,8 +60,8 @@ def _lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[Style
         yield [(f"{pad('why', size)}  ", "dim"), (visible(f"cogcli bindings explain {asked}"), "")]
 
 
-def _said(value: Any) -> bool:
-    """Whether a value says something: `false` does, nothing does not."""
+def _has_value(value: Any) -> bool:
+    """Whether a value is displayed: `false` and 0 are, None and empty ones are not."""
     return value is False or bool(value)
 
 

@@ -29,8 +29,8 @@ def execute(context: CommandContext) -> int:
     )
     limit = None if given.on("--all") else given.integer("--limit", 20)
     found = list_episodes(context.settings, wanted, limit)
-    _tell_of_nothing_begun(context, found)
-    _tell_of_other_names(context, found)
+    _report_unstarted(context, found)
+    _warn_of_renamed(context, found)
     rows = [row_of(row, context.settings.display_path) for row in found]
     context.own["episodes"] = rows
     if context.json:
@@ -38,11 +38,11 @@ def execute(context: CommandContext) -> int:
     show(context, _columns(context), rows)
     if not rows and context.screen.err.tty and not context.screen.quiet:
         place = context.settings.display_path(context.settings.runs_dir)
-        context.screen.tell(f"no episodes in {visible(place)}\n")
+        context.screen.notify(f"no episodes in {visible(place)}\n")
     return OK
 
 
-def _tell_of_nothing_begun(context: CommandContext, found: list[Overview]) -> None:
+def _report_unstarted(context: CommandContext, found: list[Overview]) -> None:
     """Say of runs that were stopped before their first event what is to be done; once, however many they are."""
     stubs = [stub for row in found if row.started_at is None and (stub := error_of_unstarted(row))]
     if stubs:
@@ -51,8 +51,8 @@ def _tell_of_nothing_begun(context: CommandContext, found: list[Overview]) -> No
         context.warn(stubs[0])
 
 
-def _tell_of_other_names(context: CommandContext, found: list[Overview]) -> None:
-    """Say which folders bear another episode's id; each, since each has to be looked at."""
+def _warn_of_renamed(context: CommandContext, found: list[Overview]) -> None:
+    """Warn of each folder whose name is the id of another episode."""
     for row in found:
         if row.log_id is not None:
             from cogcli.episode.log_reader import renamed_folder_error

@@ -130,7 +130,7 @@ def conclude(
     }
     report_files.write(wanted, texts)
     if any(report.kind == report_files.GITHUB for report in wanted):
-        context.screen.tell(verdict_reports.github_of(verdicts))
+        context.screen.notify(verdict_reports.github_of(verdicts))
     _write_github_summary(context, command, verdicts)
     return code
 

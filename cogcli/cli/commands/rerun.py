@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.app import episodes
-from cogcli.cli.commands.run import pairs_of
+from cogcli.cli.commands.run import parse_pairs
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.live_run import DisplayListener, SignalHandlers, report_result
 from cogcli.cli.progress import display_for
@@ -28,7 +28,7 @@ _SETTINGS: Final = {
 
 
 def execute(context: CommandContext) -> int:
-    """Run the skill of an earlier episode again, from the step asked for."""
+    """Run the skill of an earlier episode again; returns the exit code of the run."""
     from cogcli.app import run_skill as app
     from cogcli.app.rerun import UnmaskedRunner, prepare_reuse
     from cogcli.app.rerun_probes import probe_effects
@@ -75,7 +75,7 @@ def _overrides(context: CommandContext) -> dict[str, Any]:
         changed["confirmed"] = tuple(given.many("--confirm"))
     for flag, name, shape in (("--bind", "binds", "CAP=BINDING"), ("--tag", "tags", "k=v")):
         if given.many(flag):
-            changed[name] = pairs_of(given.many(flag), flag, shape, problems)
+            changed[name] = parse_pairs(given.many(flag), flag, shape, problems)
     for problem in problems:
         raise problem
     return changed
@@ -88,4 +88,4 @@ def _write_reasons(context: CommandContext, reuse: Reuse) -> None:
     width = max(len(step_id) for step_id in reuse.why)
     for step_id, why in reuse.why.items():
         word = f"reused from {reuse.episode_id}" if why == "reused" else f"runs: {why}"
-        context.screen.tell(visible(f"  {step_id:<{width}}  {word}") + "\n")
+        context.screen.notify(visible(f"  {step_id:<{width}}  {word}") + "\n")

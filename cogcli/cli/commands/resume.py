@@ -1,4 +1,4 @@
-"""`resume EP`: go on with an interrupted or paused run, or answer what it asks
+"""`resume EP`: continue an interrupted or paused run, with answers to what it waits for
 (docs/reference/episode.md#doubts, docs/reference/execution.md#approvals)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def execute(context: CommandContext) -> int:
-    """Go on with the episode of the first word."""
+    """Resume the episode of the first word; returns the exit code of the run."""
     directory = episodes.find(context.settings, context.arguments.words[0])
     context.warn_of_shared_runs()
     result, listener = resume_run(context, directory, _request(context))

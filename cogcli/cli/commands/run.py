@@ -1,4 +1,4 @@
-"""`run SKILL`: check everything, run, answer with the outputs (docs/reference/command-line.md#streams,
+"""`run SKILL`: check, run, write the outputs to stdout (docs/reference/command-line.md#streams,
 docs/reference/command-line.md#flags, docs/reference/command-line.md#inputs,
 docs/reference/command-line.md#views)."""
 
@@ -29,10 +29,13 @@ def run_skill(
     context: CommandContext, skill_id: str, *, display: Display | None = None, answer: bool = True,
     after: Callable[[RunResult], None] | None = None,
 ) -> int:  # fmt: skip
-    """Load, run and answer; shared with `trace SKILL`, which brings its own display and an epilogue."""
+    """Run a skill and report the result; returns its exit code.
+
+    `trace SKILL` gives its own `display`, and `after`, which is called before the last lines.
+    """
     from cogcli.app import run_skill as app
 
-    request, loaded = _loaded(context, skill_id)
+    request, loaded = _load(context, skill_id)
     for warning in loaded.warnings:
         context.warnings.append(warning.as_dict() if hasattr(warning, "as_dict") else warning)
     if context.arguments.on("--plan"):
@@ -59,19 +62,19 @@ def run_skill(
     return result.exit_code
 
 
-def _loaded(context: CommandContext, skill_id: str) -> tuple[RunRequest, CheckedSkill]:
-    """The request and the checked specs. Everything wrong with either is told together."""
+def _load(context: CommandContext, skill_id: str) -> tuple[RunRequest, CheckedSkill]:
+    """The request and the checked skill. Raises the problems of flags, inputs and specs together."""
     from cogcli.app import run_skill as app
 
     _check_id(skill_id)
     problems: list[CogcliError] = []
-    options = options_of(context, problems)
+    options = run_options(context, problems)
     fields = app.load_skill_inputs(context.settings, skill_id)
     assembled = given.assemble(context, fields)
     request = app.RunRequest(skill_id=skill_id, inputs=assembled.inputs, frame=assembled.frame, **options)
     problems += assembled.problems
     try:
-        return request, _checked(context, request, problems, assembled.doubtful)
+        return request, _check_all(context, request, problems, assembled.doubtful)
     except CogcliError as error:
         if context.arguments.on("--plan"):
             from cogcli.cli.plan import show_refused
@@ -80,7 +83,7 @@ def _loaded(context: CommandContext, skill_id: str) -> tuple[RunRequest, Checked
         raise
 
 
-def _checked(
+def _check_all(
     context: CommandContext, request: RunRequest, problems: list[CogcliError], doubtful: Iterable[str]
 ) -> CheckedSkill:
     from cogcli.app import run_skill as app
@@ -89,16 +92,16 @@ def _checked(
     try:
         loaded = app.load(context.settings, request)
     except CogcliError as error:
-        problems = [*problems, *_unused(request, app.reach(context.settings, request.skill_id))]
+        problems = [*problems, *_unknown_capabilities(request, app.reach(context.settings, request.skill_id))]
         if not problems:
             raise
         raise_together(problems, error, doubtful=doubtful)
-    raise_together([*problems, *_unused(request, loaded.catalog)])
+    raise_together([*problems, *_unknown_capabilities(request, loaded.catalog)])
     return loaded
 
 
-def _unused(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
-    """Capabilities that flags name and the skill never calls: a slip there must not go unheard."""
+def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
+    """An error per capability of `--bind` or `--confirm` that the skill never calls: a typo must not pass."""
     from cogcli.cli.parse import suggest
 
     known = {*catalog.capabilities, *catalog.aliases}
@@ -110,7 +113,7 @@ def _unused(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
 
 
 def _check_id(skill_id: str) -> None:
-    """A file or a sentence in place of an id is told as what it is."""
+    """Raise SkillNotFoundError for a path in place of an id, with a hint."""
     if "/" in skill_id or skill_id.endswith((".yaml", ".yml")):
         raise SkillNotFoundError(
             "skill.not-found",
@@ -119,22 +122,22 @@ def _check_id(skill_id: str) -> None:
         )
 
 
-def options_of(context: CommandContext, problems: list[CogcliError]) -> dict[str, Any]:
-    """What flags and settings say of how to run, under the names of a RunRequest."""
+def run_options(context: CommandContext, problems: list[CogcliError]) -> dict[str, Any]:
+    """The fields of a RunRequest that flags and settings decide; wrong values are added to `problems`."""
     arguments, settings = context.arguments, context.settings
     timeout = settings.value("timeout")
     return {
         "trace_id": _trace_id(arguments.text("--trace-id"), problems),
         "trust_level": settings.value("trust_level"),
         "confirmed": tuple(arguments.many("--confirm")),
-        "binds": pairs_of(arguments.many("--bind"), "--bind", "CAP=BINDING", problems),
+        "binds": parse_pairs(arguments.many("--bind"), "--bind", "CAP=BINDING", problems),
         "fail_fast": not settings.value("keep_going"),
         "max_workers": settings.value("max_workers"),
         "timeout": None if timeout is None else float(timeout),
         "step_timeout": float(settings.value("step_timeout")),
         "conformance": settings.value("conformance"),
         "seed": arguments.integer("--seed", 0),
-        "tags": pairs_of(arguments.many("--tag"), "--tag", "k=v", problems),
+        "tags": parse_pairs(arguments.many("--tag"), "--tag", "k=v", problems),
         "durability": settings.value("durability"),
     }
 
@@ -153,8 +156,8 @@ def _trace_id(text: str | None, problems: list[CogcliError]) -> str | None:
     return text
 
 
-def pairs_of(given: list[str], flag: str, shape: str, problems: list[CogcliError]) -> dict[str, str]:
-    """The `name=value` texts of a repeatable flag; what is no such text is added to the problems."""
+def parse_pairs(given: list[str], flag: str, shape: str, problems: list[CogcliError]) -> dict[str, str]:
+    """The `name=value` texts of a repeatable flag; an error for any other text is added to `problems`."""
     pairs: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")

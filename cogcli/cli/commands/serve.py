@@ -95,10 +95,10 @@ def _token(context: CommandContext) -> str:
 
 def _request(context: CommandContext) -> RunRequest:
     from cogcli.app.run_skill import RunRequest
-    from cogcli.cli.commands.run import options_of
+    from cogcli.cli.commands.run import run_options
 
     problems: list[CogcliError] = []
-    options = options_of(context, problems)
+    options = run_options(context, problems)
     for problem in problems:
         raise problem
     return RunRequest(skill_id="", inputs={}, frame={}, **options)
@@ -171,22 +171,22 @@ def _announce(context: CommandContext, offer: Offer, where: str) -> None:
     from cogcli.report.humanize import count_of
 
     out = f"; {count_of(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
-    context.screen.tell(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}\n")
+    context.screen.notify(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}\n")
 
 
 def _listener(context: CommandContext) -> ServerListener:
     from cogcli.app.serve_mcp import ServerListener
-    from cogcli.cli.crash import report
+    from cogcli.cli.crash import report_bug
     from cogcli.cli.run_report import error_of
 
     def called(tool: str, report: Mapping[str, str]) -> None:
         if not context.screen.quiet:
             stamp = f"{context.settings.clock.now()[:23]}Z"
             pairs = "".join(f" {name}={value}" for name, value in report.items() if value)
-            context.screen.tell(f"{stamp} tool.called tool={tool}{pairs}\n")
+            context.screen.notify(f"{stamp} tool.called tool={tool}{pairs}\n")
 
     def bug(error: BaseException) -> None:
-        report(context.screen, "serve mcp", error, context)
+        report_bug(context.screen, "serve mcp", error, context)
 
     def error(result: RunResult) -> dict[str, Any] | None:
         return error_of(result, context.again)

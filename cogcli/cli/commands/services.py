@@ -24,7 +24,7 @@ def execute(context: CommandContext) -> int:
     if not context.json:
         context.screen.answer_lines(_lines(found))
         if not context.screen.quiet:
-            context.screen.tell(f"{visible(_summary(found))}\n")
+            context.screen.notify(f"{visible(_summary(found))}\n")
     return NO if found.differences and not found.accepted else OK
 
 

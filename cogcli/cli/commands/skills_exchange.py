@@ -36,7 +36,7 @@ def _import(context: CommandContext) -> list[str]:
     for warning in result.warnings:
         context.warnings.append({"code": "import.note", "message": warning})
         if not context.screen.quiet:
-            context.screen.say([("note", "warning"), (f": {visible(warning)}", "")])
+            context.screen.notify_line([("note", "warning"), (f": {visible(warning)}", "")])
     return [result.file]
 
 

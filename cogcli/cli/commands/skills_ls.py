@@ -31,5 +31,5 @@ def execute(context: CommandContext) -> int:
     if not context.json:
         show(context, COLUMNS, rows)
         if not rows and context.screen.err.tty and not context.screen.quiet:
-            context.screen.tell("no skill fits\n")
+            context.screen.notify("no skill fits\n")
     return OK

@@ -48,11 +48,11 @@ def _fields(title: str, fields: dict[str, Any], width: int | None) -> list[Style
     lines: list[StyledLine] = [[(title, "bold")]] if fields else []
     size = max((cells(name) for name in fields), default=0)
     for name, field in fields.items():
-        lines.append([(_cut(f"  {pad(name, size)}  {visible(_told(field))}", width), "")])
+        lines.append([(_cut(f"  {pad(name, size)}  {visible(_field_text(field))}", width), "")])
     return lines
 
 
-def _told(field: dict[str, Any]) -> str:
+def _field_text(field: dict[str, Any]) -> str:
     from cogcli.cli.envelope import dumps
 
     parts = [f"{field['type']:<7}", "required" if field["required"] else "optional"]

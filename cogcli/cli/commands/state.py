@@ -1,4 +1,4 @@
-"""`state show [EP]`: a summary on terminals, the file itself when piped, one value, or a check
+"""`state show [EP]`: a summary on a terminal, the file itself in a pipe, one value, or a check
 (docs/reference/command-line.md#paths, docs/reference/episode.md#projection)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def execute(context: CommandContext) -> int:
-    """Show what was asked for."""
+    """Write the summary, file, value or check result."""
     given = context.arguments
     _refuse_conflicts(context)
     directory = episodes.find(context.settings, given.words[0] if given.words else None)
@@ -101,32 +101,32 @@ def _check(context: CommandContext, directory: Path) -> int:
     count = len(read_events(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
-        return _answered(context, f"state.json is what its {count} events project, byte for byte", OK)
+        return _write_result(context, f"state.json is what its {count} events project, byte for byte", OK)
     if stored is None:
         message = "there is no state.json yet: the run was not finalised"
     else:
         place = _difference(stored, projected, directory)
         message = f"state.json is not what its {count} events project: first difference at `{place}`"
-    return _refused(context, [{"code": "state.differs", "file": "state.json", "message": message}])
+    return _report_findings(context, [{"code": "state.differs", "file": "state.json", "message": message}])
 
 
 def _check_foreign(context: CommandContext, directory: Path) -> int:
-    """Another tool writes its document in its own way: what `verify` holds it to, and nothing else, counts."""
+    """Check a document of another tool, whose bytes may differ from ours: only the findings of `verify` count."""
     found = [
         {"code": finding.code, "file": finding.file, "message": f"state.json: {finding.message}"}
         for finding in episodes.verify_episode(directory).findings
         if finding.file == "state.json" and finding.severity == "error"
     ]
     if found:
-        return _refused(context, found)
+        return _report_findings(context, found)
     context.own["findings"] = []
-    return _answered(
+    return _write_result(
         context, "state.json is another tool's: nothing that can be checked speaks against it", OK
     )
 
 
-def _refused(context: CommandContext, findings: list[dict[str, str]]) -> int:
-    """Tell what is wrong with the file; the first finding is the command's error."""
+def _report_findings(context: CommandContext, findings: list[dict[str, str]]) -> int:
+    """Write the findings; the first one becomes the error of the command."""
     context.own["findings"] = findings
     code = findings[0]["code"]
     context.error = {
@@ -135,10 +135,10 @@ def _refused(context: CommandContext, findings: list[dict[str, str]]) -> int:
         "hint": "",
         "next": [f"cogcli explain {code}"],
     }
-    return _answered(context, "\n".join(finding["message"] for finding in findings), NO)
+    return _write_result(context, "\n".join(finding["message"] for finding in findings), NO)
 
 
-def _answered(context: CommandContext, message: str, code: int) -> int:
+def _write_result(context: CommandContext, message: str, code: int) -> int:
     if not context.json:
         context.screen.answer(visible_block(message) + "\n")
     return code

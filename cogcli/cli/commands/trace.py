@@ -21,7 +21,7 @@ _OF_EPISODES = ("--why", "--follow", "--step", "-o")
 
 
 def execute(context: CommandContext) -> int:
-    """Inspect, or hand over to the run."""
+    """Inspect an episode, or run a skill."""
     words = context.arguments.words
     if words and is_skill(context, words[0]):
         from cogcli.cli.trace_run import trace_run
@@ -57,7 +57,7 @@ def _refuse_export(context: CommandContext) -> None:
 
 
 def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
-    """The episode's directory, and a line about others of its trace."""
+    """The directory of the episode, and a note where its trace has other episodes. Raises UsageError."""
     from cogcli.app import episodes
 
     trace_id = context.arguments.text("--trace-id")
@@ -95,20 +95,20 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
 
     view, output = trace_views.view_of(context), _output(context)
     if context.arguments.on("--follow"):
-        events = _followed(context, directory, view)
-        told = view == "events" and not context.json
+        events = _follow(context, directory, view)
+        is_written = view == "events" and not context.json
     else:
-        events, told = list(iterate_shown_events(directory, context.warn)), False
+        events, is_written = list(iterate_shown_events(directory, context.warn)), False
     log = for_reports(events)
     reported = tuple(log.events)
     folded, row = fold(reported), overview(directory)
     folded.actions = log.actions
     only = _known_step(folded, context.arguments.text("--step"))
-    standing = unfinished_state(folded, row.status)
+    unfinished = unfinished_state(folded, row.status)
     if view == "events":
         reported = tuple(event for event in events if not only or StepPath(_step_of(event)).within(only))
     shown = TracedEpisode(
-        folded, row.status, only, note, reported, directory, standing,
+        folded, row.status, only, note, reported, directory, unfinished,
         unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),
     )  # fmt: skip
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
@@ -119,22 +119,22 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
             context.screen.answer(f"{visible(context.settings.display_path(output))}\n")
     elif context.json:
         context.own["trace"] = trace_views.episode_object(context, view, shown)
-    elif not told:
+    elif not is_written:
         trace_views.answer(context, view, shown)
     return OK
 
 
 def _step_of(event: Event) -> str:
-    """The step that an event is about; another tool's says it in the payload alone."""
-    told = event.payload.get("step_id") if isinstance(event.payload, dict) else None
-    return event.step_id or (told if isinstance(told, str) else "")
+    """The step of an event; an event of another tool has it in its payload only."""
+    in_payload = event.payload.get("step_id") if isinstance(event.payload, dict) else None
+    return event.step_id or (in_payload if isinstance(in_payload, str) else "")
 
 
 def _output(context: CommandContext) -> str | None:
-    """The file that the view goes to; judged before anything is read. Raises UsageError."""
+    """The file of `-o`, checked before anything is read; None without one. Raises UsageError."""
     from os.path import lexists
 
-    from cogcli.cli.trace_views import exists
+    from cogcli.cli.trace_views import file_exists
 
     path = context.arguments.text("-o")
     if path is None:
@@ -144,7 +144,7 @@ def _output(context: CommandContext) -> str | None:
     if not path:
         raise UsageError("usage.value", "`-o`: an empty word names no file", hint="is a variable unset?")
     if lexists(path):
-        raise exists(path)
+        raise file_exists(path)
     return path
 
 
@@ -153,8 +153,9 @@ def _is_unsealed(status: str, *, sealed: bool, chained: bool) -> bool:
     return chained and not sealed and status not in ("running", "pending", "interrupted")
 
 
-def _followed(context: CommandContext, directory: Path, view: str) -> list[Event]:
-    """All events, once the run has ended. They are told as they come, on stdout where they are the answer."""
+def _follow(context: CommandContext, directory: Path, view: str) -> list[Event]:
+    """All events, after the run has ended. Each is written as it comes: to stdout in the view `events`, else to
+    stderr."""
     from time import sleep
 
     from cogcli.app.logs import read_strictly
@@ -170,11 +171,11 @@ def _followed(context: CommandContext, directory: Path, view: str) -> list[Event
     display = display_for(
         context.screen, "none" if on_stdout else "auto", verbose=context.arguments.on("--verbose")
     )
-    tell = EventPrinter(context) if on_stdout else display
+    write = EventPrinter(context) if on_stdout else display
     events = []
     try:
         for event in read_strictly(GrowingLog(directory, lambda: sleep(_POLL)), directory, context.warn):
-            tell(event)
+            write(event)
             events.append(event)
     finally:
         display.close()
@@ -182,7 +183,7 @@ def _followed(context: CommandContext, directory: Path, view: str) -> list[Event
 
 
 _POLL = 0.1
-"""Seconds between two looks at a log that grows."""
+"""Seconds between two reads of a growing log."""
 
 
 def _known_step(folded: RunFold, wanted: str | None) -> str:

@@ -31,12 +31,12 @@ def execute(context: CommandContext) -> int:
     wanted = report_files.parse_reports(arguments.many("--report"), check_reports.KINDS)
     paths, contents = _paths(context)
     checked = validate(context.settings, paths, contents=contents)
-    code = _judge(context, checked)
+    code = _fill_envelope(context, checked)
     sources = Sources(context.base, contents)
     if not context.json:
         _FORMATS[arguments.text("--format") or "text"](context, checked, sources)
-    _report(context, checked, sources, wanted, code)
-    _summarise(context, checked)
+    _write_report(context, checked, sources, wanted, code)
+    _write_github_summary(context, checked)
     return code
 
 
@@ -55,8 +55,8 @@ def _paths(context: CommandContext) -> tuple[list[str], dict[str, bytes]]:
     return [name if word == "-" else word for word in words], {name: read_stdin(context.screen, _LARGEST)}
 
 
-def _judge(context: CommandContext, checked: RegistryCheck) -> int:
-    """The exit code; the envelope is filled."""
+def _fill_envelope(context: CommandContext, checked: RegistryCheck) -> int:
+    """Fill the envelope; returns the exit code."""
     failed = checked.errors or (context.arguments.on("--strict") and checked.warnings)
     context.own["problems"] = [problem.as_dict() for problem in checked.problems]
     context.own["counts"] = checked.counts
@@ -66,7 +66,7 @@ def _judge(context: CommandContext, checked: RegistryCheck) -> int:
     return NO if failed else OK
 
 
-def _report(
+def _write_report(
     context: CommandContext,
     checked: RegistryCheck,
     sources: Sources,
@@ -87,7 +87,7 @@ def _report(
     }
     report_files.write(wanted, texts)
     if any(report.kind == report_files.GITHUB for report in wanted):
-        context.screen.tell(check_reports.github_of(checked, sources))
+        context.screen.notify(check_reports.github_of(checked, sources))
 
 
 def _text(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
@@ -126,8 +126,8 @@ def _github(context: CommandContext, checked: RegistryCheck, sources: Sources) -
     context.screen.answer(check_reports.github_of(checked, sources))
 
 
-def _summarise(context: CommandContext, checked: RegistryCheck) -> None:
-    """A Markdown table where GitHub shows one; a summary that cannot be written is no error of the check."""
+def _write_github_summary(context: CommandContext, checked: RegistryCheck) -> None:
+    """Append a table to `GITHUB_STEP_SUMMARY`, where set. A file that cannot be written is no error of the check."""
     path = context.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return

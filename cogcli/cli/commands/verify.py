@@ -1,4 +1,4 @@
-"""`verify [EP...]`: findings with file and line; unfinished is said, not failed."""
+"""`verify [EP...]`: findings with file and line; an unfinished episode is reported, but no failure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.app import episodes
 from cogcli.cli import report_files, verify_report
-from cogcli.cli.verify_report import Looked
+from cogcli.cli.verify_report import VerifyResult
 from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
 from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.layout import MANIFEST
@@ -23,44 +23,45 @@ _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
 def execute(context: CommandContext) -> int:
-    """Verify those named, all, or the newest."""
+    """Verify the named episodes, all, or the newest."""
     started = time.monotonic()
     wanted = report_files.parse_reports(context.arguments.many("--report"), verify_report.KINDS)
-    directories = _wanted(context)
+    directories = _directories(context)
     trusted = {"key": _key(context), "head": _head(context, directories)}
-    looked: list[Looked] = []
+    results: list[VerifyResult] = []
     seals: dict[str, tuple[Path, str]] = {}
     for directory in directories:
-        one = _looked(context, directory, trusted, alone=len(directories) == 1)
+        one = _verify(context, directory, trusted, alone=len(directories) == 1)
         if len(directories) > 1:
-            one = _beside_its_like(one, directory, seals)
-        looked.append(one)
+            one = _add_duplicate(one, directory, seals)
+        results.append(one)
         if not context.json:
             context.screen.answer_lines(verify_report.lines_of(one, context.screen.out.glyphs))
-    code = _judge(context, looked)
-    _report(context, looked, wanted, code, time.monotonic() - started)
+    code = _fill_envelope(context, results)
+    _write_reports(context, results, wanted, code, time.monotonic() - started)
     return code
 
 
-def _looked(
+def _verify(
     context: CommandContext, directory: Path, trusted: dict[str, str | None], *, alone: bool
-) -> Looked:
+) -> VerifyResult:
     repaired, name = False, directory.name
     try:
         if context.arguments.on("--repair"):
-            repaired = _repaired(context, directory)
+            repaired = _repair(context, directory)
         found = episodes.verify_episode(directory, **trusted)
     except CogcliError as error:
         if alone:
             raise
-        told = {"episode": name, "code": error.code, "severity": "error", "message": error.message}
-        return Looked(name, (told,))
+        finding = {"episode": name, "code": error.code, "severity": "error", "message": error.message}
+        return VerifyResult(name, (finding,))
     findings = tuple(verify_report.finding_object(name, finding) for finding in found.findings)
-    return Looked(name, findings, found.level, found.proves, repaired)
+    return VerifyResult(name, findings, found.level, found.proves, repaired)
 
 
-def _beside_its_like(one: Looked, directory: Path, seals: dict[str, tuple[Path, str]]) -> Looked:
-    """What was found in an episode, and that another one looked at before is sealed under the same id."""
+def _add_duplicate(one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]) -> VerifyResult:
+    """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
+    id."""
     seal = episodes.seal_of(directory)
     if seal is None:
         return one
@@ -75,8 +76,8 @@ def _beside_its_like(one: Looked, directory: Path, seals: dict[str, tuple[Path, 
     return one._replace(findings=(*one.findings, found), level=one.level if same else "altered")
 
 
-def _repaired(context: CommandContext, directory: Path) -> bool:
-    """Whether the episode was mended; why it could not be is a warning beside what is found in it."""
+def _repair(context: CommandContext, directory: Path) -> bool:
+    """Repair the episode; False where nothing was to do, or it is impossible, which becomes a warning."""
     from cogcli.app.repair import repair
 
     try:
@@ -88,17 +89,17 @@ def _repaired(context: CommandContext, directory: Path) -> bool:
         return False
 
 
-def _judge(context: CommandContext, looked: Sequence[Looked]) -> int:
-    """The exit code; the envelope is filled."""
-    findings = [finding for one in looked for finding in one.findings]
+def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> int:
+    """Fill the envelope; returns the exit code."""
+    findings = [finding for one in results for finding in one.findings]
     context.own["findings"] = findings
     context.own["episodes"] = [
-        {"episode_id": one.name, "level": one.level or None, "repaired": one.repaired} for one in looked
+        {"episode_id": one.name, "level": one.level or None, "repaired": one.repaired} for one in results
     ]
-    if len(looked) == 1:
-        context.own["episode_id"] = looked[0].name
-    unreadable = [one for one in looked if not one.level]
-    errors = [finding for one in unreadable or looked for finding in one.errors]
+    if len(results) == 1:
+        context.own["episode_id"] = results[0].name
+    unreadable = [one for one in results if not one.level]
+    errors = [finding for one in unreadable or results for finding in one.errors]
     context.error = _error(errors[0]) if errors else None
     if unreadable:
         return ENVIRONMENT
@@ -106,7 +107,7 @@ def _judge(context: CommandContext, looked: Sequence[Looked]) -> int:
 
 
 def _error(finding: dict[str, Any]) -> dict[str, Any]:
-    """The first finding that is an error, as the envelope's error."""
+    """The `error` object of the envelope for a finding."""
     places = {name: finding[name] for name in ("file", "line") if finding.get(name)}
     return {
         "code": finding["code"],
@@ -118,9 +119,9 @@ def _error(finding: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _report(
+def _write_reports(
     context: CommandContext,
-    looked: Sequence[Looked],
+    results: Sequence[VerifyResult],
     wanted: list[report_files.ReportFile],
     code: int,
     seconds: float,
@@ -131,14 +132,14 @@ def _report(
         return envelope("verify", code, error=context.error, warnings=context.warnings, own=dict(context.own))
 
     texts = {
-        "junit": lambda: verify_report.junit_of(looked, seconds=seconds),
-        "md": lambda: verify_report.markdown_of(looked),
+        "junit": lambda: verify_report.junit_of(results, seconds=seconds),
+        "md": lambda: verify_report.markdown_of(results),
         "json": whole,
     }
     report_files.write(wanted, texts)
 
 
-def _wanted(context: CommandContext) -> list[Path]:
+def _directories(context: CommandContext) -> list[Path]:
     given, settings = context.arguments, context.settings
     if given.on("--all"):
         if given.words:

@@ -61,7 +61,7 @@ def test_a_command_that_failed_in_the_end_has_the_status_of_its_error(
     monkeypatch.setattr("sys.stdout", out)
     context = CommandContext(Arguments([]), Screen({}, json=True), {})
     context.own.update({"status": before, "outputs": {"a": 1}})
-    code = error_output.tell(context.screen, "run", CogcliError("env.disk", "full"), context)
+    code = error_output.report_error(context.screen, "run", CogcliError("env.disk", "full"), context)
     body: dict[str, Any] = json.loads(out.getvalue())
     assert (code, body["exit_code"], body["status"], body["error"]["code"]) == (3, 3, "error", "env.disk")
     assert body["outputs"] == {"a": 1}
