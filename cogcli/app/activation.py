@@ -72,7 +72,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
     from cogcli.core.problems import ProblemsFound
     from cogcli.specs.checks import check
     from cogcli.specs.selection import named_binding
-    from cogcli.specs.selection_errors import ineligible
+    from cogcli.specs.selection_errors import ineligible_error
 
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
     if unreadable:
@@ -81,7 +81,7 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
     then = catalog._replace(host=catalog.host._replace(active=active_then))
     selection = named_binding(then, capability, given)
     if not selection.chain[0].eligible:
-        raise ineligible(then, selection, asked=True)
+        raise ineligible_error(then, selection, asked=True)
     called = set()
     for link in selection.chain:
         binding, service = catalog.bindings.get(link.binding_id), catalog.services.get(link.service_id or "")

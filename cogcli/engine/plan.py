@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from cogcli.core.refs import parse_target
 from cogcli.mapping import expressions, inputs, outputs
 from cogcli.specs.capability import Capability
-from cogcli.specs.cognitive_hints import wires
+from cogcli.specs.cognitive_hints import hinted_writes
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.skill import Skill, Step
 
@@ -219,10 +219,10 @@ def _rules(step: Step, called: tuple[StepTarget, ...], produces: Fields) -> tupl
     hinting = {target.capability.id: target.capability for target in called if target.capability}
     return tuple(
         outputs.OutputRule(
-            wire.output, (wire.output,), None, target, declared or wire.strategy, wire.listed, id
+            wire.output, (wire.output,), None, target, declared or wire.strategy, wire.as_list, id
         )
         for id, capability in hinting.items()
-        for wire in wires(capability, listed=step.config.foreach is not None)
+        for wire in hinted_writes(capability, as_list=step.config.foreach is not None)
         if (target := parse_target(wire.target)) is not None and wire.output in produces
     )
 

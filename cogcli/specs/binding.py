@@ -26,7 +26,7 @@ class Binding(NamedTuple):
     trusted: bool = False
     """Whether its layer may read the environment (docs/reference/service.md#trust)."""
     distrust: str = ""
-    """Why not, where there is more to say than that it is not."""
+    """Why its layer is not trusted, empty where there is no reason beside that."""
 
     @property
     def conformance(self) -> str:

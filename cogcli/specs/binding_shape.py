@@ -1,4 +1,4 @@
-"""The table and the rules of bindings (docs/reference/binding.md#keys)."""
+"""The shape and the rules of bindings (docs/reference/binding.md#keys)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ BINDING: Final = Record(
 
 
 def check_binding(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """What the table cannot say about a binding standing alone."""
+    """Report the faults of a binding by itself that its shape cannot express."""
     _check_operation(raw, report, subject)
     _check_request(raw.get("request"), report, subject)
     _check_credentials(raw, report, subject)
@@ -101,7 +101,7 @@ def _check_request(request: Any, report: ProblemReport, subject: str) -> None:
 
 
 def _check_credentials(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """A credential goes into the service, or into a header by a variable: nothing else keeps it out of the files."""
+    """Report credentials written out in a binding: they belong into the service, or into a header by a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
         message = f"{subject}: `{_dotted(path)}` holds a secret as written text"
@@ -113,7 +113,7 @@ def _check_credentials(raw: dict[str, Any], report: ProblemReport, subject: str)
 
 
 def _is_fixed(text: str) -> bool:
-    """Whether a text of a request takes nothing from the input."""
+    """Whether a text of a request holds no reference to the input."""
     try:
         return all(isinstance(piece, str) for piece in parse_template(text))
     except TemplateFault:
@@ -130,7 +130,7 @@ def _check_response(response: Any, report: ProblemReport, subject: str) -> None:
 
 
 def _check_unused(protocol: Any, metadata: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """`binding.unused`: keys that the protocol has no use for (docs/reference/binding.md#metadata)."""
+    """`binding.unused`: keys that the protocol does not use (docs/reference/binding.md#metadata)."""
     unused = {"method": protocol != "openapi", "response_mode": protocol in ("pythoncall", "openrpc")}
     for key, useless in unused.items():
         if useless and metadata.get(key) is not None and protocol in PROTOCOLS:

@@ -1,4 +1,4 @@
-"""Where the shipped registry is."""
+"""The place of the shipped registry."""
 
 from __future__ import annotations
 

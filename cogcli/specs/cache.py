@@ -1,6 +1,6 @@
 """The compiled cache: checked mappings of spec files in SQLite, by the digest of their bytes.
 
-Nothing here may fail a command: a cache that is damaged is rebuilt, one that cannot be used is done without.
+No failure of the cache fails a command: a damaged cache is rebuilt, an unusable one is not used.
 Rows are JSON behind a checksum of their own, never pickled objects.
 """
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     import sqlite3
 
 MAX_ROWS: Final = 20_000
-"""Beyond this the cache is emptied: old contents of edited files have no other end."""
+"""Above this size the cache is emptied: entries of edited files are removed in no other way."""
 _SUM: Final = 16
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
 
 
 class Compiled(NamedTuple):
-    """What is kept of a file without errors: its mapping and its warnings, each `[code, severity, line, ...]`."""
+    """The entry of a file without errors: its mapping and its warnings, each `[code, severity, line, ...]`."""
 
     raw: dict[str, Any]
     warnings: list[list[Any]]
 
 
 class CompiledCache:
-    """Reads and keeps compiled files in the SQLite database at `file`, which may not exist yet.
+    """Reads and stores compiled files in the SQLite database at `file`, which may not exist yet.
 
-    What is kept is written at `flush`, in one transaction. One instance belongs to one thread.
+    New entries are written at `flush`, in one transaction. An instance belongs to one thread.
     """
 
     def __init__(self, file: str) -> None:
         self._file = file
         # The engine decides which patterns of a file may be run.
-        self._stamp = f"{__version__}/{_age_of_rules()}/{engine_key()}"
+        self._stamp = f"{__version__}/{_rules_modified_at()}/{engine_key()}"
         self._database: sqlite3.Connection | None = None
         self._usable = True
         self._kept: dict[str, bytes] = {}
@@ -58,15 +58,15 @@ class CompiledCache:
         except Exception:  # an unreadable cache is no reason to stop
             self._rebuild()
             return None
-        return _decoded(row[0]) if row else None
+        return _decode(row[0]) if row else None
 
     def keep(self, kind: str, digest: str, compiled: Compiled) -> None:
-        """Remember a compiled file until `flush`."""
+        """Store a compiled file at the next `flush`."""
         value = orjson.dumps([*compiled])
         self._kept[self._key(kind, digest)] = _checksum(value) + value
 
     def flush(self) -> None:
-        """Write what was kept, if the cache can be written."""
+        """Write the new entries, if the cache can be written."""
         if not self._kept:
             return
         database = self._open(create=True)
@@ -79,7 +79,7 @@ class CompiledCache:
         self._kept.clear()
 
     def close(self) -> None:
-        """Flush and let the file go."""
+        """Flush and close the file."""
         self.flush()
         if self._database is not None:
             self._database.close()
@@ -99,25 +99,25 @@ class CompiledCache:
     def _open(self, *, create: bool = False) -> sqlite3.Connection | None:
         if self._database is None and self._usable and (create or os.path.exists(self._file)):
             try:
-                self._database = _connected(self._file)
+                self._database = _connect(self._file)
             except Exception:  # no database, no permission, no folder
                 self._rebuild()
         return self._database
 
     def _rebuild(self) -> None:
-        """Start over with an empty file; a cache that is merely locked is left alone."""
+        """Replace a damaged file by an empty one; a locked cache is left unchanged."""
         if self._database is not None:
             with contextlib.suppress(Exception):
                 self._database.close()
         self._database = None
         self._usable = False
         with contextlib.suppress(Exception):
-            if _damaged(self._file):
+            if _is_damaged(self._file):
                 os.unlink(self._file)
                 self._usable = True
 
 
-def _connected(file: str) -> sqlite3.Connection:
+def _connect(file: str) -> sqlite3.Connection:
     import sqlite3
 
     folder = os.path.dirname(file)
@@ -130,8 +130,8 @@ def _connected(file: str) -> sqlite3.Connection:
     return database
 
 
-def _damaged(file: str) -> bool:
-    """Whether a file is no cache of ours; being locked or unreadable is no damage."""
+def _is_damaged(file: str) -> bool:
+    """Whether a file is not a cache of ours; a locked or unreadable file is not damaged."""
     import sqlite3
 
     if not os.path.isfile(file):
@@ -153,15 +153,15 @@ def _checksum(value: bytes) -> bytes:
     return blake2b(value, digest_size=_SUM).digest()
 
 
-def _decoded(stored: object) -> Compiled | None:
+def _decode(stored: object) -> Compiled | None:
     if not isinstance(stored, bytes) or _checksum(stored[_SUM:]) != stored[:_SUM]:
         return None
     raw, warnings = orjson.loads(stored[_SUM:])
     return Compiled(raw, warnings)
 
 
-def _age_of_rules() -> int:
-    """The newest modification of what reads and checks specs: edited rules make old entries unreachable."""
+def _rules_modified_at() -> int:
+    """The newest modification of the modules that read and check specs: after a change old entries are not found."""
     return newest_change("specs", "yaml", "schema", "core/problems.py")
 
 

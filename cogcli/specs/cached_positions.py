@@ -1,5 +1,5 @@
-"""Positions in spec files that came out of the compiled cache: looked up when there is something to report, and then
-remembered, so that a run with a known warning parses nothing."""
+"""Positions in spec files that came from the compiled cache: looked up at the first problem of a file, then cached, so
+that a run with a known warning parses nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _KIND: Final = "positions"
 
 
 class FilePlaces(dict[str, "Places"]):
-    """The positions in files by shown name. A file that is not in it yet is parsed when it is asked for.
+    """The positions in files by shown name; a file is parsed at its first lookup.
 
-    `cache` is the one that the files came out of.
+    `cache` is the one that the files came from.
     """
 
     def __init__(self, cache: CompiledCache | None = None) -> None:
@@ -31,11 +31,11 @@ class FilePlaces(dict[str, "Places"]):
         self._news: set[str] = set()
 
     def note(self, file: str, path: str, digest: str) -> None:
-        """A shown file's real path, and the digest of the bytes that were loaded."""
+        """Record a shown file's real path, and the digest of the bytes that were loaded."""
         self._files[file] = (path, digest)
 
     def base(self, file: str) -> str:
-        """What a shown file's name is relative to, with a final slash; empty where it is not known."""
+        """The directory that a shown file's name is relative to, with a final slash; empty where it is not known."""
         path, _ = self._files.get(file, ("", ""))
         return path[: -len(file)] if path.endswith(f"/{file}") else ""
 
@@ -56,7 +56,7 @@ class FilePlaces(dict[str, "Places"]):
         return span.line, column
 
     def flush(self) -> None:
-        """Write what was newly remembered."""
+        """Write the new positions to the cache."""
         if self.cache:
             for file in self._news & self._files.keys():
                 self.cache.keep(_KIND, self._files[file][1], Compiled(self._known[file], []))
@@ -74,7 +74,7 @@ class FilePlaces(dict[str, "Places"]):
         return parsed.places
 
     def _remembered(self, file: str) -> dict[str, Any] | None:
-        """What is known of a file's positions, None where nothing may be remembered."""
+        """The cached positions of a file, None where they cannot be cached."""
         if self.cache is None or not self._files.get(file, ("", ""))[1]:
             return None
         if file not in self._known:

@@ -16,7 +16,7 @@ EffectClass = Literal["none", "idempotent", "effect", "unknown"]
 
 
 class Gate(NamedTuple):
-    """A capability asked before or after a call. `input` None: equally named fields are passed."""
+    """A capability called before or after a call to permit it. `input` None: equally named fields are passed."""
 
     capability: str
     on_fail: str = "block"
@@ -24,7 +24,7 @@ class Gate(NamedTuple):
 
 
 class Safety(NamedTuple):
-    """What must hold before and after a call."""
+    """The safety block of a capability: what must hold before and after a call."""
 
     trust_level: str = "sandbox"
     requires_confirmation: bool = False
@@ -33,11 +33,11 @@ class Safety(NamedTuple):
     allowed_targets: tuple[str, ...] = ()
     scope_constraints: tuple[str, ...] = ()
     declared: dict[str, Any] = NOTHING
-    """The block as written: what is recorded and shown to the person asked."""
+    """The block as written, which is recorded and shown to the approver."""
 
 
 class Production(NamedTuple):
-    """Where a hinted output goes when a step has no `output` mapping."""
+    """The target of a hinted output when a step has no `output` mapping."""
 
     type: str
     target: str | None = None
@@ -45,7 +45,7 @@ class Production(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """A capability with everything it extends folded in. `file` is the path shown to users."""
+    """A capability with its bases folded in. `file` is the path shown to users."""
 
     id: str
     version: str
@@ -58,7 +58,7 @@ class Capability(NamedTuple):
     produces: dict[str, Production] = NOTHING
     safety: Safety | None = None
     probe: str = ""
-    """The capability that can say whether a call of this one happened; empty where none can."""
+    """The capability that finds out whether a call of this one happened; empty without one."""
     requires: tuple[str, ...] = ()
     deprecated: bool = False
     replacement: str | None = None
@@ -68,7 +68,7 @@ class Capability(NamedTuple):
 
     @property
     def effect(self) -> EffectClass:
-        """The effect class (docs/reference/capability.md#effects): what may happen outside when this is called."""
+        """The effect class of a call (docs/reference/capability.md#effects)."""
         declared = self.properties.get("side_effects")
         if declared is False:
             return "none"
@@ -78,14 +78,14 @@ class Capability(NamedTuple):
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """The capabilities that are called because this one is: its gates in order, then its probe."""
+        """The capabilities called for a call of this one: its gates in order, then its probe."""
         safety = self.safety
         gates = (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
         return (*(gate.capability for gate in gates), *((self.probe,) if self.probe else ()))
 
     @property
     def conformance(self) -> str | None:
-        """The conformance profile this capability demands of bindings, if any."""
+        """The conformance profile that this capability demands of its bindings, if any."""
         key = "required_conformance_profile"
         return self.metadata.get(key) or self.properties.get(key)
 

@@ -1,4 +1,4 @@
-"""The table and the rules of capabilities (docs/reference/capability.md#keys)."""
+"""The shape and the rules of capabilities (docs/reference/capability.md#keys)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ CAPABILITY: Final = Record(
 
 
 def check_capability(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """What the table cannot say about a capability standing alone; bases are judged in the catalog."""
+    """Report the faults of a capability by itself that its shape cannot express; bases are checked in the catalog."""
     check_version(raw, report, subject)
     for key in ("inputs", "outputs"):
         if key not in raw and raw.get("extends") is None:

@@ -1,4 +1,4 @@
-"""The catalog: frozen maps from id to spec, as much of the registry as was asked for."""
+"""The catalog: frozen maps from id to spec, of the part of the registry that was loaded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shadow(NamedTuple):
-    """A spec that a later layer replaced."""
+    """A spec replaced by one of a later layer."""
 
     kind: str
     id: str
@@ -31,8 +31,8 @@ class Shadow(NamedTuple):
 class Catalog(NamedTuple):
     """Specs by id. `bindings` holds all bindings, `bindings_of` their ids by capability.
 
-    `aliases` maps an alias to the capability it stands for. `places` maps a shown file to the positions of its
-    keys and values (empty for files that came out of the compiled cache: `specs.loading.places` reads them again).
+    `aliases` maps an alias to the id of its capability. `places` maps a shown file to the positions of its keys and
+    values, which are read again for a file that came from the compiled cache.
     `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file with errors.
     """
 
@@ -44,7 +44,7 @@ class Catalog(NamedTuple):
     defaults: Defaults = Defaults()
     host: Host = Host()
     layers: tuple[str, ...] = ()
-    """The names of the layers, the weakest first."""
+    """The names of the layers, the earliest first."""
     aliases: dict[str, str] = NOTHING
     shadows: tuple[Shadow, ...] = ()
     places: dict[str, Places] = NOTHING
@@ -53,17 +53,17 @@ class Catalog(NamedTuple):
     """The checked mapping of each spec by `kind:id`, a capability's bases folded in."""
     broken: dict[str, str] = NOTHING
     problems: tuple[Problem, ...] = ()
-    """What reading and shape checks found, before any cross-reference check."""
+    """The problems of reading and of shapes, before any check across files."""
     replaced: dict[str, tuple[Capability, ...]] = NOTHING
-    """Capabilities that a later layer's capability of the same id replaced, earliest first."""
+    """Capabilities replaced by one of the same id in a later layer, earliest first."""
     partial: bool = False
-    """Whether this is only what one skill can reach: then what is absent here may still exist."""
+    """Whether only one skill's closure was loaded: then a spec absent here may still exist."""
     only: frozenset[str] | None = None
-    """The shown files whose problems were asked for; None means all."""
+    """The shown files to report problems of; None means all."""
     known: Callable[[str], list[str]] | None = None
-    """All ids of a kind in the registry, told by paths alone: for did-you-mean."""
+    """All ids of a kind in the registry, from paths alone, for did-you-mean hints."""
     bound: Callable[[str], str | None] | None = None
-    """The capability of a binding anywhere in the registry, told by reading files: for what is absent here."""
+    """The capability of a binding anywhere in the registry, found by reading files: for bindings absent here."""
 
     def capability(self, id: str) -> Capability | None:
         """The capability of an id or alias."""

@@ -1,8 +1,8 @@
-"""Building a catalog out of spec files: which file of an id counts, what it extends, which names stand for it.
+"""Building a catalog from spec files: the file in force for each id, its bases, its aliases.
 
-1. The last layer that has an id wins, whole; what it replaces stays visible as a shadow.
-2. Two files of one id in one layer: neither loads, and no earlier layer steps in.
-3. A file with errors does not load and no earlier layer steps in; it is remembered as broken.
+1. The file of the last layer that has an id is in force as a whole; those that it replaces are kept as shadows.
+2. Of two files of one id in one layer neither loads, and no earlier layer replaces them.
+3. A file with errors does not load and no earlier layer replaces it; it is recorded as broken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Shadow
 from cogcli.specs.default_selection import Defaults
-from cogcli.specs.extends import chain_of, fold_chain, judge
+from cogcli.specs.extends import chain_of, check_chain, fold_chain
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.host_overrides import HostFiles
 from cogcli.specs.layout import NO_CHANNEL
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from cogcli.specs.spec_reader import Reader, SpecFile
 
 
-class Assembly:
-    """A catalog in the making. `given` are files outside all layers; they count as the last layer."""
+class CatalogBuilder:
+    """Builds a catalog. `given` are files outside all layers; they count as the last layer."""
 
     def __init__(self, layouts: Sequence[Layout], reader: Reader, *, given: Sequence[FoundFile] = ()) -> None:
         self.skills: dict[str, Skill] = {}
@@ -62,7 +62,7 @@ class Assembly:
         known: Callable[[str], list[str]] | None,
         bound: Callable[[str], str | None] | None,
     ) -> Catalog:
-        """What was added so far, frozen."""
+        """The catalog of everything added so far."""
         host = self._host.frozen()
         by_capability: dict[str, list[str]] = {}
         for id, binding in sorted(self.bindings.items()):
@@ -82,7 +82,7 @@ class Assembly:
             aliases=self.aliases,
             shadows=tuple(self._shadows),
             places=self._reader.places,
-            pins=self._pins | self._choices(host),
+            pins=self._pins | self._host_choices(host),
             raw=self._raw,
             broken=self.broken,
             problems=tuple(sort_problems(self.problems)),
@@ -93,13 +93,13 @@ class Assembly:
         )
 
     def exists(self, kind: str, id: str) -> bool:
-        """Whether any layer has a file of this id, in order or not."""
+        """Whether any layer has a file of this id, with errors or without."""
         return bool(self._find(kind, id))
 
     def add_skill(self, id: str) -> Skill | None:
-        """The skill of an id, read now or before."""
+        """The skill of an id, None without a usable file. Each file is read once."""
         if id not in self.skills:
-            loaded = self._settled("skill", id, self._find("skill", id))
+            loaded = self._settle("skill", id, self._find("skill", id))
             if loaded is None or loaded.raw is None:
                 return None
             self._raw[f"skill:{id}"] = loaded.raw
@@ -107,9 +107,9 @@ class Assembly:
         return self.skills[id]
 
     def add_service(self, id: str) -> Service | None:
-        """The service of an id, read now or before."""
+        """The service of an id, None without a usable file."""
         if id not in self.services:
-            loaded = self._settled("service", id, self._find("service", id))
+            loaded = self._settle("service", id, self._find("service", id))
             if loaded is None or loaded.raw is None:
                 return None
             layer = loaded.found.layer
@@ -130,7 +130,7 @@ class Assembly:
         return self.services[id]
 
     def _pin_document(self, service: Service) -> None:
-        """What a service says about itself decides what is sent. A document that cannot be read is told elsewhere."""
+        """Pin the service's document, which decides what is sent. The service checks report an unreadable document."""
         from cogcli.documents.loader import document_digest
 
         digest = document_digest(service)
@@ -138,7 +138,9 @@ class Assembly:
             self._pins[f"document:{service.id}"] = digest
 
     def _pin_lock(self, service: Service) -> None:
-        """What was agreed to decides what is called, and so does that nothing was. A damaged lock is told elsewhere."""
+        """Pin the service's lock, or its absence: both decide which tools are called. The service checks report a
+        damaged
+        lock."""
         from cogcli.specs.lock import PIN, lock_digest
 
         digest = lock_digest(service.root, service.id)
@@ -146,7 +148,7 @@ class Assembly:
             self._pins[f"{PIN}{service.id}"] = digest
 
     def add_capability(self, name: str) -> Capability | None:
-        """The capability of an id or alias, with its bases folded in, read now or before."""
+        """The capability of an id or alias, its bases folded in; None without a usable file."""
         id = self.canonical(name)
         if id in self.capabilities:
             return self.capabilities[id]
@@ -157,7 +159,7 @@ class Assembly:
             return None
         chain = chain_of(own, self._capability_file, self.canonical)
         report = self._report(own.file)
-        judge(chain, report, self._known_capabilities)
+        check_chain(chain, report, self._known_capabilities)
         self.problems += report.problems
         if chain.fault:
             self.broken[f"capability:{id}"] = own.file
@@ -170,19 +172,19 @@ class Assembly:
         return capability
 
     def canonical(self, name: str) -> str:
-        """The id that a name stands for: itself if a file has it, else the capability that claims it."""
+        """The id of a name: the name itself if a file has it, else the capability with this alias."""
         if name in self.aliases:
             return self.aliases[name]
         if name in self.capabilities or self.exists("capability", name):
             return name
-        id = self._claimed().get(name)
+        id = self._claimed_aliases().get(name)
         if id is None:
             return name
         self.aliases[name] = id
         return id
 
     def add_bindings(self, found: Iterable[FoundFile]) -> None:
-        """These binding files; those of one id belong together."""
+        """Add the bindings of these files, one per id."""
         groups: dict[str, list[SpecFile]] = {}
         for loaded in map(self._reader.load, found):
             groups.setdefault(loaded.id, []).append(loaded)
@@ -196,7 +198,7 @@ class Assembly:
         if len(capabilities) > 1:
             self._refuse_duplicates("binding", id, group)
             return
-        loaded = self._settled("binding", id, [each.found for each in group])
+        loaded = self._settle("binding", id, [each.found for each in group])
         if loaded is None or loaded.raw is None:
             return
         place = loaded.found
@@ -225,7 +227,7 @@ class Assembly:
                 self._defaults[self.canonical(capability)] = (binding, loaded.file)
 
     def add_host(self) -> None:
-        """The files of all host overrides."""
+        """Add the files of all host overrides."""
         for place in self._single_files():
             loaded = self._reader.load(place)
             self.problems += loaded.problems
@@ -246,8 +248,8 @@ class Assembly:
         found = [place for layout in self._layouts for place in layout.single_files()]
         return found + [place for place in self._given if place.kind in KIND_OF_FILE.values()]
 
-    def _choices(self, host: Host) -> dict[str, str]:
-        """What the host says of the capabilities here, as pins."""
+    def _host_choices(self, host: Host) -> dict[str, str]:
+        """The pins of the host's choices for the capabilities in this catalog."""
         return {
             f"{rule}:{id}": digest_of(said)
             for id in self.capabilities
@@ -264,8 +266,8 @@ class Assembly:
                 found.append(place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True))
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
-    def _settled(self, kind: str, id: str, found: Sequence[FoundFile]) -> SpecFile | None:
-        """The file that counts for an id, or None; shadows, duplicates and problems are noted."""
+    def _settle(self, kind: str, id: str, found: Sequence[FoundFile]) -> SpecFile | None:
+        """The file in force for an id, or None; shadows, duplicates and problems are recorded."""
         if not found:
             return None
         last = found[-1].layer
@@ -293,10 +295,10 @@ class Assembly:
             self.problems += report.problems
 
     def _capability_file(self, id: str) -> SpecFile | None:
-        """The file that counts for a capability id, and notes of what it replaces."""
+        """The file in force for a capability id; records those that it replaces."""
         if id not in self._own:
             found = self._find("capability", id)
-            loaded = self._own[id] = self._settled("capability", id, found)
+            loaded = self._own[id] = self._settle("capability", id, found)
             if loaded:
                 earlier = [self._reader.load(place) for place in found if place.layer != loaded.found.layer]
                 before = tuple(self._with_bases(each) for each in earlier if each.raw)
@@ -305,7 +307,7 @@ class Assembly:
         return self._own[id]
 
     def _with_bases(self, replaced: SpecFile) -> Capability:
-        """A replaced capability, with as many of its bases as there are."""
+        """A replaced capability, with those of its bases that load."""
         chain = chain_of(replaced, self._capability_file, self.canonical)
         raw = {"inputs": None, "outputs": None, **fold_chain(chain.files)}
         return capability_from(raw, replaced.file)
@@ -313,8 +315,8 @@ class Assembly:
     def _known_capabilities(self) -> list[str]:
         return [place.id for layout in self._layouts for place in layout.all("capability")]
 
-    def _claimed(self) -> dict[str, str]:
-        """The capability that claims each alias, where exactly one does: needs every capability file."""
+    def _claimed_aliases(self) -> dict[str, str]:
+        """The capability of each alias, where exactly one has it. Reads every capability file."""
         if self._scanned is None:
             last = {place.id: place for layout in self._layouts for place in layout.all("capability")}
             claims: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Cognitive hints: where the outputs of a step without an `output` mapping go (docs/reference/capability.md#hints)."""
+"""Cognitive hints: the targets of a step's outputs without an `output` mapping (docs/reference/capability.md#hints)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIST_TYPES: Final = {
     "Decision": "working.intermediate_decisions",
     "Message": "working.messages",
 }
-"""Of these a lone value becomes a list, and an element `v` that is no object becomes `{value: v}`."""
+"""Targets that hold lists of objects: a single value becomes a list, an element `v` that is no object `{value: v}`."""
 SINGLE_TYPES: Final = {"Summary": "output.summary"}
 KEYED_TYPES: Final = ("Score", "Tradeoff", "Plan", "Artifact", "Context")
 """Stored as `working.artifacts.<field>`."""
@@ -28,23 +28,23 @@ TYPES: Final = (*LIST_TYPES, *SINGLE_TYPES, *KEYED_TYPES)
 
 
 class HintWrite(NamedTuple):
-    """One output on its way: its target and merge strategy; `listed` tells whether it is made a list."""
+    """One output with its target and merge strategy; `as_list`: whether its value is put into a list."""
 
     output: str
     target: str
     strategy: str
-    listed: bool
+    as_list: bool
 
 
-def wires(capability: Capability, *, listed: bool = False) -> Iterator[HintWrite]:
-    """How a capability's outputs are wired, each of them a list where `listed`.
+def hinted_writes(capability: Capability, *, as_list: bool = False) -> Iterator[HintWrite]:
+    """The writes that a capability's hints declare, each a list if `as_list`.
 
-    An unknown type without a target of its own is not wired.
+    An output of an unknown type without a target has none.
     """
     for name, production in capability.produces.items():
         target = production.target or _target(name, production.type)
         if target is not None and name in capability.outputs:
-            strategy = production.merge or _strategy(capability, name, production, listed)
+            strategy = production.merge or _strategy(capability, name, production, as_list)
             yield HintWrite(name, target, strategy, production.type in LIST_TYPES)
 
 
@@ -53,8 +53,8 @@ def _target(name: str, type: str) -> str | None:
     return known or (f"working.artifacts.{name}" if type in KEYED_TYPES else None)
 
 
-def _strategy(capability: Capability, name: str, production: Production, listed: bool) -> str:
+def _strategy(capability: Capability, name: str, production: Production, as_list: bool) -> str:
     if production.type in LIST_TYPES:
         return "append"
     keyed = production.type in KEYED_TYPES and capability.outputs[name].type == "object"
-    return "deep_merge" if keyed and not listed else "replace"
+    return "deep_merge" if keyed and not as_list else "replace"

@@ -1,4 +1,4 @@
-"""Pieces that the tables of several kinds share."""
+"""Parts that the shapes of several kinds share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
 from cogcli.specs.credentials import header_holds_credential, holds_credential
-from cogcli.specs.header_names import sendable, settable
+from cogcli.specs.header_names import is_sendable, is_settable
 from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
 from cogcli.specs.shape import Data, MapOf, NumberShape, Text
 
@@ -34,7 +34,7 @@ HEADERS: Final = MapOf(Text(), foreign=True)
 
 
 def check_version(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """`version.format`: a version that is not SemVer."""
+    """Report `version.format` for a version that is not SemVer."""
     version = raw.get("version")
     if isinstance(version, str) and 0 < len(version) <= 64 and not SEMVER.fullmatch(version):
         message = f'{subject}: version "{version}" is not SemVer'
@@ -42,25 +42,25 @@ def check_version(raw: dict[str, Any], report: ProblemReport, subject: str) -> N
 
 
 def check_headers(headers: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
-    """Header names and values of a service or binding (docs/reference/protocols.md#headers)."""
+    """Report faults in header names and values of a service or binding (docs/reference/protocols.md#headers)."""
     for name, value in headers.items() if isinstance(headers, dict) else ():
-        if not settable(name):
+        if not is_settable(name):
             message = f"{subject}: header `{name}` cannot be set"
             report.error("header.name", (*path, name), message, key=True)
         if not isinstance(value, str):
             if holds_credential(value, named=names_secret(name)):
-                _tell_written_out(name, path, report, subject)
+                _report_written_out(name, path, report, subject)
             continue
-        if not sendable(value):
+        if not is_sendable(value):
             report.error(
                 "value.range", (*path, name), f"{subject}: header `{name}`: expected visible ASCII characters"
             )
         check_placeholders(value, (*path, name), report, f"{subject}: header `{name}`")
         if header_holds_credential(name, value):
-            _tell_written_out(name, path, report, subject)
+            _report_written_out(name, path, report, subject)
 
 
-def _tell_written_out(name: str, path: KeyPath, report: ProblemReport, subject: str) -> None:
+def _report_written_out(name: str, path: KeyPath, report: ProblemReport, subject: str) -> None:
     message = f"{subject}: header `{name}` holds a secret as written text"
     hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
     report.error("secret.literal", (*path, name), message, hint=hint)
@@ -71,7 +71,7 @@ _BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
 
 
 def check_placeholders(value: str, path: KeyPath, report: ProblemReport, said: str) -> None:
-    """Every `${` of a header or environment value opens a `${NAME}`."""
+    """Report each `${` of a header or environment value that opens no `${NAME}`."""
     if value.count("${") != len(PLACEHOLDER.findall(value)):
         report.error("value.range", path, f"{said}: expected `${{NAME}}` with A-Z, 0-9 and `_`")
     elif bare := _BARE.fullmatch(value):

@@ -1,10 +1,10 @@
-"""Credentials that are written out in specs: where they stand, and specs without them.
+"""Credentials written out in specs: finding and masking them.
 
-1. A member whose key names a secret (`core/redact.py`) holds a credential if its value is a literal: a text that is no
-   reference, template or placeholder, or a number. Null, booleans, empty values, and words that switch something on or
-   off, are none.
-2. In services and bindings that is an error: what they hold goes to a server at every call. In a skill it is a warning,
-   and the value is masked in what an episode keeps of the skill, as it is in the log.
+1. A member whose key names a secret (`core/redact.py`) holds a credential if its value is a literal: a number, or a
+   text that is no reference, template or placeholder. Null, booleans, empty values, and words such as `on` and `none`
+   are no credentials.
+2. In services and bindings a credential is an error: it is sent at every call. In a skill it is a warning, and the
+   value is masked in the episode's copy of the skill and in the log.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ _LAST_WORD: Final = re.compile(r"[A-Za-z]+$")
 # Texts, and compiled when first asked: a run whose specs are known imports this and needs none of them.
 _ARGUMENT: Final = r"(?s:(?:^|[\s\"'])-{0,2}([A-Za-z][A-Za-z0-9_-]*)(?:=|:\s*)(\S.*))"
 _KEYS: Final = ("key", "sig", "signature")
-"""What a credential is called in a query alone."""
+"""Names of credentials in queries only."""
 _QUERY: Final = r"[?&]([^=&#]+)=([^&#]+)"
 _USER: Final = r"(?i:[a-z][a-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@)"
 _SCHEME: Final = r"(?i:\s*(?:Bearer|Basic)\s+(?!\$)\S{8,}\s*)"
 _SCHEME_WITHIN: Final = r"(?i:\b(?:Bearer|Basic)\s+(?!\$)\S{8,})"
 _LONG_WORD: Final = r"(?<![{\w])(?=[^\s\"',;=]*[0-9])[A-Za-z0-9+/._~-]{20,}"
-"""A word that is no scheme and no name: long, with digits in it, and not within `${NAME}`."""
+"""A word of a token: long, with digits, and not within `${NAME}`."""
 
 IsLiteral = Callable[[str], bool]
-"""Whether a text is taken as it is written."""
+"""Whether a text is a literal, not a reference."""
 
 
 def is_written_out(value: Any, literal: IsLiteral) -> bool:
-    """Whether a value, standing where a secret does, is one itself."""
+    """Whether the value of a secret's key is the secret itself."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_SWITCHES, "") and value != MASK and literal(value)
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def has_no_placeholder(text: str) -> bool:
-    """Whether no variable stands in a header or an environment value."""
+    """Whether a header or environment value holds no `${NAME}`."""
     return "${" not in text
 
 
 def header_holds_credential(name: str, value: str) -> bool:
-    """Whether a header holds a credential: by its name, by the scheme before a text, or beside a variable."""
+    """Whether a header's value holds a credential: by the header's name, after a scheme, or beside a variable."""
     alone = has_no_placeholder(value)
     if names_secret(name):
         return is_written_out(value, has_no_placeholder) or (not alone and bool(re.search(_LONG_WORD, value)))
@@ -60,12 +60,12 @@ def header_holds_credential(name: str, value: str) -> bool:
 def find_written_out(
     value: Any, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
 ) -> Iterator[KeyPath]:
-    """The places of the credentials below a value; `named`: the value itself stands under such a key."""
+    """The paths of the credentials in a value; `named`: the value itself is under a secret's key."""
     if isinstance(value, dict):
         for key, item in value.items():
             secret = named or (isinstance(key, str) and names_secret(key))
             yield from find_written_out(
-                item, literal if key != "$literal" else _always, (*path, key), named=secret
+                item, literal if key != "$literal" else _is_any_text, (*path, key), named=secret
             )
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -74,18 +74,18 @@ def find_written_out(
         yield path
 
 
-def _always(text: str) -> bool:
+def _is_any_text(text: str) -> bool:
     return True
 
 
 def keeps_secret(name: str) -> bool:
-    """Whether an environment variable of this name holds a secret itself, not the place of a file with one."""
+    """Whether an environment variable of this name holds a secret itself, not the path of a file with one."""
     last = _LAST_WORD.search(name)
     return names_secret(name) and not (last and last[0].lower() in _PLACES)
 
 
 def find_in_arguments(arguments: list[Any]) -> Iterator[int]:
-    """The places of a command's arguments that hold a credential: `--api-key=x`, `--token`, `x`, `X-Api-Key: x`."""
+    """The indices of arguments that hold a credential: `--api-key=x`, `x` after `--token`, `X-Api-Key: x`."""
     for index, text in enumerate(arguments):
         if not isinstance(text, str):
             continue
@@ -94,21 +94,21 @@ def find_in_arguments(arguments: list[Any]) -> Iterator[int]:
             isinstance(before, str) and before.startswith("-") and "=" not in before and keeps_secret(before)
         )
         named = (found[1] for found in (re.search(_ARGUMENT, text),) if found)
-        if (flag and not text.startswith("-") and is_written_out(text, _always)) or any(
+        if (flag and not text.startswith("-") and is_written_out(text, _is_any_text)) or any(
             map(keeps_secret, named)
         ):
             yield index
 
 
-def in_text(text: str) -> bool:
-    """Whether a text, wherever it stands, holds what looks like a credential: a scheme with a value, an address with a
-    password, `--api-key=x`, `X-Api-Key: x`."""
+def text_holds_credential(text: str) -> bool:
+    """Whether a text under any key looks like a credential: a scheme with a value, an address with a password,
+    `--api-key=x`, `X-Api-Key: x`."""
     words = re.search(_SCHEME_WITHIN, text) or re.search(_USER, text)
     return bool(words) or any(True for _ in find_in_arguments([text, *text.split()]))
 
 
 def holds_credential(value: Any, *, named: bool) -> bool:
-    """Whether a list or an object, standing where a text does, holds a credential; `named`: its key says so."""
+    """Whether a list or object in place of a text holds a credential; `named`: its key names a secret."""
     if any(True for _ in find_written_out(value, has_no_placeholder, named=named)):
         return True
     if isinstance(value, dict):
@@ -137,8 +137,8 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _literal_in_step(foreach: dict[str, Any]) -> IsLiteral:
-    """What a text of a step's values is, one with this `foreach`."""
+def _step_literal_test(foreach: dict[str, Any]) -> IsLiteral:
+    """The test for literals among the values of a step with this `foreach`."""
     names = (foreach.get("as") or "item", foreach.get("index_as")) if foreach else ()
     loops = frozenset(name for name in names if isinstance(name, str))
     return lambda text: parse(text) is None and parse_loop(text, loops) is None
@@ -148,24 +148,24 @@ _OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
 
 
 def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """The credentials among the defaults and examples of declared fields."""
+    """The paths of credentials among the defaults and examples of declared fields."""
     for name, field in fields.items() if isinstance(fields, dict) else ():
         if isinstance(field, dict):
             for key in _OF_A_FIELD:
                 yield from find_written_out(
-                    field.get(key), _always, (*path, name, key), named=names_secret(name)
+                    field.get(key), _is_any_text, (*path, name, key), named=names_secret(name)
                 )
 
 
 def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
-    """The credentials of a skill as its file declares it, which need not be checked yet."""
+    """The paths of credentials in a skill's mapping, which may be unchecked."""
     yield from find_in_fields(raw.get("inputs"), ("inputs",))
     steps = raw.get("steps")
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
         step = _object(step)
         config = _object(step.get("config"))
         foreach = _object(config.get("foreach"))
-        literal = _literal_in_step(foreach)
+        literal = _step_literal_test(foreach)
         values = {
             ("input",): step.get("input"),
             ("config", "otherwise"): config.get("otherwise"),
@@ -176,21 +176,21 @@ def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
 
 
 def find_in_capability(raw: dict[str, Any]) -> Iterator[KeyPath]:
-    """The credentials of a capability as its file declares it."""
+    """The paths of credentials in a capability's mapping."""
     for key in ("inputs", "outputs"):
         yield from find_in_fields(raw.get(key), (key,))
 
 
 def mask_places(raw: Any, places: Iterator[KeyPath]) -> Any:
-    """A spec with these places masked; the same object where there are none."""
+    """A spec with the values at these paths masked; the same object without any."""
     for path in places:
-        raw = _replaced(raw, path)
+        raw = _masked_at(raw, path)
     return raw
 
 
-def _replaced(value: Any, path: KeyPath) -> Any:
+def _masked_at(value: Any, path: KeyPath) -> Any:
     if not path:
         return MASK
     changed = dict(value) if isinstance(value, dict) else list(value)
-    changed[path[0]] = _replaced(value[path[0]], path[1:])
+    changed[path[0]] = _masked_at(value[path[0]], path[1:])
     return changed

@@ -1,4 +1,4 @@
-"""Which binding a capability gets by default (docs/reference/binding.md#default-selection)."""
+"""The default binding of each capability (docs/reference/binding.md#default-selection)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cogcli.core.jsonvalue import NOTHING
 
 
 class Defaults(NamedTuple):
-    """The folded `official_default_selection.yaml` files: capability id to binding id, and where it is said."""
+    """The folded `official_default_selection.yaml` files: capability id to binding id, and the file of each."""
 
     bindings: dict[str, str] = NOTHING
     files: dict[str, str] = NOTHING

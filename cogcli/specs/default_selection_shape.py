@@ -1,4 +1,4 @@
-"""The table of `official_default_selection.yaml` (docs/reference/binding.md#default-selection)."""
+"""The shape of `official_default_selection.yaml` (docs/reference/binding.md#default-selection)."""
 
 from __future__ import annotations
 

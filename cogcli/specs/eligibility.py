@@ -1,4 +1,4 @@
-"""Whether a binding may be used here and now, and if not, why (docs/reference/binding.md#eligibility,
+"""Whether a binding is eligible, and if not, why (docs/reference/binding.md#eligibility,
 docs/reference/service.md#trust)."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SelectionOptions(NamedTuple):
-    """What a run brings to the choice: `--bind` by capability, the conformance asked for, the environment."""
+    """A run's options for selection: `--bind` by capability, the conformance demanded, the environment."""
 
     binds: Mapping[str, str] = MappingProxyType({})
     conformance: str | None = None
@@ -28,7 +28,7 @@ class SelectionOptions(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a binding is not eligible: a stable code, a few words, and what helps, a line each."""
+    """Why a binding is not eligible: a stable code, a short text, and hints, a line each."""
 
     code: str
     text: str
@@ -36,31 +36,31 @@ class Reason(NamedTuple):
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
-    """The profile a binding must at least promise: the run's, else the capability's, else experimental."""
+    """The least profile that a binding must promise: the run's, else the capability's, else experimental."""
     return options.conformance or (capability.conformance if capability else None) or "experimental"
 
 
 def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Reason]:
-    """Why a binding is not eligible, the first to be told first; empty if it is."""
+    """Why a binding is not eligible, most important first; empty if it is."""
     service = catalog.services.get(binding.service)
     if service is None:
-        return [_no_service(catalog, binding.service)]
+        return [_no_service_reason(catalog, binding.service)]
     capability = catalog.capabilities.get(binding.capability)
-    found = list(_environment(binding, service, options.environ))
+    found = list(_environment_reasons(binding, service, options.environ))
     if binding.protocol != service.kind:
         said = f"speaks {binding.protocol}, service `{service.id}` is {service.kind}"
         found.append(Reason("binding.protocol", said))
     wanted = conformance_needed(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
-    found += [*untrusted_reason(service, binding), *_untrusted_headers(binding, service)]
+    found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
     if capability and capability.safety:
-        found += _targets(service, capability.safety.allowed_targets)
-        found += _scope(binding, service, capability.safety.scope_constraints)
+        found += _target_reasons(service, capability.safety.allowed_targets)
+        found += _scope_reasons(binding, service, capability.safety.scope_constraints)
     return found
 
 
-def _no_service(catalog: Catalog, id: str) -> Reason:
+def _no_service_reason(catalog: Catalog, id: str) -> Reason:
     file = catalog.broken.get(f"service:{id}")
     return Reason(
         "service.unknown", f"service `{id}`: {f'its file {file} has errors' if file else 'unknown'}"
@@ -68,7 +68,7 @@ def _no_service(catalog: Catalog, id: str) -> Reason:
 
 
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
-    """The environment variables a call needs: in headers, MCP environment values and `auth_ref`; each once."""
+    """The environment variables that a call needs: in headers, MCP environment values and `auth_ref`; each once."""
     texts = list((service.metadata.get("headers") or {}).values())
     texts += (service.settings.get("env") or {}).values()
     if binding:
@@ -81,7 +81,7 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
 
 
 def secrets_of(service: Service) -> Iterator[str]:
-    """The environment variables that a service is sent as credentials: in headers and by `auth_ref`."""
+    """The environment variables sent to a service as credentials: in headers and by `auth_ref`."""
     for text in (service.metadata.get("headers") or {}).values():
         yield from PLACEHOLDER.findall(text)
     auth = service.settings.get("auth_ref")
@@ -89,7 +89,7 @@ def secrets_of(service: Service) -> Iterator[str]:
         yield auth.removeprefix("env:")
 
 
-def _environment(binding: Binding, service: Service, environ: Mapping[str, str]) -> Iterator[Reason]:
+def _environment_reasons(binding: Binding, service: Service, environ: Mapping[str, str]) -> Iterator[Reason]:
     unset = [name for name in variables_of(binding, service) if not environ.get(name)]
     if unset:
         cure = "\n".join(f"export {name}=..." for name in unset)
@@ -97,7 +97,7 @@ def _environment(binding: Binding, service: Service, environ: Mapping[str, str])
 
 
 def unset_variables_text(names: list[str]) -> str:
-    """That these environment variables are not set, as a sentence without its end."""
+    """A clause stating that these environment variables are not set."""
     *others, last = (f"`{name}`" for name in names)
     if not others:
         return f"environment variable {last} is not set"
@@ -105,28 +105,28 @@ def unset_variables_text(names: list[str]) -> str:
 
 
 def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
-    """The two of a call, each trusted only where both are: a binding of an untrusted layer commands no service of a
-    trusted one, and a service of an untrusted layer is not given what a trusted binding may read."""
+    """Service and binding of a call, trusted only where both are: an untrusted binding must not use what a trusted
+    service may, nor an untrusted service what a trusted binding may."""
     if service.trusted == binding.trusted:
         return service, binding
     return service._replace(trusted=False), binding._replace(trusted=False)
 
 
 def untrusted_reason(service: Service, binding: Binding | None = None) -> Iterator[Reason]:
-    """What a service of an untrusted layer asks for and does not get: code of its own, programs, variables, secrets;
-    with a binding, what it does not get where the layer of either is not trusted."""
+    """What a service of an untrusted layer needs and may not use: code of its own, programs, variables, secrets; with a
+    binding, the same where the layer of either is untrusted."""
     if service.trusted and (binding is None or binding.trusted):
         return
-    said = f"service `{service.id}`: {_why(service, binding)}, "
+    said = f"service `{service.id}`: {_distrust_reason(service, binding)}, "
     if service.module and not is_shipped(service.module):
-        yield _untrusted(f"{said}so module `{service.module}` is not imported")
+        yield _untrusted_of(f"{said}so module `{service.module}` is not imported")
     if "command" in service.settings:
-        yield _untrusted(f"{said}so `{service.settings['command']}` is not started")
-    if _secretive(None, service):
-        yield _untrusted(f"{said}so it gets no variable and no secret")
+        yield _untrusted_of(f"{said}so `{service.settings['command']}` is not started")
+    if _uses_secrets(None, service):
+        yield _untrusted_of(f"{said}so it gets no variable and no secret")
 
 
-def _untrusted_headers(binding: Binding, service: Service) -> Iterator[Reason]:
+def _untrusted_header_reasons(binding: Binding, service: Service) -> Iterator[Reason]:
     if service.trusted and binding.trusted:
         return
     if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
@@ -134,52 +134,52 @@ def _untrusted_headers(binding: Binding, service: Service) -> Iterator[Reason]:
             why = service.distrust or f"the layer of service `{service.id}` is not trusted"
         else:
             why = binding.distrust or "its layer is not trusted"
-        yield _untrusted(f"{why}, so its headers get no variable")
+        yield _untrusted_of(f"{why}, so its headers get no variable")
 
 
-def _why(service: Service, binding: Binding | None) -> str:
-    """Why a service, or else its binding, is not trusted."""
+def _distrust_reason(service: Service, binding: Binding | None) -> str:
+    """Why a service, else its binding, is not trusted."""
     if not service.trusted or binding is None:
         return service.distrust or "its layer is not trusted"
     return binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
 
 
-def _untrusted(text: str) -> Reason:
+def _untrusted_of(text: str) -> Reason:
     return Reason("service.untrusted", text, "trust the project: cogcli config trust")
 
 
 def isolation_of(service: Service) -> str:
-    """Where a pythoncall service runs: as written, else in a thread if shipped, in a process if not."""
+    """`thread` or `process` for a pythoncall service: as written, else `thread` if shipped, `process` if not."""
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
 
-def _targets(service: Service, allowed: tuple[str, ...]) -> Iterator[Reason]:
+def _target_reasons(service: Service, allowed: tuple[str, ...]) -> Iterator[Reason]:
     listed = service.metadata.get("targets") or ()
     missing = [target for target in allowed if target not in listed]
     if missing and service.kind != "pythoncall":
         said = f"service `{service.id}`: not listed as {' and '.join(missing)}"
-        yield _outside(f"{said}, which the capability demands")
+        yield _scope_reason(f"{said}, which the capability demands")
 
 
-def _scope(binding: Binding, service: Service, constraints: tuple[str, ...]) -> Iterator[Reason]:
+def _scope_reasons(binding: Binding, service: Service, constraints: tuple[str, ...]) -> Iterator[Reason]:
     local = service.kind == "pythoncall" or service.network == "private"
     sandboxed = service.kind == "pythoncall" and isolation_of(service) == "process"
     broken = {
         "no_external_network": not local and "reaches the public network",
         "sandboxed_execution": not sandboxed and "does not run in a process of its own",
-        "no_credential_passthrough": _secretive(binding, service) and "is given credentials",
+        "no_credential_passthrough": _uses_secrets(binding, service) and "is given credentials",
     }
     for constraint in constraints:
         said = broken.get(constraint)
         if said:
-            yield _outside(f"service `{service.id}`: {said}, {constraint} forbids it")
+            yield _scope_reason(f"service `{service.id}`: {said}, {constraint} forbids it")
 
 
-def _outside(text: str) -> Reason:
+def _scope_reason(text: str) -> Reason:
     return Reason("safety.scope", text, "choose a binding that meets the capability's safety block")
 
 
-def _secretive(binding: Binding | None, service: Service) -> bool:
-    """Whether a service (or the binding's headers) takes a variable or a secret."""
+def _uses_secrets(binding: Binding | None, service: Service) -> bool:
+    """Whether a service or its binding's headers use a variable or a secret."""
     settings: dict[str, Any] = service.settings
     return "auth_ref" in settings or any(True for _ in variables_of(binding, service))

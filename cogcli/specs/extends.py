@@ -1,11 +1,11 @@
-"""The chain of bases of a capability: followed, judged and folded (docs/reference/capability.md#extends)."""
+"""The chain of bases of a capability: following, checking and folding it (docs/reference/capability.md#extends)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.problems import suggestion
-from cogcli.specs.inherit import MAX_BASES, fold_base, weakenings
+from cogcli.specs.inherit import MAX_BASES, find_weakened_keys, fold_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ExtendsChain(NamedTuple):
-    """A capability's file and its bases', nearest first. Where it breaks off, `fault` is a code and a reason."""
+    """A capability's file and those of its bases, nearest first. `fault`: code and reason of an incomplete chain."""
 
     files: tuple[SpecFile, ...]
     fault: tuple[str, str] | None = None
@@ -24,7 +24,7 @@ class ExtendsChain(NamedTuple):
 def chain_of(
     own: SpecFile, find: Callable[[str], SpecFile | None], canonical: Callable[[str], str]
 ) -> ExtendsChain:
-    """Follows `extends` from a capability's file; `find` gives the file that counts for an id."""
+    """The chain from a capability's file on; `find` gives the file in force for an id, `canonical` the id of a name."""
     files = [own]
     while (base := (files[-1].raw or {}).get("extends")) is not None:
         id = canonical(base)
@@ -42,7 +42,7 @@ def chain_of(
 
 
 def fold_chain(files: Sequence[SpecFile]) -> dict[str, Any]:
-    """The mapping of the first file with all others folded in."""
+    """The mapping of the first file with all bases folded in."""
     *nearer, farthest = files
     raw = farthest.raw or {}
     for loaded in reversed(nearer):
@@ -50,8 +50,8 @@ def fold_chain(files: Sequence[SpecFile]) -> dict[str, Any]:
     return raw
 
 
-def judge(chain: ExtendsChain, report: ProblemReport, known: Callable[[], list[str]]) -> None:
-    """The problems of a chain, at the file it begins with."""
+def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], list[str]]) -> None:
+    """Report the problems of a chain at its first file."""
     own, *bases = chain.files
     subject = f"capability `{own.id}`"
     if chain.fault:
@@ -61,5 +61,5 @@ def judge(chain: ExtendsChain, report: ProblemReport, known: Callable[[], list[s
         hint = suggestion(base, known()) if code == "extends.unknown" else ""
         report.error(code, ("extends",), f"{subject}: {said}: {reason}", hint=hint)
     elif bases:
-        for path, said in weakenings(own.raw or {}, fold_chain(bases)):
+        for path, said in find_weakened_keys(own.raw or {}, fold_chain(bases)):
             report.error("extends.weakens", path, f"{subject}: weaker than its base: {said}", key=True)

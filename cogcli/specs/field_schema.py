@@ -1,4 +1,4 @@
-"""A field specification as a JSON Schema that stands alone."""
+"""A field specification as a self-contained JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogcli.specs.fields import FieldSpec
 
 
 def schema_of(field: FieldSpec) -> Any:
-    """The schema of the values that fit a field; null counts only where the type is `any`."""
+    """The schema of the values that fit a field; it admits null only for the type `any`."""
     bundle = Bundle()
     return bundle.whole(_part(field, bundle))
 

@@ -1,4 +1,4 @@
-"""The table and the rules of field specifications (docs/reference/spec-files.md#fields)."""
+"""The shape and the rules of field specifications (docs/reference/spec-files.md#fields)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIELDS: Final = MapOf(FIELD, name=FIELD_ID)
 
 
 def check_fields(raw: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
-    """The rules of every field in a mapping of fields."""
+    """Report the faults of every field in a mapping of fields."""
     if not isinstance(raw, dict):
         return
     for name, field in raw.items():
@@ -62,7 +62,7 @@ def _check_field(field: dict[str, Any], path: KeyPath, report: ProblemReport, sa
         _check_enum(field["enum"], type, (*path, "enum"), report, said)
     if field.get("schema") is not None:
         _check_schema(field["schema"], (*path, "schema"), report, said)
-    if field.get("default") is not None and len(report.problems) == before and _well_formed(field):
+    if field.get("default") is not None and len(report.problems) == before and _is_well_formed(field):
         _check_default(field, (*path, "default"), report, said)
 
 
@@ -108,10 +108,10 @@ def _check_default(field: dict[str, Any], path: KeyPath, report: ProblemReport, 
         report.error("field.default", path, f"{said}: default: {reason}")
 
 
-def _well_formed(field: dict[str, Any]) -> bool:
-    """Whether a model can be built: the walker reports what is malformed."""
+def _is_well_formed(field: dict[str, Any]) -> bool:
+    """Whether a FieldSpec can be built; the shape check reports what is malformed."""
     items = field.get("items")
     enum = field.get("enum")
     return (enum is None or kind_of(enum) == "list") and (
-        items is None or (isinstance(items, dict) and items.get("type") in TYPES and _well_formed(items))
+        items is None or (isinstance(items, dict) and items.get("type") in TYPES and _is_well_formed(items))
     )

@@ -11,7 +11,7 @@ TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "an
 
 
 class FieldSpec(NamedTuple):
-    """One declared input or output. `default` None means there is none; `enum` and `items` may be None."""
+    """One declared input or output. `default` None: no default; `enum` and `items` may be None."""
 
     type: str
     required: bool = False
@@ -26,7 +26,7 @@ Fields = dict[str, FieldSpec]
 
 
 class Violation(NamedTuple):
-    """One way in which a value breaks its declaration. `kind` is missing, unknown, type, enum or schema."""
+    """One breach of a declaration by a value. `kind` is missing, unknown, type, enum or schema."""
 
     kind: str
     place: str
@@ -48,15 +48,15 @@ def field_from(raw: dict[str, Any]) -> FieldSpec:
 
 
 def fields_from(raw: dict[str, Any] | None) -> Fields:
-    """The fields of a checked mapping; null is no fields."""
+    """The fields of a checked mapping; null gives none."""
     return {name: field_from(spec) for name, spec in (raw or {}).items()}
 
 
 def fit_values(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
-    """Declared values with defaults applied and integers normalised, and every violation.
+    """The declared values with defaults applied and integers normalised, and every violation.
 
-    Undeclared names are neither kept nor reported. Null for an optional field counts as absent; for `any` it is
-    a value. The result shares lists and dicts with `values` where nothing had to be normalised.
+    Undeclared names are dropped. Null for an optional field is absent; for `any` it is a value. The result shares
+    unchanged lists and dicts with `values`.
     """
     kept: dict[str, Any] = {}
     violations: list[Violation] = []
@@ -68,12 +68,12 @@ def fit_values(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], 
             elif field.required:
                 violations.append(Violation("missing", name, f"`{name}`: required, not given"))
         else:
-            kept[name] = _fitted(field, value, name, violations)
+            kept[name] = _fit_value(field, value, name, violations)
     return kept, violations
 
 
-def _fitted(field: FieldSpec, value: Any, place: str, violations: list[Violation]) -> Any:
-    """The value normalised; violations are appended."""
+def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violation]) -> Any:
+    """The value normalised; appends to `violations`."""
     if not has_type(value, field.type):
         message = f"`{place}`: expected {field.type}, found {preview(value)}"
         violations.append(Violation("type", place, message))
@@ -86,7 +86,7 @@ def _fitted(field: FieldSpec, value: Any, place: str, violations: list[Violation
             Violation("enum", place, f"`{place}`: expected one of {options}, found {preview(value)}")
         )
     if field.items is not None and type(value) is list:
-        value = [_fitted(field.items, item, f"{place}/{n}", violations) for n, item in enumerate(value)]
+        value = [_fit_value(field.items, item, f"{place}/{n}", violations) for n, item in enumerate(value)]
     if field.schema is not None:
         _apply_schema(field.schema, value, place, violations)
     return value

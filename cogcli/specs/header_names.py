@@ -1,4 +1,4 @@
-"""Which headers a service, a binding or a parameter may set (docs/reference/protocols.md#headers)."""
+"""The headers that a service, a binding or a parameter may set (docs/reference/protocols.md#headers)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _OURS: Final = frozenset(
 )
 
 
-def settable(name: str) -> bool:
-    """Whether a header may be set: a token, and none that the connection itself lives by."""
+def is_settable(name: str) -> bool:
+    """Whether a header may be set: a token, and none that the connection sets itself."""
     lower = name.lower()
     return bool(name) and set(name) <= _TOKEN and lower not in _OURS and not lower.startswith("proxy-")
 
 
-def sendable(value: str) -> bool:
+def is_sendable(value: str) -> bool:
     """Whether a value holds visible ASCII characters, spaces and tabs only."""
     return all(32 <= ord(char) < 127 or char == "\t" for char in value)

@@ -1,4 +1,4 @@
-"""Where host overrides lie: the folder `.agent-skills` of a project (docs/reference/binding.md#host-overrides)."""
+"""The files of host overrides in the folder `.agent-skills` of a project (docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVICES_FILE: Final = "services.yaml"
 ACTIVE_FILE: Final = "active_bindings.json"
 OVERRIDES_FILE: Final = "overrides.yaml"
 KIND_OF_FILE: Final = {SERVICES_FILE: "services", ACTIVE_FILE: "active", OVERRIDES_FILE: "overrides"}
-"""The files that hold many entries each, and what reading calls them."""
+"""The files with several entries each, and their kinds."""
 _ELSEWHERE: Final = {
     "services": f"describe the service in {SERVICES_FILE}",
     "skills": "move it to skills/ of the project",
@@ -65,7 +65,7 @@ class HostLayout(Layout):
         return stray
 
     def _misnamed(self) -> Iterator[Stray]:
-        """Files that nearly have the name of one that would be read."""
+        """Files with a name similar to one that is read."""
         from cogcli.core.problems import did_you_mean
 
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
@@ -78,7 +78,7 @@ class HostLayout(Layout):
                     yield Stray("layout.depth", self._path(name), f"did you mean `{stems[near]}`?")
 
     def _misplaced(self) -> Iterator[Stray]:
-        """Specs of kinds that have no folder here."""
+        """Specs of kinds that host overrides do not have."""
         for folder, hint in _ELSEWHERE.items():
             for parts in self._files(self._path(folder), 4):
                 yield Stray("layout.depth", "/".join((self._path(folder), *parts)), hint)
@@ -90,6 +90,6 @@ def layout_of(layer: Layer) -> Layout:
 
 
 def is_host_root(path: str) -> bool:
-    """Whether a directory looks like host overrides: it holds one of their files and no folder they have not."""
+    """Whether a directory looks like host overrides: it holds one of their files and no folder of another kind."""
     held = any(os.path.lexists(f"{path}/{name}") for name in KIND_OF_FILE)
     return held and not any(os.path.isdir(f"{path}/{folder}") for folder in _ELSEWHERE)

@@ -1,4 +1,4 @@
-"""Host overrides: which binding somebody who runs the tool here has chosen, and where that is said
+"""Host overrides: the bindings that the host has chosen, and the place of each choice
 (docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PREFER: Final = "prefer"
 
 
 class Active(NamedTuple):
-    """An entry of `active_bindings.json`; `key` is the capability as written, maybe an alias."""
+    """An entry of `active_bindings.json`; `key` is the capability as written, perhaps an alias."""
 
     binding: str
     file: str
@@ -24,9 +24,9 @@ class Active(NamedTuple):
 
 
 class Override(NamedTuple):
-    """What `overrides.yaml` says of one capability: a binding, or the service whose binding is meant.
+    """An entry of `overrides.yaml` for one capability: a binding, or a service whose binding is chosen.
 
-    `entry` and `position` tell where the file says it, and where in its list of capabilities.
+    `entry` is its index in the file, `position` that of the capability in its list.
     """
 
     binding: str | None
@@ -38,23 +38,23 @@ class Override(NamedTuple):
 
     @property
     def prefers(self) -> bool:
-        """Whether the next rule decides where this names nothing usable."""
+        """Whether the next rule decides where this entry names nothing usable."""
         return self.mode == PREFER
 
 
 class Host(NamedTuple):
-    """The host's choices by capability; `files` are those that were read, in order or not."""
+    """The host's choices by capability; `files` are those that were read, with errors or without."""
 
     active: dict[str, Active] = NOTHING
     overrides: dict[str, Override] = NOTHING
     repeated: tuple[tuple[str, Override], ...] = ()
-    """Overrides of a capability that has one already, found under another of its names."""
+    """Overrides of a capability that has one already under another of its names."""
     files: tuple[str, ...] = ()
     services_files: frozenset[str] = frozenset()
-    """Those of the files that describe services, several in each."""
+    """Those of the files that hold services, several in each."""
 
     def said_of(self, capability: str) -> dict[str, Any]:
-        """By kind of rule what is said of a capability, without places: what a run is pinned to."""
+        """The choices for a capability by kind of rule, without places, for a run's pins."""
         said: dict[str, Any] = {}
         if active := self.active.get(capability):
             said["active"] = active.binding
@@ -64,7 +64,7 @@ class Host(NamedTuple):
 
 
 class HostFiles:
-    """The host's choices in the making; later files win for each capability."""
+    """Collects the host's choices; later files win for each capability."""
 
     def __init__(self, canonical: Callable[[str], str]) -> None:
         self._canonical = canonical
@@ -75,7 +75,7 @@ class HostFiles:
         self._services: set[str] = set()
 
     def add(self, loaded: SpecFile) -> None:
-        """One of the three files."""
+        """Add one of the three files."""
         self._files.append(loaded.file)
         kind, raw = loaded.found.kind, loaded.raw or {}
         if kind == "services":
@@ -87,7 +87,7 @@ class HostFiles:
             self._add_overrides(raw.get("overrides") or [], loaded.file)
 
     def frozen(self) -> Host:
-        """What was added so far."""
+        """The choices of the files added so far."""
         return Host(
             self._active,
             self._overrides,

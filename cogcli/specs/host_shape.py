@@ -1,4 +1,4 @@
-"""The tables of the three files of host overrides: services, active bindings, overrides
+"""The shapes of the three files of host overrides: services, active bindings, overrides
 (docs/reference/binding.md#host-overrides)."""
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _NAMES: Final = Record({"services": required_key(MapOf(Data(), name=PLAIN_REF), 
 def read_services(
     value: dict[str, Any], places: Places | None, file: str
 ) -> tuple[dict[str, Any] | None, list[Problem]]:
-    """The services of a file by id, None for each that has errors, and all problems: a broken one costs only itself.
+    """The services of a file by id, None for each with errors, and all problems.
 
-    No mapping at all where the file as a whole is not in order.
+    None in place of the mapping where the file as a whole has errors.
     """
     problems = check_shape(_NAMES, value, places, file, SERVICES_SUBJECT)
     if has_errors(problems):
@@ -69,7 +69,7 @@ SERVICES_SUBJECT: Final = "services"
 
 
 def check_overrides(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """Each override names a binding or a service, and no capability stands twice in the file."""
+    """Report overrides without a binding or service, and capabilities that are in the file twice."""
     seen: dict[str, int] = {}
     entries = raw.get("overrides")
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):

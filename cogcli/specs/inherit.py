@@ -1,7 +1,7 @@
-"""`extends`: a capability with everything its bases say folded in (docs/reference/capability.md#extends).
+"""`extends`: folding a base into a capability (docs/reference/capability.md#extends).
 
 Inherited are inputs, outputs, properties, safety, hints and requires: mappings by key, all else as a whole.
-What identifies a capability stays its own: id, version, name, description, metadata, aliases, status, deprecation.
+Not inherited are id, version, name, description, metadata, aliases, status and deprecation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ assert _STRICTNESS.keys() == set(ON_FAIL)  # noqa: S101
 
 
 def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """A capability's checked mapping with its (already folded) base's added."""
+    """A capability's checked mapping with that of its base, already folded, added."""
     result = dict(own)
     for key in ("requires", "probe"):
         if own.get(key) is None and base.get(key) is not None:
@@ -32,8 +32,8 @@ def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def weakenings(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Where a mapping says less than its base, as (path of the key, what is weaker)."""
+def find_weakened_keys(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """The keys whose value demands less than the base's, as (path of the key, message)."""
     found: list[tuple[tuple[str, ...], str]] = []
     for side in ("inputs", "outputs"):
         for name, field in (own.get(side) or {}).items():
@@ -47,12 +47,14 @@ def weakenings(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[tuple[st
                 found.append(((side, name), f"`{side}.{name}` is optional, in the base required"))
     merged = {**(base.get("safety") or {}), **(own.get("safety") or {})}
     if own.get("safety") is not None:
-        found += [(("safety", key), said) for key, said in weaker_safety(merged, base.get("safety") or {})]
+        found += [
+            (("safety", key), said) for key, said in find_weakened_safety(merged, base.get("safety") or {})
+        ]
     return found
 
 
-def weaker_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
-    """The keys in which one safety block asks for less than another, with what is weaker."""
+def find_weakened_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
+    """The keys in which one safety block demands less than another, as (key, message)."""
     found = []
     trust, before = (TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old))
     if trust < before:
@@ -65,14 +67,14 @@ def weaker_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, s
     if old.get("requires_confirmation") and not new.get("requires_confirmation"):
         found.append(("requires_confirmation", "no confirmation is required any more"))
     for key in ("mandatory_pre_gates", "mandatory_post_gates"):
-        found += _weaker_gates(key, _gates(new, key), _gates(old, key))
+        found += _weakened_gates(key, _gates(new, key), _gates(old, key))
     for key in ("allowed_targets", "scope_constraints"):
         gone = [entry for entry in old.get(key) or () if entry not in (new.get(key) or ())]
         found += [(key, f"`{entry}` is gone from {key}") for entry in gone]
     return found
 
 
-def _weaker_gates(key: str, new: dict[str, str], old: dict[str, str]) -> list[tuple[str, str]]:
+def _weakened_gates(key: str, new: dict[str, str], old: dict[str, str]) -> list[tuple[str, str]]:
     found = []
     for gate, before in old.items():
         now = new.get(gate)

@@ -1,4 +1,4 @@
-"""JSON Schema (2020-12) of each kind of spec file, made from the tables that check them."""
+"""JSON Schema (2020-12) of each kind of spec file, made from the shapes that check them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cogcli.specs.shapes import SHAPES
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OWN: Final = {"^x-": True}
-"""What authors may add everywhere."""
+"""Keys that authors may add to every record."""
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """The JSON Schema of a kind of spec file. What needs more than the file itself is left to `validate`."""
+    """The JSON Schema of a kind of spec file; `validate` also checks what needs other files."""
     defined: dict[str, Any] = {}
     if kind in ("skill", "capability"):
         defined = {"$defs": {"field": _record(FIELD)}}

@@ -1,4 +1,4 @@
-"""Layers: the places a registry is made of, later ones winning (docs/reference/spec-files.md#layers)."""
+"""Layers: the sources of a registry, later ones winning (docs/reference/spec-files.md#layers)."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ HOST_FOLDER = ".agent-skills"
 
 
 class Layer(NamedTuple):
-    """One registry root. Services of a layer that is not trusted start no code of their own and read no secret."""
+    """One registry root. Services of an untrusted layer start no code of their own and read no secret."""
 
     name: str
     root: str
     trusted: bool
     host: bool = False
-    """Whether it is a folder of host overrides, laid out as docs/reference/binding.md#host-overrides says."""
+    """Whether it is a folder of host overrides (docs/reference/binding.md#host-overrides)."""
     distrust: str = ""
-    """Why it is not trusted, where there is more to say than that it is not."""
+    """Why it is not trusted, empty where there is no reason beside that."""
 
     @property
     def home(self) -> str:
-        """Where modules and documents of its services are found: the root, of host overrides what holds them."""
+        """The directory of its services' modules and documents: the root, of host overrides the root's parent."""
         return os.path.dirname(self.root) if self.host else self.root
 
 
 class Root(NamedTuple):
     """An extra registry root: its absolute path, and whether the project's own file names it.
 
-    Such a root has the trust of that project; one that the person names is trusted.
+    Such a root is trusted as that project is; one that the user names is trusted.
     """
 
     path: str
@@ -50,9 +50,9 @@ def layers_for(
     registries: Sequence[Root] = (),
     distrust: str = "",
 ) -> list[Layer]:
-    """The layers of a command in order: built-in, project, then each extra root, which is named by its path, last
-    the host overrides of the project. A directory standing twice counts once, as the earlier, and is trusted where
-    either is; what the project names as well as the person stands where the person names it."""
+    """The layers of a command in order: built-in, project, each extra root, named by its path, then the project's host
+    overrides. A directory named twice counts once, at the earlier place, trusted if either is; one that both project
+    and user name counts at the user's place."""
     layers = [Layer(BUILT_IN, builtin_root(), True)]
     if project is not None:
         layers.append(Layer(PROJECT, project, project_trusted, distrust=distrust))
@@ -70,7 +70,7 @@ def layers_for(
 
 
 def distinct(layers: Iterable[Layer]) -> list[Layer]:
-    """The layers whose directories differ, each directory as its earliest layer, trusted where any of them is."""
+    """The layers without repeated directories: each at its earliest place, trusted if any of its layers is."""
     first: dict[str, Layer] = {}
     for layer in layers:
         place = os.path.realpath(layer.root)

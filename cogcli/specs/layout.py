@@ -1,4 +1,4 @@
-"""Where specs lie below a layer's root, and what their path says about them (docs/reference/spec-files.md#places).
+"""The places of spec files below a layer's root, and the ids in their paths (docs/reference/spec-files.md#places).
 
 Reads directories only, each at most once per instance; no file is opened here.
 """
@@ -34,7 +34,7 @@ _PLACES: Final = {
 
 
 class FoundFile(NamedTuple):
-    """A spec file by its path. `id` is what the path says the id is: empty for bindings, whose names are free."""
+    """A spec file by its path. `id` is the id in the path: empty for bindings, whose file names are free."""
 
     kind: str
     id: str
@@ -43,11 +43,11 @@ class FoundFile(NamedTuple):
     channel: str = ""
     capability: str = ""
     entry: bool = False
-    """Whether it is one entry of a file that holds many: then `path` may turn out not to have it."""
+    """Whether it is one entry of a file with several: then the file may not contain it."""
 
 
 class Stray(NamedTuple):
-    """A file in a spec folder that is not loaded: `code` and `hint` say why, `why` where the code says too little."""
+    """A file in a spec folder that is not loaded, with code and hint; `why` adds to the code's message."""
 
     code: str
     path: str
@@ -59,13 +59,13 @@ class Layout:
     """The directories of one layer."""
 
     folders: Mapping[str, str] = _FOLDERS
-    """The kinds that have a folder of their own, and its name."""
+    """The folder of each kind that has one."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self._names: dict[str, list[str]] = {}
         self._unreadable: list[str] = []
-        """Paths whose names are no UTF-8, of the folders that were listed."""
+        """Paths in listed folders whose names are not UTF-8."""
 
     def skill(self, id: str) -> list[FoundFile]:
         """The files of one skill, one for each channel that has it."""
@@ -124,10 +124,10 @@ class Layout:
         if kind not in self.folders:
             return []
         root = self._path(self.folders[kind])
-        return [found for parts in self._files(root, 3) if (found := self._classified(kind, root, parts))]
+        return [found for parts in self._files(root, 3) if (found := self._classify(kind, root, parts))]
 
     def single_files(self) -> list[FoundFile]:
-        """Files that hold many entries of the registry each; only host overrides have such."""
+        """Files with several entries each; only host overrides have such files."""
         return []
 
     def is_channel(self, name: str) -> bool:
@@ -146,8 +146,8 @@ class Layout:
         why = "this name is not UTF-8"
         return found + [Stray("id.format", path, "rename it", why) for path in sorted(set(self._unreadable))]
 
-    def _classified(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
-        """What the file at `parts` below a kind's folder is, if its place is one of this kind."""
+    def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
+        """The spec file at `parts` below a kind's folder, None where no file of this kind may be."""
         path, stem = "/".join((root, *parts)), parts[-1].removesuffix(".yaml")
         if not parts[-1].endswith(".yaml"):
             return None
@@ -168,10 +168,10 @@ class Layout:
         path = "/".join((root, *parts))
         if parts[-1].endswith(".yml"):
             renamed = (*parts[:-1], f"{parts[-1].removesuffix('.yml')}.yaml")
-            if self._classified(kind, root, renamed):
+            if self._classify(kind, root, renamed):
                 return Stray("layout.extension", path, "rename it to end in .yaml")
-        elif self._classified(kind, root, parts) is None:
-            if self._classified(kind, root, ("local", *parts[1:])):
+        elif self._classify(kind, root, parts) is None:
+            if self._classify(kind, root, ("local", *parts[1:])):
                 return Stray("id.format", path, f"name the folder `{parts[0]}` as in [a-z][a-z0-9-]{{0,31}}")
             if kind in _PLACES and (kind != "skill" or parts[-1] == SKILL_FILE):
                 return Stray("layout.depth", path, f"move it to {_PLACES[kind]}")
@@ -196,7 +196,7 @@ class Layout:
         return [name for name in self._list(folder) if self.is_channel(name)]
 
     def _list(self, folder: str) -> list[str]:
-        """The sorted names in a folder but those beginning with `_` or `.`; none if it is no folder."""
+        """The sorted names in a folder without those beginning with `_` or `.`; none if it is no folder."""
         names = self._names.get(folder)
         if names is None:
             try:
@@ -214,5 +214,5 @@ class Layout:
 
 
 def _exists(path: str) -> bool:
-    """Whether anything is there; what it is, reading will tell."""
+    """Whether a path exists, as a file or anything else."""
     return os.path.lexists(path)

@@ -20,40 +20,40 @@ from cogcli.documents.loader import Identity, with_position
 NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"
 MEMBERS: Final = ("name", "description", "inputSchema", "outputSchema", "annotations")
-"""What makes a tool the same tool."""
+"""The members that identify a tool's definition."""
 PIN: Final = "lock:"
-"""How the pins of a run begin that tell what its services were locked to."""
+"""The prefix of a run's pins for the locks of its services."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_NODES: Final = 2_000_000
 
 LockedTools = Mapping[str, Mapping[str, Any]]
-"""Tools by name, each as its server defined it."""
+"""Tools by name, each as defined by its server."""
 
 
 def digest_of_tool(tool: Mapping[str, Any]) -> str:
-    """The digest that stands for a tool."""
+    """The SHA-256 of a tool's definition as canonical JSON, in hexadecimal digits."""
     return digest_of({name: tool.get(name) for name in MEMBERS})
 
 
 def read_locked_tools(root: str, service_id: str) -> LockedTools | None:
     """The tools that a service of the layer at `root` is locked to, None where it is not locked.
 
-    Raises DocumentFault `wire.document` for a lock that is damaged: what was agreed to is not known.
+    Raises DocumentFault `wire.document` for a damaged lock: the accepted tools are not known.
     """
     return read_locked_services(root).get(service_id)
 
 
 def read_locked_services(root: str) -> Mapping[str, LockedTools]:
-    """The tools of every locked service of the layer at `root`, by service id. Raises DocumentFault like the above."""
+    """The tools of every locked service of the layer at `root`, by service id. Raises DocumentFault `wire.document`."""
     identity = lock_identity(root)
     found = _services(identity) if identity else {}
     if isinstance(found, DocumentFault):
-        raise with_position(found, found.file)  # a new one: what is raised remembers where
+        raise with_position(found, found.file)  # a copy: an exception keeps the traceback of its raise
     return found
 
 
 def lock_digest(root: str, service_id: str) -> str | None:
-    """What stands for the tools that a service is locked to, for those of none, too; None for a damaged lock."""
+    """The digest of the tools that a service is locked to, also of an unlocked one; None for a damaged lock."""
     try:
         tools = read_locked_tools(root, service_id)
     except DocumentFault:
@@ -62,7 +62,7 @@ def lock_digest(root: str, service_id: str) -> str | None:
 
 
 def lock_identity(root: str) -> Identity | None:
-    """The lock of a layer as it is now, None if there is none."""
+    """The file of a layer's lock in its present state, None without one."""
     path = os.path.join(root, NAME)
     try:
         found = os.stat(path)
@@ -99,7 +99,7 @@ def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
 
 
 def _is_tool(value: Any) -> bool:
-    """Whether an entry is a definition, and the one that its digest says."""
+    """Whether an entry is a tool's definition that matches its digest."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("name"), str)

@@ -1,4 +1,4 @@
-"""Finding the Python behind a pythoncall service without importing it (docs/reference/protocols.md#pythoncall)."""
+"""Finding the source of a pythoncall service without importing it (docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def _below(folder: str, parts: list[str]) -> str | None:
 
 
 def _installed(parts: list[str]) -> str | None:
-    """Only the top-level package is looked up: finding a submodule would import its parents."""
+    """The file of an installed module. Only the top-level package is looked up: finding a submodule imports its
+    parents."""
     from importlib.util import find_spec
 
     try:
@@ -40,7 +41,7 @@ def _installed(parts: list[str]) -> str | None:
 
 
 def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
-    """Whether a source file has a top-level `def` of a name. `quickly` takes a line that begins so for one."""
+    """Whether a source file has a top-level `def` of a name. `quickly`: by the start of a line, without parsing."""
     try:
         with open(file, "rb") as source:
             text = source.read()

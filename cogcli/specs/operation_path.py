@@ -12,7 +12,7 @@ GRAMMAR: Final = "segments of A-Z a-z 0-9 . _ ~ - or {name}, joined by slashes, 
 
 
 def path_of(operation: str) -> str | None:
-    """The path with its first slash, None where the operation is none."""
+    """The path with a leading slash, None where the operation is no path."""
     path = operation.removeprefix("/")
     segments = path.split("/") if path else []
     if not operation or any(
@@ -23,7 +23,7 @@ def path_of(operation: str) -> str | None:
 
 
 def names_in(path: str) -> tuple[str, ...]:
-    """The names that a path leaves to be filled in, in order, each once."""
+    """The names of `{name}` in a path, in order, each once."""
     return tuple(dict.fromkeys(_NAME.findall(path)))
 
 

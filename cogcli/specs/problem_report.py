@@ -1,4 +1,4 @@
-"""Collecting problems: a place in a file, a subject, and a stable code (docs/reference/spec-files.md#problems)."""
+"""Collecting problems: a position in a file, and a stable code (docs/reference/spec-files.md#problems)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 Within = tuple[str, int] | None
 """A text and an offset in it, for a problem in the middle of a value."""
 _LONGEST: Final = 1000
-"""Columns of a message: many tell a text of the file, which has no limit of its own."""
+"""The most columns of a message: many quote a text of the file, which has no limit."""
 
 
 class ProblemReport:
-    """The problems of one file. Positions are looked up only when there is something to report.
+    """The problems of one file. Positions are looked up at a problem, not before.
 
-    Paths are below `at`: of a file that holds many specs one report tells of one of them.
+    Paths are below `at`: a report of a file with several specs is about one of them.
     """
 
     def __init__(self, file: str, places: Places | FilePlaces | None, *, at: KeyPath = ()) -> None:
@@ -58,7 +58,7 @@ class ProblemReport:
         self.add(code, "W", path, message, hint=hint, key=key, within=within)
 
     def need(self, code: str, path: KeyPath, message: str, *, hint: str = "", key: bool = False) -> None:
-        """A warning that becomes an error when a run needs it."""
+        """A warning that becomes an error for a run that needs the spec."""
         self.add(code, "R", path, message, hint=hint, key=key)
 
     def add(
@@ -70,14 +70,14 @@ class ProblemReport:
         line, column = self._position(path, key=key, within=within)
         pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
         self.problems.append(
-            Problem(code, severity, self.file, line, column, pointer, _bounded(message), hint)
+            Problem(code, severity, self.file, line, column, pointer, _shorten(message), hint)
         )
 
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
     ) -> None:
-        """A problem at a line and column that are known; 0 for the whole file."""
-        self.problems.append(Problem(code, severity, self.file, *place, "", _bounded(message), hint))
+        """A problem at a known line and column; 0 for the whole file."""
+        self.problems.append(Problem(code, severity, self.file, *place, "", _shorten(message), hint))
 
     def first(self, *paths: KeyPath) -> KeyPath:
         """The first of several paths to a mapping's key that exists in the file, else the last."""
@@ -108,5 +108,5 @@ def has_errors(problems: Iterable[Problem]) -> bool:
     return any(p.severity == "E" for p in problems)
 
 
-def _bounded(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= _LONGEST // 2 else shorten_middle(message, _LONGEST)

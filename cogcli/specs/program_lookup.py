@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 
-class Trouble(NamedTuple):
-    """What keeps a program from being started: the key to blame, in words, and what helps."""
+class ProgramFault(NamedTuple):
+    """Why a program cannot be started: the key of the service at fault, a message, a hint."""
 
     key: str
     text: str
     hint: str
 
 
-def trouble_of(service: Service, environ: Mapping[str, str]) -> Trouble | None:
-    """None where the program of a service can be started, there is none, or nobody can tell."""
+def find_program_fault(service: Service, environ: Mapping[str, str]) -> ProgramFault | None:
+    """Why the program of a service cannot be started; None where it can, there is none, or it is not known."""
     command, directory = service.settings.get("command"), service.settings.get("cwd") or ""
     search = (service.settings.get("env") or {}).get("PATH") or environ.get("PATH", os.defpath)
     if not command or PLACEHOLDER.search(search):
@@ -31,18 +31,18 @@ def trouble_of(service: Service, environ: Mapping[str, str]) -> Trouble | None:
     place = os.path.join(service.root, directory)
     if not os.path.isdir(place):
         hint = "write it relative to the directory that holds services/"
-        return Trouble("cwd", f"there is no directory `{directory}` to start `{command}` in", hint)
+        return ProgramFault("cwd", f"there is no directory `{directory}` to start `{command}` in", hint)
     named = os.path.join(place, command) if os.path.dirname(command) else command
     if shutil.which(named, path=search) is not None:
         return None
     if os.path.dirname(command) and os.path.isfile(named):
-        return Trouble(
+        return ProgramFault(
             "command", f"program `{command}` may not be started", f"chmod u+x {os.path.normpath(named)}"
         )
-    return Trouble("command", f"program `{command}` is not found", _cure(command))
+    return ProgramFault("command", f"program `{command}` is not found", _install_hint(command))
 
 
-def _cure(command: str) -> str:
+def _install_hint(command: str) -> str:
     if " " in command:
         return f"command names one program: write command: {command.split()[0]}, and the rest as args"
     if os.path.dirname(command):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
 from cogcli.core.problems import Problem, sort_problems, suggestion
-from cogcli.specs.catalog_builder import Assembly
+from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import is_host_root, layout_of
 from cogcli.specs.layers import Layer, distinct
 from cogcli.specs.layout import FoundFile, Layout
@@ -37,58 +37,60 @@ class Registry:
         self._base = _slashed(base)
 
     def reach(self, skill_id: str, *, also: Iterable[str] = ()) -> Catalog:
-        """What one skill can reach: nested skills, capabilities, gates, all their bindings and services; `also` these
-        capabilities, as far as they are there.
+        """The closure of one skill: nested skills, capabilities, gates, all their bindings and services; and that of
+        the
+        capabilities `also` that exist.
 
         Raises SkillNotFoundError if no layer has a file for the id. A file with errors is in `broken`.
         """
         layouts = self._layouts()
-        assembly = Assembly(layouts, self._reader())
-        if not assembly.exists("skill", skill_id):
+        builder = CatalogBuilder(layouts, self._reader())
+        if not builder.exists("skill", skill_id):
             raise self._not_found(skill_id)
-        more = [name for name in also if assembly.exists("capability", assembly.canonical(name))]
-        return self._reached(assembly, layouts, _closure(assembly, skill_id, more))
+        more = [name for name in also if builder.exists("capability", builder.canonical(name))]
+        return self._load_closure(builder, layouts, _closure(builder, skill_id, more))
 
     def about(self, name: str) -> Catalog:
-        """What one capability needs, given by id or alias: gates, all their bindings and services.
+        """The closure of one capability, given by id or alias: gates, all their bindings and services.
 
         Raises CapabilityNotFoundError if no layer has a file for it. A file with errors is in `broken`.
         """
         layouts = self._layouts()
-        assembly = Assembly(layouts, self._reader())
-        if not assembly.exists("capability", assembly.canonical(name)):
+        builder = CatalogBuilder(layouts, self._reader())
+        if not builder.exists("capability", builder.canonical(name)):
             hint = suggestion(name, self.ids("capability"))
             raise CapabilityNotFoundError("capability.not-found", f"no capability `{name}`", hint=hint)
-        return self._reached(assembly, layouts, _with_asked(assembly, [name]))
+        return self._load_closure(builder, layouts, _with_called(builder, [name]))
 
-    def _reached(
-        self, assembly: Assembly, layouts: list[Layout], capabilities: Iterable[Capability]
+    def _load_closure(
+        self, builder: CatalogBuilder, layouts: list[Layout], capabilities: Iterable[Capability]
     ) -> Catalog:
-        """The capabilities with their bindings and services, and what chooses among them."""
+        """A catalog of capabilities with their bindings, services, default selections and host choices."""
         for capability in capabilities:
             names = (
                 capability.id,
-                *(a for a in capability.aliases if assembly.aliases.get(a) == capability.id),
+                *(a for a in capability.aliases if builder.aliases.get(a) == capability.id),
             )
-            assembly.add_bindings(
+            builder.add_bindings(
                 place for name in names for layout in layouts for place in layout.bindings(name)
             )
-        for binding in list(assembly.bindings.values()):
-            assembly.add_service(binding.service)
-        assembly.add_policies()
-        assembly.add_host()
-        return self._frozen(assembly, partial=True)
+        for binding in list(builder.bindings.values()):
+            builder.add_service(binding.service)
+        builder.add_policies()
+        builder.add_host()
+        return self._build_catalog(builder, partial=True)
 
     def everything(self) -> Catalog:
         """All specs of all layers."""
         layouts = self._layouts()
-        return self._frozen(self._all(layouts, self._reader(), []), partial=False)
+        return self._build_catalog(self._all(layouts, self._reader(), []), partial=False)
 
     def files(self, paths: Sequence[str], *, contents: Mapping[str, bytes] | None = None) -> Catalog:
-        """These files and directories against the registry: its `only` names the files asked for.
+        """These files and directories with the registry that they refer to; `only` of the catalog names these files.
 
-        `contents` gives bytes that stand for those of a path. A file that is no part of a layer counts as one
-        of a last, untrusted layer; a directory that holds spec folders is such a layer.
+        `contents` replaces the bytes of a path. A file outside all layers is part of a last, untrusted layer; a
+        directory
+        with spec folders is such a layer.
         """
         given = {self._absolute(path): data for path, data in (contents or {}).items()}
         asked = [self._absolute(path) for path in paths]
@@ -103,32 +105,33 @@ class Registry:
             for place in layout.all(kind)
         }
         places |= {place.path: place for layout in layouts for place in layout.single_files()}
-        wanted, outside, problems = _sorted_out(asked, places, reader)
-        catalog = self._frozen(self._all(layouts, reader, outside), partial=False)
+        wanted, outside, problems = _classify_paths(asked, places, reader)
+        catalog = self._build_catalog(self._all(layouts, reader, outside), partial=False)
         only = frozenset(map(reader.shown, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
         return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
 
     def ids(self, kind: str) -> list[str]:
-        """All ids of a kind, sorted; told by paths alone but for the services of host overrides, of bindings the
-        names of their files."""
+        """All ids of a kind, sorted, from paths alone except for services of host overrides; of bindings the names of
+        their
+        files."""
         layouts = self._layouts()
         found = [place for layout in layouts for place in layout.all(kind)]
         ids = {place.id or os.path.basename(place.path).removesuffix(".yaml") for place in found}
         if kind == "service":
-            ids.update(Assembly(layouts, self._reader()).entries())
+            ids.update(CatalogBuilder(layouts, self._reader()).entries())
         return sorted(ids)
 
     def bound(self, binding_id: str) -> str | None:
-        """The capability that a binding of any layer binds, None if no file that can be read has its id."""
+        """The capability of a binding in any layer, None if no readable file has its id."""
         layouts = self._layouts()
-        assembly = Assembly(layouts, self._reader())
-        assembly.add_bindings(place for layout in layouts for place in layout.all("binding"))
-        binding = assembly.bindings.get(binding_id)
+        builder = CatalogBuilder(layouts, self._reader())
+        builder.add_bindings(place for layout in layouts for place in layout.all("binding"))
+        binding = builder.bindings.get(binding_id)
         return binding.capability if binding else None
 
-    def _all(self, layouts: list[Layout], reader: Reader, given: list[FoundFile]) -> Assembly:
-        assembly = Assembly(layouts, reader, given=given)
+    def _all(self, layouts: list[Layout], reader: Reader, given: list[FoundFile]) -> CatalogBuilder:
+        builder = CatalogBuilder(layouts, reader, given=given)
         found = {
             kind: [place for layout in layouts for place in layout.all(kind)]
             + [g for g in given if g.kind == kind]
@@ -137,24 +140,24 @@ class Registry:
         for kind in ("skill", "capability", "service"):
             for place in found[kind]:
                 # Files that another layer replaces are checked by themselves as well.
-                assembly.problems += reader.load(place).problems
+                builder.problems += reader.load(place).problems
         for id in _ids(found["capability"], reader):
-            assembly.add_capability(id)
+            builder.add_capability(id)
         for id in _ids(found["skill"], reader):
-            assembly.add_skill(id)
-        for id in sorted({*_ids(found["service"], reader), *assembly.entries()}):
-            assembly.add_service(id)
-        assembly.add_bindings(found["binding"])
-        assembly.add_policies()
-        assembly.add_host()
+            builder.add_skill(id)
+        for id in sorted({*_ids(found["service"], reader), *builder.entries()}):
+            builder.add_service(id)
+        builder.add_bindings(found["binding"])
+        builder.add_policies()
+        builder.add_host()
         for layout in layouts:
-            assembly.problems += _stray_problems(layout, reader)
-        return assembly
+            builder.problems += _stray_problems(layout, reader)
+        return builder
 
-    def _frozen(self, assembly: Assembly, *, partial: bool) -> Catalog:
+    def _build_catalog(self, builder: CatalogBuilder, *, partial: bool) -> Catalog:
         if self._cache:
             self._cache.flush()
-        return assembly.catalog(partial=partial, known=self.ids, bound=self.bound)
+        return builder.catalog(partial=partial, known=self.ids, bound=self.bound)
 
     def _layouts(self) -> list[Layout]:
         return [layout_of(layer) for layer in self.layers]
@@ -174,7 +177,7 @@ def _slashed(path: str) -> str:
     return os.path.abspath(path).replace(os.sep, "/")
 
 
-def _closure(assembly: Assembly, skill_id: str, also: list[str]) -> Iterator[Capability]:
+def _closure(builder: CatalogBuilder, skill_id: str, also: list[str]) -> Iterator[Capability]:
     """Every capability that a skill, its nested skills, gates and probes need, each once."""
     skills, capabilities = [skill_id], also
     seen: set[str] = set()
@@ -182,18 +185,18 @@ def _closure(assembly: Assembly, skill_id: str, also: list[str]) -> Iterator[Cap
         name = skills.pop()
         if f"skill:{name}" not in seen:
             seen.add(f"skill:{name}")
-            skill = assembly.add_skill(name)
+            skill = builder.add_skill(name)
             if skill:
                 skills += skills_of(skill)
                 capabilities += capabilities_of(skill)
-    yield from _with_asked(assembly, capabilities)
+    yield from _with_called(builder, capabilities)
 
 
-def _with_asked(assembly: Assembly, capabilities: list[str]) -> Iterator[Capability]:
-    """These capabilities and those that are called because of them, each once."""
+def _with_called(builder: CatalogBuilder, capabilities: list[str]) -> Iterator[Capability]:
+    """These capabilities and those called for them, gates and probes, each once."""
     seen: set[str] = set()
     while capabilities:
-        capability = assembly.add_capability(capabilities.pop())
+        capability = builder.add_capability(capabilities.pop())
         if capability and capability.id not in seen:
             seen.add(capability.id)
             capabilities += capability.asks
@@ -224,10 +227,10 @@ def _is_root(path: str) -> bool:
     return any(os.path.isdir(f"{path}/{folder}") for folder in folders) or is_host_root(path)
 
 
-def _sorted_out(
+def _classify_paths(
     asked: Iterable[str], places: Mapping[str, FoundFile], reader: Reader
 ) -> tuple[set[str], list[FoundFile], list[Problem]]:
-    """The paths asked for, directories as the files in them; the files outside all layers; what cannot be read."""
+    """(paths with directories expanded, files outside all layers, problems of files that cannot be read)."""
     from cogcli.specs.unlayered_files import kind_of_file, spec_files
 
     wanted: set[str] = set()

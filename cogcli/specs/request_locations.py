@@ -1,4 +1,4 @@
-"""Where the value of each key of a binding's request goes, by the operation that it calls
+"""The location of each key of a binding's request, by the operation that it calls
 (docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ _PREFIXES: Final = ("path", "query", "header", "cookie", "body")
 
 
 class RequestLocation(NamedTuple):
-    """Where a value goes: a parameter or a property of the body by name; the whole body, its name empty."""
+    """The location of a value: a parameter or a property of the body by name; the whole body, its name empty."""
 
     kind: Literal["path", "query", "header", "body", "whole"]
     name: str
 
 
 def locate_keys(keys: Iterable[str], operation: OpenApiOperation) -> dict[str, RequestLocation]:
-    """The place of each key. Raises DocumentFault `wire.parameter` where one has none, or two share one."""
+    """The location of each key. Raises DocumentFault `wire.parameter` for a key without one, or two keys with the
+    same."""
     found: dict[str, RequestLocation] = {}
     taken: dict[RequestLocation, str] = {}
     for key in keys:
@@ -45,7 +46,7 @@ def locate_keys(keys: Iterable[str], operation: OpenApiOperation) -> dict[str, R
 
 
 def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
-    """The place of one key. Raises DocumentFault `wire.parameter`."""
+    """The location of one key. Raises DocumentFault `wire.parameter`."""
     if key == WHOLE and operation.body is not None:
         return RequestLocation("whole", "")
     prefix, dot, name = key.partition(".")
@@ -97,7 +98,7 @@ def _unknown(key: str, operation: OpenApiOperation) -> DocumentFault:
 
 
 def properties_of(schema: Any) -> dict[str, Any]:
-    """The properties that a schema names for an object, those of `$ref` and `allOf` included."""
+    """The properties that a schema names for an object, including those of `$ref` and `allOf`."""
     found: dict[str, Any] = {}
     waiting, seen = [schema], set[str]()
     while waiting:

@@ -1,9 +1,9 @@
 """Choosing the binding of a capability (docs/reference/binding.md#selection).
 
 1. The first rule that names a binding decides: flag, active, override, policy, only. The environment never selects.
-2. What flag, active or override names must itself be eligible; an override that only prefers leaves the choice to the
-   next rule instead. What policy or only names may be passed over for its fallbacks.
-3. Nothing of channel `candidate` is used unless flag, active or override names that very binding.
+2. A binding named by flag, active or override must itself be eligible; after an override that only prefers, the next
+   rule decides instead. For one named by policy or only, an eligible fallback is used.
+3. A binding of channel `candidate` is used only where flag, active or override names it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.eligibility import Reason, SelectionOptions, conformance_needed, reasons
 from cogcli.specs.selection_errors import (
-    ambiguous,
-    ineligible,
+    ambiguous_error,
+    ineligible_error,
     no_binding_error,
     nothing_named_error,
-    other_capability_error,
-    unknown_binding,
+    other_capability_reason,
+    unknown_binding_reason,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ __all__ = ["ChainLink", "Considered", "Selection", "SelectionOptions", "named_bi
 CANDIDATE: Final = "candidate"
 RULES: Final = ("flag", "active", "override", "policy", "only")
 BY_NAME: Final = ("flag", "active", "override")
-"""The rules by which somebody names one binding and no other will do."""
+"""The rules that name one binding without alternatives."""
 
 
 class Considered(NamedTuple):
-    """A rule that was asked, the binding it names if any, and why it was chosen or not."""
+    """A rule that was evaluated, the binding that it names if any, and why it was chosen or not."""
 
     rule: str
     binding_id: str | None
@@ -43,7 +43,7 @@ class Considered(NamedTuple):
 
 
 class ChainLink(NamedTuple):
-    """A member of the fallback chain; `reasons` tell why it is not eligible."""
+    """A member of the fallback chain; `reasons`: why it is not eligible."""
 
     binding_id: str
     service_id: str | None
@@ -57,7 +57,7 @@ class ChainLink(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The chain chosen for a capability, and how."""
+    """The chain chosen for a capability, and the rules that led to it."""
 
     capability_id: str
     selection_source: str
@@ -68,16 +68,16 @@ class Selection(NamedTuple):
 
     @property
     def tried(self) -> tuple[ChainLink, ...]:
-        """The members that may be the first to be called."""
+        """The members of which the first eligible one is called first."""
         return self.chain[:1] if self.selection_source in BY_NAME else self.chain
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """The eligible bindings in the order of their turn; what `select` gave has at least one."""
+        """The eligible bindings in calling order; a result of `select` has at least one."""
         return tuple(link.binding_id for link in self.chain if link.eligible)
 
     def as_dict(self) -> dict[str, Any]:
-        """The explanation as shown and recorded."""
+        """The explanation as a JSON object, as shown and recorded."""
         return {
             "capability_id": self.capability_id,
             "selection_source": self.selection_source,
@@ -103,25 +103,26 @@ class Selection(NamedTuple):
 def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
     """The binding chain of a capability, given by id or alias.
 
-    Raises BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of
-    the one reason there is; its hint tells every reason.
+    Raises BindingResolutionError `binding.none`, `binding.ambiguous_error` or `binding.ineligible_error`, or with the
+    code of the
+    only reason; its hint lists every reason.
     """
     selection = named_binding(catalog, capability_id, options)
     if not any(link.eligible for link in selection.tried):
-        raise ineligible(catalog, selection)
+        raise ineligible_error(catalog, selection)
     return selection
 
 
 def named_binding(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
-    """What the rules name for a capability, given by id or alias, whether or not any of it may be used.
+    """The chain that the rules name for a capability, given by id or alias, whether or not a member is eligible.
 
-    Raises BindingResolutionError `binding.none` or `binding.ambiguous`.
+    Raises BindingResolutionError `binding.none` or `binding.ambiguous_error`.
     """
-    return _selected(catalog, capability_id, options, [])
+    return _select(catalog, capability_id, options, [])
 
 
 class Explanation(NamedTuple):
-    """How a choice went: every rule that was asked, and what came of it; one of the last two is None."""
+    """A selection and its rules: those evaluated, and either the selection or the error; the other one is None."""
 
     capability_id: str
     considered: tuple[Considered, ...]
@@ -130,31 +131,31 @@ class Explanation(NamedTuple):
 
 
 def explain_selection(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Explanation:
-    """What `select` does, told in any case; a selection that names nothing usable stands beside its error."""
+    """The explanation of `select`, without raising; a selection without an eligible binding has its error too."""
     considered: list[Considered] = []
     found: Selection | None = None
     try:
-        found = _selected(catalog, capability_id, options, considered)
+        found = _select(catalog, capability_id, options, considered)
         select(catalog, capability_id, options)
     except BindingResolutionError as error:
         return Explanation(error.capability_id or capability_id, tuple(considered), found, error)
     return Explanation(found.capability_id, found.considered, found, None)
 
 
-def _selected(
+def _select(
     catalog: Catalog, capability_id: str, options: SelectionOptions, considered: list[Considered]
 ) -> Selection:
-    """What the rules name; every rule asked is added to `considered`, whatever comes of it."""
+    """The chain that the rules name; every rule evaluated is added to `considered`, also where this raises."""
     capability = catalog.capability(capability_id)
     id = capability.id if capability else capability_id
-    source, primary = _named(catalog, id, options, considered)
+    source, primary = _decide(catalog, id, options, considered)
     chain = _chain(catalog, id, primary, options, explicit=source in BY_NAME)
     return Selection(
         id, source, primary, conformance_needed(capability, options), tuple(considered), tuple(chain)
     )
 
 
-def _named(
+def _decide(
     catalog: Catalog, id: str, options: SelectionOptions, considered: list[Considered]
 ) -> tuple[str, str]:
     """The deciding rule and the binding it names."""
@@ -174,7 +175,7 @@ def _named(
     if override is None:
         considered.append(Considered("override", None, False, "names none"))
     else:
-        found = _overridden(catalog, id, override, options)
+        found = _apply_override(catalog, id, override, options)
         considered.append(found)
         if found.chosen and found.binding_id is not None:
             return "override", found.binding_id
@@ -184,11 +185,11 @@ def _named(
         considered.append(Considered("policy", policy, True, f"named in {file}"))
         return "policy", policy
     considered.append(Considered("policy", None, False, "names none"))
-    return "only", _only(catalog, id, options, considered)
+    return "only", _only_binding(catalog, id, options, considered)
 
 
 def _require_readable(catalog: Catalog, id: str) -> None:
-    """Raise where a file that could name a binding cannot be read: nobody knows what it would say."""
+    """Raise where a file that could name a binding cannot be read: the choice is not known."""
     for key, file in catalog.broken.items():
         if key.startswith(("active:", "overrides:")):
             raise nothing_named_error(
@@ -196,8 +197,8 @@ def _require_readable(catalog: Catalog, id: str) -> None:
             )
 
 
-def _overridden(catalog: Catalog, id: str, override: Override, options: SelectionOptions) -> Considered:
-    """What an override names. Raises BindingResolutionError `binding.none` for a service without a binding."""
+def _apply_override(catalog: Catalog, id: str, override: Override, options: SelectionOptions) -> Considered:
+    """The binding of an override. Raises BindingResolutionError `binding.none` for a service without a binding."""
     name = override.binding or find_binding_on(catalog, id, override.service or "")
     on = "" if override.binding else f" as the binding on service `{override.service}`"
     if name is None:
@@ -207,7 +208,7 @@ def _overridden(catalog: Catalog, id: str, override: Override, options: Selectio
         hint = f"add a binding on `{override.service}`, or write mode: prefer"
         raise nothing_named_error(id, said, hint, file=override.file)
     if override.prefers:
-        link = _link(catalog, id, name, options, named=True)
+        link = _evaluate_link(catalog, id, name, options, named=True)
         if not link.eligible:
             reason = "; ".join(reason.text for reason in link.reasons)
             return Considered("override", name, False, f"preferred in {override.file}, but {reason}")
@@ -216,7 +217,7 @@ def _overridden(catalog: Catalog, id: str, override: Override, options: Selectio
 
 
 def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:
-    """A capability's binding on a service: no candidate, of the latest layer, of these the first by id."""
+    """A capability's binding on a service: of those that are no candidates, in the latest layer, the first by id."""
     fitting = [
         binding
         for binding in map(catalog.bindings.__getitem__, catalog.bindings_of.get(id, ()))
@@ -228,8 +229,9 @@ def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:
     return fitting[0].id if fitting else None
 
 
-def _only(catalog: Catalog, id: str, options: SelectionOptions, considered: list[Considered]) -> str:
-    """The only binding that is no candidate. Raises BindingResolutionError `binding.none`, `binding.ambiguous`."""
+def _only_binding(catalog: Catalog, id: str, options: SelectionOptions, considered: list[Considered]) -> str:
+    """The only binding that is no candidate. Raises BindingResolutionError `binding.none`,
+    `binding.ambiguous_error`."""
     all_ids = catalog.bindings_of.get(id, ())
     ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
     if not ids:
@@ -237,7 +239,7 @@ def _only(catalog: Catalog, id: str, options: SelectionOptions, considered: list
         raise no_binding_error(catalog, id, all_ids)
     if len(ids) > 1:
         considered.append(Considered("only", None, False, f"there are {len(ids)}: {', '.join(ids)}"))
-        raise ambiguous(catalog, id, ids, options)
+        raise ambiguous_error(catalog, id, ids, options)
     considered.append(Considered("only", ids[0], True, "the only one"))
     return ids[0]
 
@@ -245,30 +247,32 @@ def _only(catalog: Catalog, id: str, options: SelectionOptions, considered: list
 def _chain(
     catalog: Catalog, id: str, primary: str, options: SelectionOptions, *, explicit: bool
 ) -> list[ChainLink]:
-    """The primary and its fallbacks, each judged; a cycle ends where it began."""
+    """The primary binding and its fallbacks, each with its reasons; a cycle ends at its start."""
     chain: list[ChainLink] = []
     name: str | None = primary
     while name is not None and all(link.binding_id != name for link in chain):
-        link = _link(catalog, id, name, options, named=explicit and not chain)
+        link = _evaluate_link(catalog, id, name, options, named=explicit and not chain)
         chain.append(link)
         binding = catalog.bindings.get(name)
         name = binding.fallback if binding and binding.capability == id else None
     return chain
 
 
-def _link(catalog: Catalog, id: str, name: str, options: SelectionOptions, *, named: bool) -> ChainLink:
+def _evaluate_link(
+    catalog: Catalog, id: str, name: str, options: SelectionOptions, *, named: bool
+) -> ChainLink:
     binding = catalog.bindings.get(name)
     if binding is None:
-        return ChainLink(name, None, None, (unknown_binding(catalog, id, name),))
+        return ChainLink(name, None, None, (unknown_binding_reason(catalog, id, name),))
     found = []
     if binding.capability != id:
-        found.append(other_capability_error(catalog, id, binding.capability))
+        found.append(other_capability_reason(catalog, id, binding.capability))
     if binding.channel == CANDIDATE and not named:
         found.append(Reason("binding.ineligible", "it is a candidate, used only when named itself"))
     found += reasons(catalog, binding, options)
     return ChainLink(name, binding.service, binding.conformance, tuple(found))
 
 
-def _tried(source: str, chain: tuple[ChainLink, ...]) -> tuple[ChainLink, ...]:
-    """The members that may be the first to be called."""
+def _first_candidates(source: str, chain: tuple[ChainLink, ...]) -> tuple[ChainLink, ...]:
+    """The members of which the first eligible one is called first."""
     return chain[:1] if source in BY_NAME else chain

@@ -1,4 +1,4 @@
-"""Why nothing can be called for a capability, in words, with what helps (docs/reference/binding.md#selection)."""
+"""The errors of a capability without a usable binding, with hints (docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from cogcli.specs.selection import Selection
 
 _SHOWN: Final = 5
-"""How many bindings a sentence names."""
+"""The most bindings named in a message."""
 _INELIGIBLE: Final = "binding.ineligible"
 
 
 def no_binding_error(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingResolutionError:
-    """`binding.none`: nothing binds a capability, but for candidates and what could not be read."""
+    """`binding.none`: a capability has no binding, except candidates and files that cannot be read."""
     broken = [
         file for key, file in catalog.broken.items() if key.startswith("binding:") and f"/{id}/" in file
     ]
@@ -31,12 +31,12 @@ def no_binding_error(catalog: Catalog, id: str, candidates: Sequence[str]) -> Bi
         )
     hint = f"add one in bindings/CHANNEL/{id}"
     if candidates:
-        hint = f"candidates are used only when named: {_ways(id, candidates[0])}"
+        hint = f"candidates are used only when named: {_naming_hint(id, candidates[0])}"
     return _error("binding.none", id, "no binding", hint)
 
 
 def nothing_named_error(id: str, said: str, hint: str, *, file: str) -> BindingResolutionError:
-    """`binding.none`: the file that names the binding of a capability says nothing that could be followed.
+    """`binding.none`: the file that names a capability's binding names no usable one.
 
     The file has a problem of its own, to which the error refers by `file`.
     """
@@ -45,51 +45,53 @@ def nothing_named_error(id: str, said: str, hint: str, *, file: str) -> BindingR
     return error
 
 
-def ambiguous(
+def ambiguous_error(
     catalog: Catalog, id: str, ids: Sequence[str], options: SelectionOptions
 ) -> BindingResolutionError:
-    """`binding.ambiguous`: the bindings that could be called are told first, and how to name one of them."""
+    """`binding.ambiguous_error`: names the bindings, eligible ones first, and how to choose one."""
     usable = [name for name in ids if not reasons(catalog, catalog.bindings[name], options)]
     rest = [name for name in ids if name not in usable]
-    hint = f"name one: {_ways(id, usable[0])}" if usable else "none of them can be called here"
+    hint = f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
     if rest:
-        hint += f"\nwhy not {_listed(rest)}: cogcli bindings explain {id}"
-    said = f"{len(ids)} bindings and no rule names one: {_listed([*usable, *rest])}"
+        hint += f"\nwhy not {_list_names(rest)}: cogcli bindings explain {id}"
+    said = f"{len(ids)} bindings and no rule names one: {_list_names([*usable, *rest])}"
     return _error("binding.ambiguous", id, said, hint)
 
 
-def unknown_binding(catalog: Catalog, id: str, name: str) -> Reason:
-    """What is wrong with a name that is none of the capability's bindings, as far as these were loaded."""
+def unknown_binding_reason(catalog: Catalog, id: str, name: str) -> Reason:
+    """Why a name is none of the capability's bindings, of those that were loaded."""
     file = catalog.broken.get(f"binding:{name}")
     if file:
         return Reason(_INELIGIBLE, f"its file {file} has errors", f"cogcli validate {file}")
     other = catalog.bound(name) if catalog.bound else None
     if other is not None and other != id:
-        return other_capability_error(catalog, id, other)
+        return other_capability_reason(catalog, id, other)
     known = catalog.bindings_of.get(id, ())
     return Reason(
         _INELIGIBLE, "there is no such binding", suggestion(name, known) or _bindings_of(catalog, id)
     )
 
 
-def other_capability_error(catalog: Catalog, id: str, other: str) -> Reason:
-    """A binding that fulfils another capability than the one it is named for."""
+def other_capability_reason(catalog: Catalog, id: str, other: str) -> Reason:
+    """The reason for a binding of another capability."""
     return Reason(_INELIGIBLE, f"it binds `{other}`", _bindings_of(catalog, id))
 
 
-def ineligible(catalog: Catalog, selection: Selection, *, asked: bool = False) -> BindingResolutionError:
-    """What is named cannot be called: `binding.ineligible`, or the code that all its reasons have.
+def ineligible_error(
+    catalog: Catalog, selection: Selection, *, asked: bool = False
+) -> BindingResolutionError:
+    """The named binding is not eligible: `binding.ineligible_error`, or the code that all its reasons have.
 
-    `asked` says that somebody asks for the binding now, and no rule names it yet.
+    `asked`: the binding is about to be chosen, no rule names it yet.
     """
     id, name = selection.capability_id, selection.primary_binding_id
     tried = selection.tried
     all_reasons = [reason for link in tried for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
     whose = f"`{name}`" if asked else _named_by(catalog, selection)
-    said = f"{whose}: {_told(tried[0].reasons)}"
+    said = f"{whose}: {_reasons_text(tried[0].reasons)}"
     for link in tried[1:]:
-        said += f"; its fallback `{link.binding_id}`: {_told(link.reasons)}"
+        said += f"; its fallback `{link.binding_id}`: {_reasons_text(link.reasons)}"
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, said, "\n".join(cures))
     binding = catalog.bindings.get(name)
@@ -98,12 +100,12 @@ def ineligible(catalog: Catalog, selection: Selection, *, asked: bool = False) -
     return error
 
 
-def _told(found: Iterable[Reason]) -> str:
+def _reasons_text(found: Iterable[Reason]) -> str:
     return "; ".join(reason.text for reason in found)
 
 
 def _named_by(catalog: Catalog, selection: Selection) -> str:
-    """The binding and what names it, as the subject of a sentence."""
+    """The binding and the rule that names it, as the subject of a sentence."""
     name = selection.primary_binding_id
     if selection.selection_source == "only":
         return f"its only binding `{name}`"
@@ -111,7 +113,7 @@ def _named_by(catalog: Catalog, selection: Selection) -> str:
 
 
 def _namer(catalog: Catalog, selection: Selection) -> str:
-    """The file that names the binding; empty where none does."""
+    """The file that names the binding, empty without one."""
     id, source = selection.capability_id, selection.selection_source
     if source == "active":
         return catalog.host.active[id].file
@@ -120,16 +122,16 @@ def _namer(catalog: Catalog, selection: Selection) -> str:
     return catalog.defaults.files.get(id, "a policy") if source == "policy" else ""
 
 
-def _ways(id: str, name: str) -> str:
+def _naming_hint(id: str, name: str) -> str:
     return f"cogcli bindings activate {id} {name}\nfor one run: --bind {id}={name}"
 
 
 def _bindings_of(catalog: Catalog, id: str) -> str:
     known = catalog.bindings_of.get(id, ())
-    return f"`{id}` has {_listed(known)}" if known else f"`{id}` has no binding"
+    return f"`{id}` has {_list_names(known)}" if known else f"`{id}` has no binding"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
     more = len(names) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -10,9 +10,8 @@ from cogcli.core.jsonvalue import NOTHING
 class Service(NamedTuple):
     """A service as its file declares it.
 
-    `trusted` tells whether its layer may start code and read the environment
-    (docs/reference/service.md#trust); `root` is the directory that holds the layer, where a pythoncall module
-    may be found; both follow from its place.
+    `trusted`: whether its layer may start code and read the environment (docs/reference/service.md#trust); `root`: the
+    directory of the layer, where a pythoncall module may be. Both follow from the file's path.
     """
 
     id: str
@@ -28,9 +27,9 @@ class Service(NamedTuple):
     trusted: bool = False
     file: str = ""
     at: tuple[str, ...] = ()
-    """Where in its file it is described; at the root if the file holds nothing else."""
+    """Its path in its file; empty if the file holds nothing else."""
     distrust: str = ""
-    """Why its layer is not trusted, where there is more to say than that it is not."""
+    """Why its layer is not trusted, empty where there is no reason beside that."""
 
 
 def is_shipped(module: str) -> bool:
@@ -39,7 +38,7 @@ def is_shipped(module: str) -> bool:
 
 
 def network_of(service: Service) -> str:
-    """Which addresses a service may be reached at: private ones where a trusted layer says so."""
+    """The addresses that a service may have: private ones only where a trusted layer declares it."""
     return service.network if service.trusted else "public"
 
 

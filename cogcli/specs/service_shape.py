@@ -1,4 +1,4 @@
-"""The table and the rules of services (docs/reference/service.md#keys)."""
+"""The shape and the rules of services (docs/reference/service.md#keys)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cogcli.specs.credentials import (
     find_in_arguments,
     has_no_placeholder,
     holds_credential,
-    in_text,
     is_written_out,
     keeps_secret,
+    text_holds_credential,
 )
 from cogcli.specs.service import is_shipped
 from cogcli.specs.shape import ListOf, MapOf, Record, Text, may, required_key
@@ -96,7 +96,7 @@ SERVICE: Final = Record(
 
 
 def check_service(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """What the table cannot say about a service standing alone."""
+    """Report the faults of a service by itself that its shape cannot express."""
     kind = raw.get("kind")
     if kind in PROTOCOLS:
         _check_keys(kind, {key for key, value in raw.items() if value is not None}, report, subject)
@@ -143,7 +143,7 @@ def _check_keys(kind: str, given: set[str], report: ProblemReport, subject: str)
 
 
 def _check_module(module: Any, report: ProblemReport, subject: str) -> None:
-    """Of our own package only shipped service modules may be named, of the standard library none."""
+    """Report modules that no service may name: of the standard library, and of this package but the shipped ones."""
     if not isinstance(module, str):
         return
     top = module.partition(".")[0]
@@ -158,7 +158,7 @@ def _check_secrets(raw: dict[str, Any], report: ProblemReport, subject: str) -> 
     check_headers(headers, ("metadata", "headers"), report, subject)
     _check_arguments(raw.get("args"), report, subject)
     command = raw.get("command")
-    if isinstance(command, str) and in_text(command):
+    if isinstance(command, str) and text_holds_credential(command):
         message = f"{subject}: `command` holds a secret as written text"
         hint = "give it to the server by env: NAME: ${NAME}"
         report.error("secret.literal", ("command",), message, hint=hint)
@@ -185,6 +185,6 @@ def _check_secrets(raw: dict[str, Any], report: ProblemReport, subject: str) -> 
 
 
 def document_key(raw: dict[str, Any]) -> str:
-    """What a file in the place of a service is if it describes an API instead; empty for a service."""
+    """The key that shows a file in a service's place to be an API document; empty for a service."""
     keys = ("openapi", "swagger", "openrpc")
     return next((key for key in keys if isinstance(raw.get(key), str) and "kind" not in raw), "")

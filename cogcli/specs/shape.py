@@ -1,4 +1,4 @@
-"""Shapes: what a parsed file may hold, as tables."""
+"""Shapes: the allowed structure of a parsed file, as data."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, one of `choices`, or matching `pattern` (`code` and `expected` tell what that means).
+    """Text, one of `choices`, or matching `pattern` (`code` and `expected` are for problems of either).
 
-    `hint` says what helps where it is something else. What is `secretive` may hold a secret by mistake, so that it is
-    not shown.
+    `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so that it is never shown.
     """
 
     choices: tuple[str, ...] = ()
@@ -32,7 +31,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class NumberShape:
-    """A finite number in a range; `above` excludes its bound."""
+    """A finite number in a range; the bound `above` is excluded."""
 
     least: float | None = None
     most: float | None = None
@@ -47,12 +46,12 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Any value: free-form blocks and literal data."""
+    """Any JSON value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of one shape; `code` is the code of a wrong length, `hint` what to do about a lone value."""
+    """A list of one shape; `code` is that of a wrong length, `hint` that of a value that is no list."""
 
     item: Shape
     least: int = 0
@@ -63,7 +62,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A mapping of free names to one shape. `foreign` names belong to somebody else: none of them is ignored."""
+    """A mapping of free names to one shape. `foreign`: the names are not ours, so that `x-` names are not ignored."""
 
     value: Shape
     name: Text = Text()
@@ -82,7 +81,7 @@ class RecordKey:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A mapping of known keys. `thing` names it by its `id` in messages: ``step `sum` ``; `open` allows others."""
+    """A mapping of known keys. `thing` precedes its `id` in messages: ``step `sum` ``; `open` allows other keys."""
 
     keys: Mapping[str, RecordKey]
     thing: str = ""
@@ -91,7 +90,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """The first of several shapes whose kind fits."""
+    """The first of several shapes that takes the kind of the value."""
 
     options: tuple[Shape, ...]
 
@@ -112,11 +111,11 @@ def may(shape: Shape) -> RecordKey:
 KIND: Final = {
     Text: "text", NumberShape: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", Record: "object",
 }  # fmt: skip
-"""The word for the kind of value each shape takes; `Data` takes any."""
+"""The name of the kind of value that each shape takes; `Data` takes any."""
 
 
 def is_ignored(name: str) -> bool:
-    """Whether a key is an author's own (`x-`) and of no concern to us."""
+    """Whether a key is an author's own (`x-`), which is ignored."""
     return name.startswith("x-")
 
 
@@ -128,7 +127,7 @@ def clean(shape: Shape, value: Any) -> Any:
     if isinstance(shape, ListOf) and isinstance(value, list):
         return [clean(shape.item, item) for item in value]
     if isinstance(shape, Record) and isinstance(value, dict):
-        return _cleaned_record(shape, value)
+        return _clean_record(shape, value)
     if isinstance(shape, MapOf) and isinstance(value, dict):
         return {n: clean(shape.value, v) for n, v in value.items() if shape.foreign or not is_ignored(n)}
     if isinstance(shape, NumberShape) and shape.whole and type(value) is float:
@@ -136,7 +135,7 @@ def clean(shape: Shape, value: Any) -> Any:
     return value
 
 
-def _cleaned_record(shape: Record, value: dict[str, Any]) -> dict[str, Any]:
+def _clean_record(shape: Record, value: dict[str, Any]) -> dict[str, Any]:
     kept = {}
     for name, item in value.items():
         key = shape.keys.get(name)

@@ -1,7 +1,7 @@
-"""The walker that compares a parsed file with its shape (docs/reference/spec-files.md#keys).
+"""Comparing a parsed file with its shape (docs/reference/spec-files.md#keys).
 
-1. `x-` keys are allowed in every record and every map of ours, and ignored; `Data` and foreign names are not touched.
-2. Null on an optional key means absent; on a required key only where the table says so.
+1. `x-` keys are ignored in every record and every map of ours, not in `Data` and maps of foreign names.
+2. Null for an optional key means absent; for a required key only where the shape allows null.
 3. An unknown key is reported at the key, a wrong value at the value, a missing key at the mapping.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.core.jsonvalue import kind_of, preview
 from cogcli.core.problems import KeyPath, Problem, suggestion
-from cogcli.specs.credentials import in_text
+from cogcli.specs.credentials import text_holds_credential
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text, is_ignored
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 def check_shape(
     shape: Shape, value: Any, places: Places | None, file: str, subject: str, *, at: KeyPath = ()
 ) -> list[Problem]:
-    """Every way in which a parsed value differs from its shape; `subject` opens each message."""
+    """A problem per difference of a parsed value from its shape; `subject` begins each message."""
     walk = _ShapeChecker(ProblemReport(file, places))
     walk.check(shape, value, at, subject, len(at))
     return walk.report.problems
 
 
 class _ShapeChecker:
-    """`named` is how much of the path the subject already says."""
+    """Checks the values of one file. `named`: the number of path segments that the subject includes."""
 
     def __init__(self, report: ProblemReport) -> None:
         self.report = report
@@ -63,8 +63,12 @@ class _ShapeChecker:
         if not hint and isinstance(shape, Text) and kind_of(value) in ("number", "boolean"):
             hint = f'quote it: "{preview(value).split(" ", 1)[1]}"'
         secretive = shape.code if isinstance(shape, Text) and shape.secretive else ""
-        found = kind_of(value) if secretive or (isinstance(value, str) and in_text(value)) else preview(value)
-        message = f"{_said(subject, path, named)}: found {found}, expected {_kinds(shape)}"
+        found = (
+            kind_of(value)
+            if secretive or (isinstance(value, str) and text_holds_credential(value))
+            else preview(value)
+        )
+        message = f"{_said(subject, path, named)}: found {found}, expected {_kind_names(shape)}"
         self.report.error(secretive or "value.type", path, message, hint=hint)
 
     def _text(self, shape: Text, value: str, path: KeyPath, said: str) -> None:
@@ -86,7 +90,7 @@ class _ShapeChecker:
 
     def _number(self, shape: NumberShape, value: float, path: KeyPath, said: str) -> None:
         low = shape.least is not None and value < shape.least
-        if low or (shape.most is not None and value > shape.most) or _at_or_below(shape.above, value):
+        if low or (shape.most is not None and value > shape.most) or _is_at_most(shape.above, value):
             self.report.error(
                 "value.range", path, f"{said}: found {preview(value)}, expected {expected_text(shape)}"
             )
@@ -94,7 +98,7 @@ class _ShapeChecker:
     def _list(self, shape: ListOf, value: list[Any], path: KeyPath, subject: str, named: int) -> None:
         if len(value) < shape.least or (shape.most and len(value) > shape.most):
             said = _said(subject, path, named)
-            message = f"{said}: found {len(value)} entries, expected {_bounds(shape.least, shape.most)}"
+            message = f"{said}: found {len(value)} entries, expected {_range_text(shape.least, shape.most)}"
             self.report.error(shape.code, path, message)
         for index, item in enumerate(value):
             self.check(shape.item, item, (*path, index), subject, named)
@@ -137,36 +141,36 @@ def _said(subject: str, path: KeyPath, named: int) -> str:
     return f"{subject}: `{own}`" if own else subject
 
 
-def _at_or_below(bound: float | None, value: float) -> bool:
+def _is_at_most(bound: float | None, value: float) -> bool:
     return bound is not None and value <= bound
 
 
-def _bounds(least: int, most: int) -> str:
+def _range_text(least: int, most: int) -> str:
     if not most:
         return f"at least {least}"
     return f"{least} to {most}" if least else f"at most {most}"
 
 
-def _kinds(shape: Shape) -> str:
+def _kind_names(shape: Shape) -> str:
     if isinstance(shape, Either):
-        return " or ".join(_kinds(option) for option in shape.options)
+        return " or ".join(_kind_names(option) for option in shape.options)
     if isinstance(shape, NumberShape) and shape.whole:
         return "whole number"
     return KIND.get(type(shape), "any value")
 
 
 def expected_text(shape: Shape) -> str:
-    """What a text or number has to be, in a few words."""
+    """The demand of a text or number as a short phrase."""
     if isinstance(shape, Text):
         if shape.choices:
             return f"one of {', '.join(f'`{choice}`' for choice in shape.choices)}"
         return shape.expected or ("text" if shape.empty else "text that is not empty")
     if isinstance(shape, NumberShape):
-        return _number_words(shape)
-    return _kinds(shape)
+        return _number_text(shape)
+    return _kind_names(shape)
 
 
-def _number_words(shape: NumberShape) -> str:
+def _number_text(shape: NumberShape) -> str:
     words = "a whole number" if shape.whole else "a number"
     if shape.least is not None and shape.most is not None:
         return f"{words} from {shape.least:g} to {shape.most:g}"

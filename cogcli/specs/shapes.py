@@ -1,4 +1,4 @@
-"""The tables of all kinds, and checking one parsed file against its own (docs/reference/spec-files.md#keys)."""
+"""The shapes of all kinds, and checking one parsed file against its own (docs/reference/spec-files.md#keys)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy")
 HOST_KINDS: Final = ("overrides", "services", "active")
-"""The files of host overrides, which hold many entries each."""
+"""The kinds of the files of host overrides, which hold several entries each."""
 SHAPES: Final[dict[str, Shape]] = {
     "skill": SKILL,
     "capability": CAPABILITY,
@@ -49,14 +49,14 @@ _APART: Final = (
 
 
 class CheckedFile(NamedTuple):
-    """A file's mapping ready for its model, None where it has errors, and every problem of its content."""
+    """A file's cleaned mapping, None where it has errors, and every problem of its content."""
 
     raw: dict[str, Any] | None
     problems: list[Problem]
 
 
 def check_file(kind: str, value: dict[str, Any], places: Places | None, file: str) -> CheckedFile:
-    """One parsed file judged by itself: its shape and the rules of its kind."""
+    """The result of checking one parsed file by itself: its shape and the rules of its kind."""
     if kind == "services":
         return CheckedFile(*read_services(value, places, file))
     named = kind in KINDS and isinstance(value.get("id"), str)

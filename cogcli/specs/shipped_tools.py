@@ -1,4 +1,4 @@
-"""The tool servers that come with the package: which tools they have, and the function behind each
+"""The tool servers that the package contains: their tools, and the function of each
 (docs/reference/protocols.md#mcp-bundled)."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
 
 
 class Retry(NamedTuple):
-    """How often and how fast a step is repeated; `max_attempts` counts the first."""
+    """The attempts of a step and the delays between them; `max_attempts` counts the first."""
 
     max_attempts: int = 3
     backoff_seconds: float = 1.0
@@ -30,14 +30,14 @@ class Foreach(NamedTuple):
 
 
 class While(NamedTuple):
-    """Rounds until the condition is false or the limit is reached."""
+    """Iterations until the condition is false or the limit is reached."""
 
     condition: Any
     max_iterations: int = 10
 
 
 class Router(NamedTuple):
-    """Which target to call, by the text of an expression."""
+    """Chooses the target to call by the text of an expression."""
 
     on: str
     cases: dict[str, str]
@@ -45,7 +45,7 @@ class Router(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """Several targets on one input; `targets` maps the result name to the target."""
+    """Calls several targets with one input; `targets` maps a result name to its target."""
 
     targets: dict[str, str]
     merge: str = "collect"
@@ -53,7 +53,7 @@ class Scatter(NamedTuple):
 
 
 class StepConfig(NamedTuple):
-    """How a step runs. `depends_on` None means the step before it in the file, `()` none."""
+    """The config of a step. `depends_on` None: the step before it in the file, `()`: no step."""
 
     depends_on: tuple[str, ...] | None = None
     merge_strategy: str | None = None
@@ -69,7 +69,7 @@ class StepConfig(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step. `output` None means: wired by the capability's cognitive hints; `{}` writes nothing."""
+    """One step. `output` None: written by the capability's cognitive hints; `{}`: nothing is written."""
 
     id: str
     uses: str
@@ -80,7 +80,7 @@ class Step(NamedTuple):
 
     @property
     def nested(self) -> str | None:
-        """The id of the nested skill this step runs, if it runs one."""
+        """The id of the nested skill that this step runs, None for another step."""
         return self.uses[6:] if self.uses.startswith("skill:") else None
 
 
@@ -138,16 +138,16 @@ def _config_from(raw: dict[str, Any]) -> StepConfig:
         condition=raw.get("condition"),
         otherwise=raw.get("otherwise"),
         kind=raw.get("kind"),
-        retry=_given(Retry, raw.get("retry")),
-        foreach=_given(Foreach, raw.get("foreach"), {"as": "as_name", "index_as": "index_name"}),
-        while_=_given(While, raw.get("while")),
-        router=_given(Router, raw.get("router")),
+        retry=_block_from(Retry, raw.get("retry")),
+        foreach=_block_from(Foreach, raw.get("foreach"), {"as": "as_name", "index_as": "index_name"}),
+        while_=_block_from(While, raw.get("while")),
+        router=_block_from(Router, raw.get("router")),
         scatter=_scatter_from(raw.get("scatter")),
     )
 
 
-def _given(cls: Any, raw: dict[str, Any] | None, renamed: dict[str, str] | None = None) -> Any:
-    """The block as `cls`, null members left to their defaults; None where there is no block."""
+def _block_from(cls: Any, raw: dict[str, Any] | None, renamed: dict[str, str] | None = None) -> Any:
+    """The block as `cls`, with the defaults of `cls` for null members; None without a block."""
     if raw is None:
         return None
     names = renamed or {}

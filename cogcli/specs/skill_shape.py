@@ -1,4 +1,4 @@
-"""The table and the rules of skills (docs/reference/skill.md#keys)."""
+"""The shape and the rules of skills (docs/reference/skill.md#keys)."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ _WRITTEN_OUT: Final = "let the service hold it (auth_ref, a header with ${NAME})
 
 
 def check_skill(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    """What the table cannot say about a skill."""
+    """Report the faults of a skill that its shape cannot express."""
     check_version(raw, report, subject)
     check_fields(raw.get("inputs"), ("inputs",), report, subject)
     check_fields(raw.get("outputs"), ("outputs",), report, subject)

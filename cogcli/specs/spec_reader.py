@@ -1,4 +1,4 @@
-"""Reading one spec file: bytes once, their digest, and the checked mapping out of the cache or the parser."""
+"""Reading one spec file: its bytes once, their digest, and its checked mapping from the cache or the parser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_BYTES: Final = 256 * 1024
 
 
 class SpecFile(NamedTuple):
-    """A spec file that was read. `raw` is None where it has errors; `id` is then the best guess."""
+    """A spec file that was read. `raw` is None where it has errors; `id` is then the id in its path or file."""
 
     found: FoundFile
     file: str
@@ -49,7 +49,7 @@ class Reader:
         return path[len(self._base) :] if path.startswith(self._base) else path
 
     def load(self, found: FoundFile) -> SpecFile:
-        """The file at a place, checked by itself and against its path; of an entry what its file says of it."""
+        """The file, checked by itself and against its path; for an entry its part of the file."""
         if found.entry:
             return self._entry(found)
         key = (found.kind, found.path)
@@ -59,13 +59,13 @@ class Reader:
         return loaded
 
     def entries(self, found: FoundFile) -> dict[str, Any]:
-        """The services of the file that holds several, None for each with errors; empty if it has no such."""
+        """The services of a file with several, None for each with errors; empty for another file."""
         raw = self.load(found._replace(kind="services", id="", entry=False)).raw
         services: dict[str, Any] = raw["services"] if raw else {}
         return services
 
     def parsed(self, path: str) -> Parsed:
-        """A file merely parsed, before its kind is known."""
+        """A file parsed but not checked: its kind is not known yet."""
         from cogcli.yaml import reader
 
         file = self.shown(path)
@@ -74,7 +74,7 @@ class Reader:
         return reader.read_file(path, file=file)[1]
 
     def _entry(self, found: FoundFile) -> SpecFile:
-        """One service of a file with several: pinned by what is said of it, not by all of the file."""
+        """One service of a file with several, pinned by its own entry, not by the whole file."""
         said = self.entries(found).get(found.id)
         raw = None if said is None else {"id": found.id, **said}
         return SpecFile(found, self.shown(found.path), found.id, digest_of(said), raw, [])
@@ -90,10 +90,10 @@ class Reader:
         if compiled is None:
             return self._parsed(found, file, data, name)
         problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
-        return self._placed(found, file, name, compiled.raw, problems)
+        return self._check_path(found, file, name, compiled.raw, problems)
 
     def _read_again(self, found: FoundFile, file: str) -> SpecFile:
-        """A file that was refused, with why. Should it be readable by now, then under the digest of these bytes."""
+        """A refused file with its problem; if it has become readable, the file with the digest of the new bytes."""
         from cogcli.yaml import reader
 
         data, parsed = reader.read_file(found.path, file=file)
@@ -105,7 +105,7 @@ class Reader:
         return SpecFile(found, file, found.id or _stem(found.path), "", None, parsed.problems)
 
     def _bytes(self, path: str) -> bytes | None:
-        """The bytes of a file, None if it is refused: the parser's reader then says why."""
+        """The bytes of a file, None if it is refused; `read_file` then gives the problem."""
         if path in self._contents:
             return self._contents[path]
         try:
@@ -133,17 +133,17 @@ class Reader:
             guess = found.id or (id if isinstance(id, str) else _stem(found.path))
             return SpecFile(found, file, guess, name, None, problems)
         credential = any(problem.code == "secret.literal" for problem in problems)
-        if self._cache and not credential and not _misplaced(found, raw):
+        if self._cache and not credential and not _path_mismatches(found, raw):
             # What is refused, or holds a credential, stands in its own file alone.
             kept = [[p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems]
             self._cache.keep(found.kind, name, Compiled(raw, kept))
-        return self._placed(found, file, name, raw, problems)
+        return self._check_path(found, file, name, raw, problems)
 
-    def _placed(
+    def _check_path(
         self, found: FoundFile, file: str, name: str, raw: dict[str, Any], problems: list[Problem]
     ) -> SpecFile:
-        """The file as loaded, or refused where its content disagrees with its path."""
-        misplaced = _misplaced(found, raw)
+        """The file, refused where its content contradicts its path."""
+        misplaced = _path_mismatches(found, raw)
         if misplaced:
             from cogcli.specs.problem_report import ProblemReport
 
@@ -154,8 +154,8 @@ class Reader:
         return SpecFile(found, file, raw.get("id", ""), name, raw, problems)
 
 
-def _misplaced(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Keys that say something else than the path, each with message and hint."""
+def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The keys that contradict the path, as (key, message, hint)."""
     wrong = []
     if found.id and raw.get("id") != found.id:
         message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"

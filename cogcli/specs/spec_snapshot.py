@@ -1,7 +1,7 @@
-"""The specs of one run as one document: what stands in an episode's blob, and a catalog out of it again.
+"""The specs of one run as one JSON document, kept as a blob of the episode, and a catalog from it.
 
-A mailed episode is explained and replayed from this alone, with no project around it. Keys keep the order of their
-files: writes happen in mapping order, so sorting them would be another skill.
+An episode is explained and replayed from this alone, without its project. Keys keep the order of their files: writes
+happen in mapping order, so that sorted keys would be another skill.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SCHEMA: Final = "specs/1"
 
 
 def document_of(catalog: Catalog) -> dict[str, Any]:
-    """The catalog's specs as their files declare them, bases folded in; places kept beside each.
+    """The catalog's specs as declared in their files, bases folded in, each with its places.
 
-    Credentials that are written out in them are masked: the pins tell whether the files are still the same.
+    Credentials written out in them are masked: the pins show whether a file has changed.
     """
     specs = {}
     for key, raw in catalog.raw.items():
@@ -41,7 +41,7 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
 
 
 def catalog_of(document: dict[str, Any]) -> Catalog:
-    """The catalog of such a document. No service in it is trusted to start anything."""
+    """The catalog of such a document. None of its services is trusted."""
     catalog = Catalog(
         skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, raw={}, partial=True,
         defaults=Defaults(document["defaults"]), aliases=document["aliases"],
@@ -58,7 +58,7 @@ def catalog_of(document: dict[str, Any]) -> Catalog:
 
 
 def without_secret_requirements(catalog: Catalog) -> Catalog:
-    """The catalog for a log: what is declared of a value that only the log's mask stands for is not asked of it."""
+    """The catalog for reading a log: secret values are masked in a log, so that their declarations are not enforced."""
     for skill in catalog.skills.values():
         catalog.skills[skill.id] = skill._replace(inputs=_eased(skill.inputs), outputs=_eased(skill.outputs))
     for id, capability in catalog.capabilities.items():
@@ -68,11 +68,11 @@ def without_secret_requirements(catalog: Catalog) -> Catalog:
 
 
 def _eased(fields: Fields) -> Fields:
-    return {name: _unasked(field) if names_secret(name) else field for name, field in fields.items()}
+    return {name: _without_demands(field) if names_secret(name) else field for name, field in fields.items()}
 
 
-def _unasked(field: FieldSpec) -> FieldSpec:
-    """Text stands for it, whatever it was."""
+def _without_demands(field: FieldSpec) -> FieldSpec:
+    """The field of a masked value, which is always text."""
     kind = field.type if field.type == "string" else "any"
     return field._replace(type=kind, enum=None, items=None, schema=None)
 
@@ -90,7 +90,7 @@ _PLACE: Final = {
     "service": ("file", "layer", "root"),
 }
 _WRITTEN_OUT: Final = {"skill": find_in_skill, "capability": find_in_capability}
-"""In the other kinds they are errors."""
+"""The kinds whose credentials are masked; in the others a credential is an error."""
 _FROM: Final[dict[str, Any]] = {
     "skill": skill_from,
     "capability": capability_from,

@@ -1,10 +1,10 @@
-"""The stricter of two declarations of one capability: what holds where a run goes on with specs that were changed.
+"""The stricter of two declarations of one capability, for a run that resumes with changed specs.
 
-1. Levels: the higher one. Confirmation: if either asks. Targets and constraints: those of both.
-2. Gates: those of both, the earlier declaration's first, so that they keep their places; a gate that both name with the
-   same input counts once, with the stricter answer to a refusal.
+1. Levels: the higher one. Confirmation: if either demands it. Targets and constraints: those of both.
+2. Gates: those of both, the earlier declaration's first, so that they keep their positions; a gate that both name with
+   the same input counts once, with the stricter `on_fail`.
 3. Effects: the class that promises less.
-All else is the present declaration's.
+Everything else is the present declaration's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from cogcli.specs.capability import TRUST_RANKS, Capability, Gate, Safety
 
 _ON_FAIL: Final = ("warn", "degrade", "require_human", "block")
-"""From the weakest answer to a refusal to the strictest."""
+"""The values of `on_fail`, the weakest first."""
 _EFFECTS: Final = ("none", "idempotent", "unknown", "effect")
 _DECLARED: Final[dict[str, dict[str, Any]]] = {
     "none": {"side_effects": False},
@@ -28,7 +28,7 @@ _DECLARED: Final[dict[str, dict[str, Any]]] = {
 def stricter_of(
     present: Mapping[str, Capability], earlier: Mapping[str, Capability]
 ) -> dict[str, Capability]:
-    """The present capabilities, none of them less strict than it was."""
+    """The present capabilities, each made as strict as its earlier declaration."""
     return {
         id: stricter(capability, earlier[id]) if id in earlier else capability
         for id, capability in present.items()
@@ -36,7 +36,7 @@ def stricter_of(
 
 
 def stricter(present: Capability, earlier: Capability) -> Capability:
-    """The present capability, as strict as either."""
+    """The present capability with the stricter of both declarations."""
     effect = max(present.effect, earlier.effect, key=_EFFECTS.index)
     safety = stricter_safety(present.safety, earlier.safety)
     if (safety, effect) == (present.safety, present.effect):
@@ -48,7 +48,7 @@ def stricter(present: Capability, earlier: Capability) -> Capability:
 
 
 def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | None:
-    """What both blocks ask for; None where there is none."""
+    """A block with the demands of both; None without either."""
     if present is None or earlier is None or present == earlier:
         return present or earlier
     joined = Safety(
@@ -56,16 +56,16 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
         requires_confirmation=present.requires_confirmation or earlier.requires_confirmation,
         mandatory_pre_gates=_gates(present.mandatory_pre_gates, earlier.mandatory_pre_gates),
         mandatory_post_gates=_gates(present.mandatory_post_gates, earlier.mandatory_post_gates),
-        allowed_targets=_both(earlier.allowed_targets, present.allowed_targets),
-        scope_constraints=_both(earlier.scope_constraints, present.scope_constraints),
+        allowed_targets=_union(earlier.allowed_targets, present.allowed_targets),
+        scope_constraints=_union(earlier.scope_constraints, present.scope_constraints),
     )
-    return joined._replace(declared={**earlier.declared, **present.declared, **_as_declared(joined)})
+    return joined._replace(declared={**earlier.declared, **present.declared, **_to_mapping(joined)})
 
 
 def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, ...]:
     found: list[Gate] = list(earlier)
     for gate in present:
-        same = next((n for n, each in enumerate(found) if _question(each) == _question(gate)), None)
+        same = next((n for n, each in enumerate(found) if _gate_key(each) == _gate_key(gate)), None)
         if same is None:
             found.append(gate)
         else:
@@ -74,16 +74,16 @@ def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, 
     return tuple(found)
 
 
-def _question(gate: Gate) -> tuple[str, dict[str, str] | None]:
+def _gate_key(gate: Gate) -> tuple[str, dict[str, str] | None]:
     return gate.capability, gate.input
 
 
-def _both(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-def _as_declared(safety: Safety) -> dict[str, Any]:
-    """A block as a file declares it."""
+def _to_mapping(safety: Safety) -> dict[str, Any]:
+    """A safety block as a mapping in a capability's file."""
     told = {key: getattr(safety, key) for key in ("trust_level", "requires_confirmation")}
     lists = {key: list(getattr(safety, key)) for key in ("allowed_targets", "scope_constraints")}
     gates = {
@@ -95,7 +95,7 @@ def _as_declared(safety: Safety) -> dict[str, Any]:
 
 
 def gates_of(capabilities: Iterable[Capability]) -> set[str]:
-    """The capabilities that are asked before and after these."""
+    """The capabilities called as gates of these."""
     blocks = [capability.safety for capability in capabilities if capability.safety]
     return {
         gate.capability

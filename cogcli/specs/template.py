@@ -19,7 +19,7 @@ LITERAL: Final = "$literal"
 
 
 class TemplateSlot(NamedTuple):
-    """A place to fill: the path below `input`, whether it is the whole value, and the text if missing."""
+    """A reference to the input: its path below `input`, whether it is the whole value, and its default text."""
 
     path: tuple[str, ...]
     whole: bool
@@ -27,7 +27,7 @@ class TemplateSlot(NamedTuple):
 
 
 class TemplateFault(ValueError):
-    """A text that is no template; the message says why."""
+    """A text that is no template; its message is the reason."""
 
 
 @lru_cache(maxsize=4096)
@@ -71,7 +71,7 @@ def _slot(inner: str | None, rest: str) -> TemplateSlot:
 
 
 def texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every text of a request that is a template, with its place; what stands under `$literal` is none."""
+    """Every template text of a request, with its path; texts under `$literal` are none."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, list):
@@ -89,7 +89,7 @@ def is_literal(value: Any) -> bool:
 
 
 def find_mixed_literals(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """The places of `$literal` keys that stand beside others."""
+    """The paths of `$literal` keys with other keys beside them."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from find_mixed_literals(item, (*path, index))

@@ -1,4 +1,4 @@
-"""Files named for validation that lie in no layer: which there are, and what kind each is."""
+"""Files named for validation that are in no layer: finding them, and the kind of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def _yaml_files(folder: str) -> Iterator[str]:
 
 
 def kind_of_file(path: str, reader: Reader) -> tuple[str, list[Problem]]:
-    """The kind of a spec file, told by its folders, else by its keys; no kind where it cannot be parsed."""
+    """The kind of a spec file by its folders, else by its keys; an empty one, with problems, where it cannot be
+    parsed."""
     above, _, name = path.rpartition("/")
     if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):
         return KIND_OF_FILE[name], []

@@ -1,4 +1,4 @@
-"""What the steps of a skill call: capabilities by id or alias, and nested skills."""
+"""The targets that the steps of a skill call: capabilities by id or alias, and nested skills."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIX = "skill:"
 
 
 def targets_of(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Everything a step may call, with its place below the step."""
+    """Every target that a step may call, as (path below the step, name)."""
     router, scatter = step.config.router, step.config.scatter
     if router:
         for case, target in router.cases.items():
@@ -28,13 +28,13 @@ def targets_of(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
 
 
 def capabilities_of(skill: Skill) -> list[str]:
-    """The capabilities a skill's steps name, each once, in order."""
+    """The capabilities that a skill's steps name, each once, in order."""
     return list(
         dict.fromkeys(t for step in skill.steps for _, t in targets_of(step) if not t.startswith(PREFIX))
     )
 
 
 def skills_of(skill: Skill) -> list[str]:
-    """The nested skills a skill's steps name, each once, in order."""
+    """The nested skills that a skill's steps name, each once, in order."""
     found = (t[len(PREFIX) :] for step in skill.steps for _, t in targets_of(step) if t.startswith(PREFIX))
     return list(dict.fromkeys(found))

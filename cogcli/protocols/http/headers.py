@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import RequestMappingError, ServiceResolutionError
-from cogcli.specs.header_names import sendable, settable
+from cogcli.specs.header_names import is_sendable, is_settable
 from cogcli.specs.id_grammar import PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
 def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
     """Raise RequestMappingError `request.value`, naming the header and its source, never its value, perhaps a
     secret."""
-    if not settable(name):
+    if not is_settable(name):
         raise RequestMappingError("request.value", f"header `{name[:80]}` cannot be set", left=False)
-    if not sendable(value):
+    if not is_sendable(value):
         text = f"header `{name}`: its value holds more than visible ASCII characters"
         raise RequestMappingError("request.value", text, hint=_origin(request, source, name), left=False)
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[Problem]:
-    """All problems of a catalog in order, those of reading included.
+    """All problems of a catalog in order, including those of reading.
 
-    Of what one skill can reach only what it needs is told: of bindings and services the chosen ones and their
-    fallbacks. Of files asked for by name only theirs. Raises EnvironmentRefusal for an unknown schema engine.
+    For one skill's closure only those of files that it needs: of bindings and services the chosen ones and their
+    fallbacks. For files given by name only theirs. Raises EnvironmentRefusal for an unknown schema engine.
     """
     require_engine()
     context = CheckContext(catalog, options or SelectionOptions())

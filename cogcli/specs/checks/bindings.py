@@ -21,7 +21,7 @@ _CHANGING: Final = ("PUT", "PATCH", "DELETE")
 
 
 def check_binding(context: CheckContext, binding: Binding) -> None:
-    """One binding against the rest of the catalog."""
+    """Report the problems of one binding with the rest of the catalog."""
     report = context.report(binding.file)
     subject = f"binding `{binding.id}`"
     capability = context.catalog.capability(binding.capability)
@@ -65,7 +65,7 @@ def _check_variables(context: CheckContext, binding: Binding, report: ProblemRep
 
 
 def _is_pathless(binding: Binding, service: Service) -> bool:
-    """Whether an operation has to be a path, as no document names it, and is none."""
+    """Whether an operation is no path and has to be one, as no document names it."""
     described = "spec_ref" in service.settings
     return binding.protocol == "openapi" and not described and path_of(binding.operation) is None
 
@@ -135,7 +135,7 @@ def _check_fallback(context: CheckContext, binding: Binding, report: ProblemRepo
 
 
 def _fallback_cycle(context: CheckContext, binding: Binding) -> list[str]:
-    """The chain from a binding back to itself, empty if it does not come back."""
+    """The chain of fallbacks from a binding back to itself, empty without a cycle."""
     chain = [binding.id]
     while (current := context.catalog.bindings.get(chain[-1])) and current.fallback:
         if current.fallback == binding.id:

@@ -1,4 +1,4 @@
-"""mcp with `server:`: a binding against a tool server that comes with the package
+"""mcp with `server:`: a binding against a tool server that the package contains
 (docs/reference/protocols.md#mcp-bundled, docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _LONGEST: Final = 4 * 1024 * 1024
 
 
 def source_of(server: str) -> bytes:
-    """The sources of all modules that a shipped server calls."""
+    """The source bytes of all modules that a bundled server calls."""
     modules = sorted({module for module, _ in TABLES.get(server, {}).values()})
     return b"\0".join(map(_source, modules))
 
 
 def bundled_findings(binding: Binding, server: str) -> Iterator[ContractFinding | OperationContract]:
-    """What is wrong with tool and arguments; then what the tool takes. A server that is none is told at the service."""
+    """The findings about tool and arguments, then the tool's contract. An unknown server is reported at the service."""
     tools = TABLES.get(server, {})
     target = tools.get(binding.operation)
     if target is None:

@@ -11,7 +11,7 @@ from cogcli.specs.checks.gates import check_gates
 from cogcli.specs.checks.probes import check_probe
 from cogcli.specs.checks.targets import fault_of
 from cogcli.specs.cognitive_hints import TYPES
-from cogcli.specs.inherit import weaker_safety
+from cogcli.specs.inherit import find_weakened_safety
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_capability(context: CheckContext, capability: Capability) -> None:
-    """One capability against the rest of the catalog."""
+    """Report the problems of one capability with the rest of the catalog."""
     report = context.report(capability.file)
     subject = f"capability `{capability.id}`"
     _check_hints(capability, report, subject)
@@ -92,11 +92,11 @@ def _check_safety(capability: Capability, report: ProblemReport, subject: str) -
 def _check_replaced(
     context: CheckContext, capability: Capability, report: ProblemReport, subject: str
 ) -> None:
-    """`safety.weakened`: a later layer may replace a capability, not its protection."""
+    """`safety.weakened`: a later layer may replace a capability, but not weaken its safety."""
     for before in context.catalog.replaced.get(capability.id, ()):
         new = capability.safety.declared if capability.safety else {}
         old = before.safety.declared if before.safety else {}
-        weaker = weaker_safety(new, old)
+        weaker = find_weakened_safety(new, old)
         if _weaker_effect(capability.effect, before.effect):
             weaker.append(("properties", f"effect class {capability.effect}, before {before.effect}"))
         for key, said in weaker:

@@ -1,4 +1,4 @@
-"""Conditions that need no state: `false`, `1 > 2`, `false and inputs.x`."""
+"""Conditions whose value does not depend on state: `false`, `1 > 2`, `false and inputs.x`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class _Unknown(Exception):
-    """The value of a reference is asked for."""
+    """Evaluation needs the value of a reference."""
 
 
 def constant(condition: Any) -> bool | None:
-    """Whether a condition is true or false whatever the state holds, else None."""
+    """The value of a condition that is constant, else None."""
     if not isinstance(condition, str):
         return None if condition is None else bool(condition)
     from cogcli.core.errors import ExpressionError

@@ -1,4 +1,4 @@
-"""What every check is given: the catalog, the options of the run, and where to put problems."""
+"""The context of every check: the catalog, the options of the run, and the reports of problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CheckContext:
-    """A catalog under examination. Selections are made once for each capability."""
+    """One catalog that is checked. Each capability's selection is made once."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.catalog = catalog
@@ -27,7 +27,7 @@ class CheckContext:
         self._selections: dict[str, Selection | BindingResolutionError] = {}
 
     def report(self, file: str, at: KeyPath = ()) -> ProblemReport:
-        """Where the problems of a file go, or of the part of it that is `at` a path."""
+        """The report of a file, or of its part at the path `at`."""
         report = self._reports.get((file, at))
         if report is None:
             places = self.catalog.places
@@ -38,20 +38,20 @@ class CheckContext:
         return report
 
     def shown(self, path: str, *, beside: str) -> str:
-        """The name of a file that is no spec, told by its real path, as the spec file `beside` is named."""
+        """The shown name of a real path that is no spec file, relative as that of the spec file `beside`."""
         places = self.catalog.places
         base = places.base(beside) if isinstance(places, FilePlaces) else ""
         real = os.path.join(os.path.realpath(base), "") if base else ""
         return path[len(real) :] if real and path.startswith(real) else path
 
     def problems(self) -> list[Problem]:
-        """All that was reported; the positions found on the way are remembered."""
+        """All problems reported; writes the positions found to the cache."""
         if isinstance(self.catalog.places, FilePlaces):
             self.catalog.places.flush()
         return [problem for report in self._reports.values() for problem in report.problems]
 
     def selection(self, capability: str) -> Selection | BindingResolutionError:
-        """The bindings of a capability, or why there are none."""
+        """The selection of a capability, or the error without one."""
         found = self._selections.get(capability)
         if found is None:
             try:
@@ -62,25 +62,25 @@ class CheckContext:
         return found
 
     def absent(self, kind: str, id: str) -> tuple[str, str]:
-        """What to say about a spec that is needed and not in the catalog, and a hint."""
+        """Message and hint about a spec that is needed and not in the catalog."""
         file = self.catalog.broken.get(f"{kind}:{id}")
         if file:
             return f"{kind} `{id}`: its file {file} has errors", ""
         return f"unknown {kind} `{id}`", self.near(kind, id)
 
     def misnamed(self, capability: str, name: str) -> tuple[str, str] | None:
-        """What to say where a binding is named that is none of this capability, and a hint; None if it is one."""
-        from cogcli.specs.selection_errors import other_capability_error, unknown_binding
+        """Message and hint about a name that is no binding of this capability; None if it is one."""
+        from cogcli.specs.selection_errors import other_capability_reason, unknown_binding_reason
 
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:
             return None
         if binding is None:
-            reason = unknown_binding(self.catalog, capability, name)
+            reason = unknown_binding_reason(self.catalog, capability, name)
         else:
-            reason = other_capability_error(self.catalog, capability, binding.capability)
+            reason = other_capability_reason(self.catalog, capability, binding.capability)
         return f"`{capability}`: binding `{name}`: {reason.text}", reason.cure
 
     def near(self, kind: str, id: str) -> str:
-        """A hint naming ids that look like a word."""
+        """A hint naming ids similar to a word."""
         return suggestion(id, self.catalog.known(kind) if self.catalog.known else ())

@@ -1,4 +1,4 @@
-"""What the wire checks find about one binding, before it has a place in a file
+"""Findings of the wire checks about one binding, before they have a position in a file
 (docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ BINDING: Final = "binding"
 
 
 class ContractFinding(NamedTuple):
-    """A problem to be. `about` is the file it stands in: the binding's, its service's, or the service's document or
-    lock, where it has `line` and `column` instead of a `path`; `key` its place at a key.
+    """A problem without a position. `about`: its file, the binding's, its service's, or the service's document or lock;
+    in the latter it has `line` and `column` instead of a `path`. `key`: whether it is at the key.
     """
 
     code: str
@@ -32,7 +32,7 @@ class ContractFinding(NamedTuple):
 
 
 def document_finding(fault: DocumentFault, path: tuple[str | int, ...]) -> ContractFinding:
-    """What is wrong with a service's document, at `path` of the service where the document has no place for it."""
+    """The finding of a document's fault; at `path` of the service where the fault has no position in the document."""
     about = DOCUMENT if fault.file else SERVICE
     place = (fault.line, fault.column)
     return ContractFinding(fault.code, "R", path, fault.message, fault.hint, False, about, *place)
@@ -41,7 +41,7 @@ def document_finding(fault: DocumentFault, path: tuple[str | int, ...]) -> Contr
 class Taken(NamedTuple):
     """One value that an operation takes.
 
-    `as_text`: it is written into a path, a query or a header. `schema` None says that nothing is known of it.
+    `as_text`: it is written into a path, a query or a header. `schema` None: nothing is known about it.
     """
 
     label: str
@@ -52,10 +52,10 @@ class Taken(NamedTuple):
 
 
 class OperationContract(NamedTuple):
-    """What an operation takes for each key of a binding's request, and what its reply holds.
+    """The values that an operation takes for the keys of a binding's request, and its replies.
 
-    `reply` holds the schemas of the bodies that `response.*` may walk; None where nothing is known of them.
-    `described` holds every schema that the service gives for the operation.
+    `reply` holds the schemas of the bodies that `response.*` may read, None where nothing is known about them;
+    `described` every schema of the operation in the service's document.
     """
 
     title: str

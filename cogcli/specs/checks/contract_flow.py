@@ -1,4 +1,4 @@
-"""What flows over the wire: request values into an operation, its reply into outputs
+"""The types of a call: request values against an operation, its reply against outputs
 (docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _EVERY: Final = frozenset(TYPES)
 _OURS: Final = "content_json"
-"""A sibling that we make of a text (docs/reference/protocols.md#replies)."""
+"""Paths to `content_json`, which is parsed from the text beside it (docs/reference/protocols.md#replies)."""
 
 
 def flow_findings(
     binding: Binding, capability: Capability, wire: OperationContract
 ) -> Iterator[ContractFinding]:
-    """Types, and what may be absent, of every key of the request and every output of the response."""
+    """The findings about types and absent values of every key of the request and every output of the response."""
     if wire.deprecated:
         yield ContractFinding("wire.deprecated", "W", ("operation",), f"{wire.title} is deprecated")
     for key, taken in wire.taken.items():
@@ -126,7 +126,7 @@ def _output(
 
 
 def _near(reply: tuple[Any, ...], segments: list[str]) -> str:
-    """A hint naming what stands where a path leaves what is described."""
+    """A hint naming the members at the place where a path leaves the described reply."""
     for schema in reply:
         for length in range(len(segments)):
             above = schema_at(schema, segments[:length])

@@ -1,4 +1,4 @@
-"""One binding judged by protocol; nothing of this is needed while a kept verdict holds."""
+"""Checking one binding by its protocol. Not imported while a cached verdict is valid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def judge_binding(
     binding: Binding, capability: Capability, service: Service, matter: bytes
 ) -> Iterator[ContractFinding]:
-    """Everything that is wrong with a binding on the wire; `matter` is the source of a Python service."""
+    """All findings about a binding on the wire; `matter` is the source of a Python service."""
     for found in _found(binding, capability, service, matter):
         if isinstance(found, OperationContract):
             yield from _pattern_findings(found)
@@ -30,14 +30,14 @@ def judge_binding(
 
 
 def _pattern_findings(wire: OperationContract) -> Iterator[ContractFinding]:
-    """`wire.pattern`: what the service gives or takes cannot be checked in bounded time."""
+    """`wire.pattern`: a schema of the service cannot be checked in bounded time."""
     for said in dict.fromkeys(text for schema in wire.described for text in refused_patterns(schema)):
         hint = "write it without that in the service's document, or bind another operation"
         yield ContractFinding("wire.pattern", "E", ("operation",), f"{wire.title} has {said}", hint)
 
 
 def judge_service(service: Service) -> Iterator[ContractFinding]:
-    """What keeps the document or the lock of a service from being used."""
+    """The findings about a document or lock that cannot be used."""
     return _DOCUMENTS[service.kind](service)
 
 

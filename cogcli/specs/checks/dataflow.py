@@ -1,10 +1,10 @@
-"""Dataflow along the graph: who writes what before whom (docs/reference/skill.md#reference-checks,
+"""Dataflow along the graph: the writers and readers of each place (docs/reference/skill.md#reference-checks,
 docs/reference/skill.md#graph-checks).
 
-Sets of steps are bit sets over the plan order, so a step costs a few operations however many steps there are.
-1. A read needs a writer before it; a writer beside it makes the value depend on timing.
+Sets of steps are bit sets over the plan order, so that a check of one step takes few operations in a large skill.
+1. A read needs a writer before it; with a concurrent writer the value depends on timing.
 2. `vars` and `outputs` hold flat keys: a read takes its whole path as one key, else its first segment.
-3. Elsewhere a write serves reads of its own place, of what is below, and of what it lies in.
+3. In other namespaces a write supplies reads of its place, of places below it, and of places that contain it.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Dataflow:
                 self.surely[place[:end]] |= bit
 
     def writers(self, reference: Reference) -> int:
-        """The steps whose writes a reference may see."""
+        """The steps whose writes may supply a reference, as bits."""
         bits = 0
         for place in places_read(reference):
             bits |= self.written.get(place, 0)
         return bits | self.within.get((reference.namespace, *reference.segments), 0)
 
     def sure_writers(self, reference: Reference) -> int:
-        """Of these the steps that cannot leave the place unwritten."""
+        """Those of the writers that always write, as bits."""
         bits = 0
         for place in places_read(reference):
             bits |= self.surely.get(place, 0)
@@ -76,7 +76,7 @@ class Dataflow:
 
 
 def places_read(reference: Reference) -> list[StatePath]:
-    """The places whose writes a reference may see: of flat namespaces two keys, else itself and all it lies in."""
+    """The places whose writes may supply a reference: in flat namespaces two keys, else itself and those around it."""
     namespace, segments = reference.namespace, reference.segments
     if len(segments) == 1:
         return [(namespace, segments[0])]
@@ -86,7 +86,7 @@ def places_read(reference: Reference) -> list[StatePath]:
 
 
 def check_reads(flow: Dataflow, report: ProblemReport) -> None:
-    """Every reference against the writers before, beside and after its step."""
+    """Report references whose writers are concurrent, later or missing."""
     unreachable = 0
     for position, fact in enumerate(flow.facts):
         gone = False
@@ -100,7 +100,7 @@ def check_reads(flow: Dataflow, report: ProblemReport) -> None:
 
 
 def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int, report: ProblemReport) -> bool:
-    """Whether the read needs values of steps that never run."""
+    """Report the problems of one read; whether it needs values of steps that never run."""
     reference, subject = read.reference, f"step `{flow.facts[position].step.id}`"
     writers = flow.writers(reference)
     beside = writers & flow.graph.beside(position)
@@ -112,7 +112,7 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int, rep
         return False
     before = writers & (flow.graph.before[position] | (1 << position if read.own else 0))
     if not before:
-        if _must_exist(reference):
+        if _is_required(reference):
             _report_unwritten(flow, position, read, writers, subject, report)
         return False
     if before & ~unreachable == 0 and not read.lenient:
@@ -120,17 +120,17 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int, rep
         report.warn("graph.unreachable", read.path, message, within=read.within)
         return True
     if (
-        _must_exist(reference)
+        _is_required(reference)
         and not flow.sure_writers(reference) & before
-        and not _guarded(flow, position, read)
+        and not _is_guarded(flow, position, read)
     ):
         _report_maybe(flow, position, read, before, subject, report)
     return False
 
 
-def _guarded(flow: Dataflow, position: int, read: Read) -> bool:
-    """Whether nothing is wrong with an unwritten place: where it counts as null, where the step's own condition has
-    asked for it, or where the step surely wrote it in the round before."""
+def _is_guarded(flow: Dataflow, position: int, read: Read) -> bool:
+    """Whether an unwritten place is allowed: it is read as null, the step's own condition tests it, or the step itself
+    wrote it in the iteration before."""
     fact, reference = flow.facts[position], read.reference
     if read.lenient or any(guard.lenient and guard.reference == reference for guard in fact.guards):
         return True
@@ -141,7 +141,7 @@ def _guarded(flow: Dataflow, position: int, read: Read) -> bool:
     )
 
 
-def _must_exist(reference: Reference) -> bool:
+def _is_required(reference: Reference) -> bool:
     if reference.namespace == "working":
         return reference.segments[0] == "artifacts" and len(reference.segments) > 1
     return reference.namespace in _MUST_EXIST
@@ -166,16 +166,17 @@ def _report_unwritten(
 def _report_maybe(
     flow: Dataflow, position: int, read: Read, before: int, subject: str, report: ProblemReport
 ) -> None:
-    """Every writer may leave the place empty; not told if reader and writers stand or fall together."""
-    if any(_together(flow.facts[position], flow.facts[writer]) for writer in latest(before, 16)):
+    """Report a read of a place that each of its writers may leave empty, unless they run exactly when the reader
+    does."""
+    if any(_have_same_condition(flow.facts[position], flow.facts[writer]) for writer in latest(before, 16)):
         return
     message = f"{subject}: `{read.reference.text}`: `{flow.name(before)}` may leave it unwritten"
     hint = "give that step `otherwise`, or this one the same condition"
     report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
 
 
-def _together(reader: Facts, writer: Facts) -> bool:
-    """Whether both have one condition, which reads only what never changes in a run."""
+def _have_same_condition(reader: Facts, writer: Facts) -> bool:
+    """Whether both have the same condition, which reads only values that never change in a run."""
     condition = reader.step.config.condition
     return (
         condition is not None

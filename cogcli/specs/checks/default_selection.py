@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_defaults(context: CheckContext) -> None:
-    """Every default: its capability and binding exist, belong together, and the binding is no candidate."""
+    """Report defaults whose capability or binding is missing or do not belong together, or name a candidate."""
     catalog = context.catalog
     for capability, name in catalog.defaults.bindings.items():
         path = ("defaults", capability)

@@ -1,4 +1,4 @@
-"""Contract examples in a capability's metadata, as far as they can be judged without a call
+"""Contract examples in a capability's metadata, as far as they can be checked without a call
 (docs/reference/capability.md#examples)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_examples(capability: Capability, report: ProblemReport, subject: str) -> None:
-    """`example.contract`: inputs and outputs of executable examples fit the capability."""
+    """`example.contract`: report inputs and outputs of executable examples that do not fit the capability."""
     for index, example in enumerate(capability.metadata.get("examples") or ()):
         if not isinstance(example, dict):
             continue
@@ -37,7 +37,7 @@ def check_examples(capability: Capability, report: ProblemReport, subject: str) 
 def _check_values(
     values: Any, fields: dict[str, FieldSpec], path: KeyPath, report: ProblemReport, said: str, *, whole: bool
 ) -> None:
-    """`whole` tells whether required fields must be there."""
+    """Report values that do not fit their fields. `whole`: whether required fields must be present."""
     if not isinstance(values, dict):
         report.warn("example.contract", path, f"{said}: expected an object of values")
         return

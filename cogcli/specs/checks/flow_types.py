@@ -1,4 +1,4 @@
-"""Declared types along the graph: what is read against what is wanted, what is written against what is declared."""
+"""Declared types along the graph: reads against the fields that they fill, writes against declared outputs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def check_read_types(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
-    """Every reference against the field it fills."""
+    """Report references that do not fit the field that they fill."""
     for position, fact in enumerate(flow.facts):
         for read in fact.reads:
             _check_type(flow, skill, position, read, report)
 
 
 def _check_type(flow: Dataflow, skill: Skill, position: int, read: Read, report: ProblemReport) -> None:
-    """`flow.type`, `flow.null` and walking into a scalar that a step wrote."""
+    """`flow.type`, `flow.null`, and paths into a scalar that a step wrote."""
     subject = f"step `{flow.facts[position].step.id}`"
     reference, wanted = read.reference, read.wanted
     sources = _types_read(flow, skill, read)
@@ -43,7 +43,7 @@ def _check_type(flow: Dataflow, skill: Skill, position: int, read: Read, report:
 
 
 def _types_read(flow: Dataflow, skill: Skill, read: Read) -> set[str] | None:
-    """The types a reference may give; None if it leads into something that has no members."""
+    """The types that a reference may have; None if it leads into a value without members."""
     reference = read.reference
     namespace, segments = reference.namespace, reference.segments
     if namespace == "inputs":
@@ -82,7 +82,7 @@ def _may_be_null(reference: Reference, skill: Skill) -> bool:
 
 
 def check_write_types(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
-    """Writes to declared outputs against the declaration."""
+    """Report writes that do not fit the declared output."""
     for fact in flow.facts:
         for write in fact.writes:
             declared = (

@@ -1,5 +1,5 @@
 """Checks of safety gates (docs/reference/capability.md#gates): they exist, answer `allowed`, have no effects
-and can be asked."""
+and can be called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_gates(context: CheckContext, capability: Capability) -> None:
-    """All gates of a capability."""
+    """Report the problems of a capability's gates."""
     if capability.safety is None:
         return
     for phase in ("mandatory_pre_gates", "mandatory_post_gates"):
@@ -26,7 +26,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
 
 
 def gates_of(capability: Capability) -> tuple[Gate, ...]:
-    """All gates of a capability, in the order they are asked."""
+    """All gates of a capability, in calling order."""
     safety = capability.safety
     return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
 
@@ -104,7 +104,7 @@ def _check_mapping(
 
 
 def _cycle(context: CheckContext, id: str, asked: Capability) -> list[str]:
-    """The way from a capability over its gate back to itself, empty if there is none."""
+    """The path of calls from a capability over its gate back to itself, empty without a cycle."""
     way: dict[str, str] = {asked.id: id}
     queue = [asked]
     for current in queue:

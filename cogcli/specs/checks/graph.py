@@ -1,4 +1,4 @@
-"""The graph of a skill's steps: its defects, its order, and who is before whom as bit sets."""
+"""The graph of a skill's steps: its problems, its plan order, and predecessors and successors as bit sets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class StepGraph:
     """Steps by position in plan order: topological, ties by file order.
 
-    Bit n of a set stands for the step at position n. `before[n]` holds all steps that n waits for, directly or
-    not; `after[n]` all that wait for n. With a cycle there is no order: `order` is then empty.
+    Bit n of a set is the step at position n. `before[n]` holds all steps that n waits for, directly or not; `after[n]`
+    all that wait for n. With a cycle `order` is empty.
     """
 
     def __init__(self, dependencies: Sequence[tuple[int, ...]]) -> None:
@@ -38,12 +38,12 @@ class StepGraph:
                 self.after[position[dependency]] |= bits
 
     def beside(self, position: int) -> int:
-        """All steps that are neither before nor after nor the step itself, as bits to mask with."""
+        """The steps concurrent with this one, as bits; bits above the last step are set too, so use it as a mask."""
         return ~(self.before[position] | self.after[position] | 1 << position)
 
 
 def dependencies_of(skill: Skill, report: ProblemReport) -> list[tuple[int, ...]]:
-    """For each step in file order the indices of those it waits for; unknown names and itself are reported."""
+    """For each step in file order the indices of those it waits for; reports unknown names and self-references."""
     index_of = {step.id: index for index, step in enumerate(skill.steps)}
     found: list[tuple[int, ...]] = []
     for index, step in enumerate(skill.steps):
@@ -72,12 +72,12 @@ def _named_dependencies(
 
 
 def _place(report: ProblemReport, step: int, n: int) -> tuple[str | int, ...]:
-    """Where a dependency is named: in the config, else in the step itself."""
+    """The path of a dependency: in the config, else in the step itself."""
     return (*report.first(("steps", step, "config", "depends_on"), ("steps", step, "depends_on")), n)
 
 
 def report_cycle(skill: Skill, dependencies: Sequence[tuple[int, ...]], report: ProblemReport) -> None:
-    """`graph.cycle` at a written dependency of a cycle; one is told, mending it shows the next."""
+    """`graph.cycle` at a written dependency of a cycle; only one cycle is reported."""
     cycle = _cycle(dependencies)
     if not cycle:
         return

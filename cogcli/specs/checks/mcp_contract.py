@@ -1,4 +1,4 @@
-"""mcp: a binding against the tools that its service is locked to, or that come with us
+"""mcp: a binding against the tools that its service is locked to, or the bundled ones
 (docs/reference/protocols.md#mcp, docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIST = {"type": "array"}
 
 
 def lock_findings(service: Service) -> Iterator[ContractFinding]:
-    """`wire.document`: a lock that is damaged."""
+    """`wire.document`: a damaged lock."""
     if "server" in service.settings:
         return
     try:
@@ -33,7 +33,7 @@ def lock_findings(service: Service) -> Iterator[ContractFinding]:
 
 
 def mcp_findings(binding: Binding, service: Service) -> Iterator[ContractFinding | OperationContract]:
-    """What is wrong with tool and arguments; then what the tool takes and gives."""
+    """The findings about tool and arguments, then the tool's contract."""
     mode = binding.metadata.get("response_mode") or "json"
     if "server" in service.settings:
         for found in bundled_findings(binding, service.settings["server"]):
@@ -71,7 +71,7 @@ def _schema(value: Any) -> Any:
 
 
 def _reply(mode: str, output: Any) -> Any:
-    """The body by response mode; a tool without output schema gives text and its blocks, or an object in its text."""
+    """The schema of the body by response mode; of a tool without output schema text and blocks, or any object."""
     if mode == "text":
         return {"type": "object", "required": ["text"], "properties": {"text": _TEXT}}
     if mode == "raw":

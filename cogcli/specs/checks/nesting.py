@@ -38,7 +38,7 @@ def _skills(context: CheckContext) -> list[tuple[str, Skill]]:
 
 
 def _way_back(nested: dict[str, list[str]], id: str) -> list[str]:
-    """A shortest way from a skill back to itself, empty if there is none."""
+    """A shortest path from a skill back to itself, empty without a cycle."""
     came: dict[str, str] = {}
     queue = [id]
     for current in queue:
@@ -55,7 +55,7 @@ def _way_back(nested: dict[str, list[str]], id: str) -> list[str]:
 
 
 def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
-    """How many skills run inside one another below a skill, at most one more than allowed; cycles count once."""
+    """The depth of nesting below a skill, at most one more than allowed; a cycle counts once."""
     stack = [id]
     while stack:
         current = stack[-1]
@@ -71,7 +71,7 @@ def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int
 
 
 def _report(context: CheckContext, skill: Skill, code: str, said: str, nested: str) -> None:
-    """At the first step that calls the nested skill."""
+    """Report a problem at the first step that calls the nested skill."""
     for index, step in enumerate(skill.steps):
         for path, name in targets_of(step):
             if name == PREFIX + nested:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CHANGING: Final = ("PUT", "PATCH", "DELETE")
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
-"""The body that stands for a reply without one."""
+"""The schema of an absent reply body, which is read as `{}`."""
 _TEXT: Final = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
 _RAW: Final = {
     "type": "object",
@@ -39,7 +39,7 @@ _RAW: Final = {
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:
-    """`wire.document`: what keeps the document of a service from being used at all."""
+    """`wire.document`: a document that cannot be used."""
     try:
         document = openapi_of(service)
     except DocumentFault as fault:
@@ -53,7 +53,7 @@ def document_findings(service: Service) -> Iterator[ContractFinding]:
 def openapi_findings(
     binding: Binding, capability: Capability, service: Service
 ) -> Iterator[ContractFinding | OperationContract]:
-    """What is wrong with operation, places and credentials; then what the operation takes and gives."""
+    """The findings about operation, locations and credentials, then the operation's contract."""
     try:
         document = openapi_of(service)
     except DocumentFault:
@@ -91,7 +91,7 @@ def openapi_findings(
 
 
 def _described(operation: OpenApiOperation) -> Iterator[Any]:
-    """The schemas of all that a request may hold."""
+    """The schemas of all values of a request."""
     yield from (parameter.schema for parameter in operation.parameters)
     if operation.body is not None:
         yield operation.body.schema
@@ -114,7 +114,7 @@ def _operation(document: OpenApiDocument, binding: Binding, service: Service) ->
 def _effect(
     binding: Binding, capability: Capability, operation: OpenApiOperation
 ) -> Iterator[ContractFinding]:
-    """What `metadata.method` would say is told with the binding itself."""
+    """Findings about the effect class; one that follows from `metadata.method` is reported with the binding itself."""
     written = binding.metadata.get("method")
     if operation.method in _CHANGING and capability.effect == "unknown" and not written:
         message = f"{operation.method} on capability `{capability.id}`, whose effects are not declared"
@@ -123,7 +123,7 @@ def _effect(
 
 
 def _security(binding: Binding, service: Service, operation: OpenApiOperation) -> Iterator[ContractFinding]:
-    """`wire.security`: no alternative is met. A token goes into the one header that is lacking."""
+    """`wire.security`: no alternative is satisfied. A token supplies a single missing header."""
     if not operation.security:
         return
     headers = (service.metadata.get("headers") or {}, binding.metadata.get("headers") or {})
@@ -213,7 +213,7 @@ def object_findings(
     prefix: str = "",
     blamed: Collection[str] = (),
 ) -> Iterator[ContractFinding]:
-    """The members of an object that is put together of several keys; `parts` says which key gives which member."""
+    """The findings about an object made from several keys; `parts` maps a member to its key."""
     inside = members(schema)
     for name in sorted(inside.required - parts.keys() - {*blamed}):
         message = f"{title} requires `{prefix}{name}`, which is not given"
@@ -239,7 +239,7 @@ def _unknown(
 
 
 def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
-    """The bodies of success: those of 2xx statuses, else of the default."""
+    """The schemas of successful replies: those of 2xx statuses, else of the default."""
     mode = binding.metadata.get("response_mode") or "json"
     if mode != "json":
         return (_TEXT if mode == "text" else _RAW,)

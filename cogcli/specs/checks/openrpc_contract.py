@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:
-    """`wire.document`: what keeps the document of a service from being used at all."""
+    """`wire.document`: a document that cannot be used."""
     try:
         openrpc_of(service)
     except DocumentFault as fault:
@@ -26,7 +26,7 @@ def document_findings(service: Service) -> Iterator[ContractFinding]:
 
 
 def openrpc_findings(binding: Binding, service: Service) -> Iterator[ContractFinding | OperationContract]:
-    """What is wrong with method and parameters; then what the method takes and gives."""
+    """The findings about method and parameters, then the method's contract."""
     try:
         document = openrpc_of(service)
         method = document.method(binding.operation) if document else None

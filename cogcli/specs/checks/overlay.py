@@ -1,6 +1,6 @@
-"""Checks of what the host chooses: active bindings and overrides (docs/reference/binding.md#host-overrides).
+"""Checks of the host's choices: active bindings and overrides (docs/reference/binding.md#host-overrides).
 
-Of severity R: who does not need the capability is not concerned.
+Of severity R: an error only for a run that needs the capability.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_host(context: CheckContext) -> None:
-    """Every entry: its capability exists, and what it names binds that."""
+    """Report entries whose capability does not exist, or whose binding is none of the capability."""
     host = context.catalog.host
     for capability, active in host.active.items():
         report, path = context.report(active.file), (active.key,)

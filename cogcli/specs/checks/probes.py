@@ -1,4 +1,4 @@
-"""Checks of probes: what says whether a call happened can be asked, answers that, and changes nothing itself."""
+"""Checks of probes: a capability that finds out whether a call happened has the right fields and no effects."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from cogcli.specs.fields import Fields
 
 _ASKED: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any")}
-"""What a probe is given, and the types that take it."""
+"""The inputs given to a probe, and the types that accept each."""
 _ANSWERED: Final = {"happened": ("boolean", "any"), "output": ("object", "any")}
 
 
 def check_probe(context: CheckContext, capability: Capability) -> None:
-    """The probe of a capability, if it names one."""
+    """Report the problems of a capability's probe."""
     if not capability.probe:
         return
     report = context.report(capability.file)
@@ -34,7 +34,7 @@ def check_probe(context: CheckContext, capability: Capability) -> None:
 
 
 def _faults(probe: Capability) -> Iterator[tuple[str, str]]:
-    """What keeps a capability from being a probe, each with what to do about it."""
+    """Why a capability cannot be a probe, as (message, hint)."""
     if probe.effect != "none":
         yield f"has effect class {probe.effect}, expected none", "a probe only looks: `side_effects: false`"
     if probe.safety and probe.safety.requires_confirmation:

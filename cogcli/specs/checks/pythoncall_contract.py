@@ -23,14 +23,16 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def python_findings(binding: Binding, source: bytes) -> Iterator[ContractFinding | OperationContract]:
-    """What is wrong with the arguments; then what the function takes."""
+    """The findings about the arguments, then the function's contract."""
     yield from function_findings(binding, source, binding.operation, f"function `{binding.operation}`")
 
 
 def function_findings(
     binding: Binding, source: bytes, name: str, title: str
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The same for the function of a name, told as `title`; nothing where the source has no plain one."""
+    """The findings and contract of a function, called `title` in messages; none where the source has no plain
+    function of
+    this name."""
     function = _function(source, name)
     if function is None:
         return
@@ -55,7 +57,7 @@ def function_findings(
 
 
 def _function(source: bytes, name: str) -> Function | None:
-    """The function that a call of this name reaches: the last one, unless something decorates it."""
+    """The function of this name that a call reaches: the last definition; None if it is decorated."""
     try:
         tree = module_of(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -66,7 +68,7 @@ def _function(source: bytes, name: str) -> Function | None:
 
 
 def _positional(function: Function) -> list[str]:
-    """Arguments that must be given and cannot be given by name."""
+    """Required arguments that cannot be given by name."""
     only = function.args.posonlyargs
     every = len(only) + len(function.args.args)
     return [arg.arg for arg in only[: every - len(function.args.defaults)]]
@@ -87,7 +89,7 @@ def _taken(argument: ast.arg, *, required: bool) -> Taken:
 
 
 def _annotated(node: Any) -> set[str]:
-    """The JSON types that an annotation admits; empty where it says something else."""
+    """The JSON types of an annotation; empty for one that is not understood."""
     if isinstance(node, ast.Name):
         return {_TYPES[node.id]} if node.id in _TYPES else set()
     if isinstance(node, ast.Constant) and node.value is None:

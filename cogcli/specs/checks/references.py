@@ -1,4 +1,4 @@
-"""References: which texts of a step are references, and what is wrong with each by itself
+"""References: the texts of a step that are references, and the faults of each by itself
 (docs/reference/skill.md#reference-checks)."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
 
 
 def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
-    """The reference a text is; loop names count only in their own step."""
+    """The reference in a text, None for a literal; loop names are known only in their own step."""
     return parse(text) or (parse_loop(text, loops) if loops else None)
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
-    """Why a text that is no reference was probably meant as one, or None: then it is literal."""
+    """The fault of a text that was probably meant as a reference; None for a literal."""
     match = _DOTTED.fullmatch(text)
     if match is None:
         return None
@@ -41,7 +41,7 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
         return TextFault("ref.format", f"`{text}` is no reference", hint)
     if not _WORD.fullmatch(text):
         return None
-    near = next((name for name in READABLE if _looks_like(head, name)), None)
+    near = next((name for name in READABLE if _resembles(head, name)), None)
     if near is None:
         return None
     meant = f"{near}{text[len(head) :]}"
@@ -49,13 +49,13 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
     return TextFault("ref.namespace", message, f"did you mean `{meant}`? real text: {{$literal: {text}}}")
 
 
-def _looks_like(word: str, namespace: str) -> bool:
+def _resembles(word: str, namespace: str) -> bool:
     limit = 2 if len(namespace) > 5 else 1
     return abs(len(word) - len(namespace)) <= limit and distance(word, namespace) <= limit
 
 
-class Judged(NamedTuple):
-    """A fault and whether it stops the run."""
+class ReferenceFault(NamedTuple):
+    """A fault, and whether it is an error."""
 
     fault: TextFault
     error: bool
@@ -67,10 +67,10 @@ _TEXT_ATTRIBUTES: Final = frozenset(
 )
 
 
-def fault_of(reference: Reference, inputs: Fields, *, expression: bool = False) -> Judged | None:
-    """What is wrong with a reference whatever the steps do: unknown input or slot, path into a scalar.
+def fault_of(reference: Reference, inputs: Fields, *, expression: bool = False) -> ReferenceFault | None:
+    """The fault of a reference independent of the steps: unknown input or slot, path into a scalar.
 
-    In an expression paths lead into lists, too, and what is not there is no null.
+    In an expression paths may lead into lists, and a missing value is not null.
     """
     head, *below = reference.segments or ("",)
     if reference.namespace == "inputs":
@@ -81,34 +81,34 @@ def fault_of(reference: Reference, inputs: Fields, *, expression: bool = False) 
     if head not in attributes:
         message = f"`{reference.text}`: {reference.namespace} has no `{head}`"
         hint = suggestion(head, attributes) or f"there are {', '.join(attributes)}"
-        return Judged(TextFault("ref.slot", message, hint), reference.namespace == "working")
+        return ReferenceFault(TextFault("ref.slot", message, hint), reference.namespace == "working")
     where = f"{reference.namespace}.{head}"
     if below and where in _TEXT_ATTRIBUTES:
-        return _walks(reference, where, "text")
+        return _walk_fault(reference, where, "text")
     listed = reference.namespace == "working" and head != "artifacts"
     if below and listed and not below[0].isdecimal():
-        return _walks(reference, where, "a list")
+        return _walk_fault(reference, where, "a list")
     return None
 
 
-def _input_fault(reference: Reference, inputs: Fields, expression: bool) -> Judged | None:
+def _input_fault(reference: Reference, inputs: Fields, expression: bool) -> ReferenceFault | None:
     name, *below = reference.segments
     field = inputs.get(name)
     if field is None:
         said = "so it leads nowhere" if expression else "so null"
         message = f"`{reference.text}`: `{name}` is no input of this skill, {said}"
-        return Judged(TextFault("ref.input", message, suggestion(name, inputs)), False)
+        return ReferenceFault(TextFault("ref.input", message, suggestion(name, inputs)), False)
     if below and not has_members(field.type, below[0], lists=expression):
-        return _walks(reference, f"inputs.{name}", field.type)
+        return _walk_fault(reference, f"inputs.{name}", field.type)
     return None
 
 
 def has_members(type: str, segment: str, *, lists: bool) -> bool:
-    """Whether a path may lead into a value of a type."""
+    """Whether a value of a type may have members at a segment."""
     return type in ("object", "any") or (lists and type == "array" and segment.isdecimal())
 
 
-def _walks(reference: Reference, where: str, kind: str) -> Judged:
-    return Judged(
+def _walk_fault(reference: Reference, where: str, kind: str) -> ReferenceFault:
+    return ReferenceFault(
         TextFault("ref.walk", f"`{reference.text}`: `{where}` is {kind}, no path leads into it"), True
     )

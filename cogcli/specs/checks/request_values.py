@@ -1,4 +1,4 @@
-"""What a binding's request can give for a key, as a schema: from its templates and the capability's inputs."""
+"""The schema of a request's value for a key, from the binding's templates and the capability's inputs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from cogcli.specs.template import LITERAL, TemplateFault, is_literal, parse_temp
 
 
 class Given(NamedTuple):
-    """The values that may be given. `maybe`: an input that is optional, and without it nothing is given."""
+    """The values that may be sent. `maybe`: none is sent without an optional input."""
 
     schema: Any
     maybe: bool = False
     source: str = ""
-    """The input it comes from, where it is one."""
+    """The name of the input, where the value is an input as a whole."""
 
 
 def request_schema(value: Any, inputs: Fields) -> Given | None:
-    """The schema of a request value; None where a template is faulty, which is told elsewhere."""
+    """The schema of a request value; None for a faulty template, which the binding's shape check reports."""
     if isinstance(value, str):
         return _text(value, inputs)
     if is_literal(value):
@@ -70,7 +70,7 @@ def _object(value: dict[str, Any], inputs: Fields) -> Given | None:
 
 
 def _list(value: list[Any], inputs: Fields) -> Given | None:
-    """Items that are not given are dropped, so that only how many there are at least and at most is certain."""
+    """A list: absent items are dropped, so that only the least and the greatest length are known."""
     bundle = Bundle()
     items = [request_schema(item, inputs) for item in value]
     known = [item for item in items if item is not None]

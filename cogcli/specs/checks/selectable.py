@@ -1,4 +1,4 @@
-"""Whether a binding can be chosen for everything that is called (docs/reference/skill.md#step-checks)."""
+"""Whether every called capability has a usable binding (docs/reference/skill.md#step-checks)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_choices(context: CheckContext) -> None:
-    """At the first step of each skill that calls a capability, at each gate and at each probe."""
+    """Report capabilities without a usable binding, at the first step, gate and probe that call them."""
     catalog = context.catalog
     for skill in catalog.skills.values():
         told: set[str] = set()
@@ -46,7 +46,7 @@ def _check(context: CheckContext, id: str, file: str, path: tuple[str | int, ...
 
 
 class Needed(NamedTuple):
-    """What the one skill of a partial catalog depends on: files, and of those with several services which."""
+    """The files that the skill of a partial catalog depends on, and the services of those that hold several."""
 
     files: set[str]
     services: set[str]
@@ -60,7 +60,7 @@ class Needed(NamedTuple):
 
 
 def needed_files(context: CheckContext) -> Needed:
-    """The files that the one skill of a partial catalog depends on: of bindings and services only the chosen."""
+    """The files that the skill of a partial catalog depends on: of bindings and services only the chosen ones."""
     catalog = context.catalog
     services: set[str] = set()
     files = {skill.file for skill in catalog.skills.values()} | {

@@ -1,9 +1,8 @@
-"""Bindings against what their services say about themselves: a wrong one is found before it is called
-(docs/reference/protocols.md#wire-checks).
+"""Bindings against the documents, locks and sources of their services (docs/reference/protocols.md#wire-checks).
 
-1. Only what is needed is looked at: of what one skill can reach the chosen bindings and their fallbacks.
-2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the lock or the
-   source. It is kept in the compiled cache under the digest of these, so that a warm run parses no document.
+1. Only bindings that are needed are checked: of one skill's closure the chosen ones and their fallbacks.
+2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the lock or the source.
+   It is kept in the compiled cache under the digest of these, so that a warm run parses no document.
 """
 
 from __future__ import annotations
@@ -26,17 +25,18 @@ if TYPE_CHECKING:
     from cogcli.specs.service import Service
 
 _KIND: Final = "wire"
-_LONGEST: Final = 500
+_MAX_LENGTH: Final = 500
 
 
 def check_wire(context: CheckContext, bindings: Iterable[Binding]) -> dict[str, set[str]]:
-    """All problems of these bindings on the wire, and of the documents of their services.
+    """Report the problems of these bindings on the wire, and of the documents of their services.
 
-    In a whole catalog services that nothing is bound to are looked at as well. Gives the documents that have
-    problems, by shown file, and the files of the services that they describe.
+    In a whole catalog services without bindings are checked as well. Returns the shown files of documents with
+    problems,
+    each with the files of its services.
     """
     catalog = context.catalog
-    wire = _Wire(context)
+    wire = _ContractChecks(context)
     services = {} if catalog.partial else dict(catalog.services)
     for binding in bindings:
         service = catalog.services.get(binding.service)
@@ -49,8 +49,8 @@ def check_wire(context: CheckContext, bindings: Iterable[Binding]) -> dict[str, 
     return wire.documents
 
 
-class _Wire:
-    """The checks of one catalog. What a service says about itself is read once."""
+class _ContractChecks:
+    """The checks of one catalog. A service's document, lock or source is read once."""
 
     def __init__(self, context: CheckContext) -> None:
         self._context = context
@@ -59,26 +59,28 @@ class _Wire:
         self.documents: dict[str, set[str]] = {}
 
     def check(self, binding: Binding, capability: Capability, service: Service) -> None:
-        """One binding."""
+        """Report the problems of one binding."""
         matter = self._matter(service)
         if matter is None:
             return
         names = (f"binding:{binding.id}", f"capability:{binding.capability}", f"service:{service.id}")
-        for finding in self._verdict(names, matter, lambda: _judged(binding, capability, service, matter)):
+        for finding in self._verdict(
+            names, matter, lambda: _findings_of(binding, capability, service, matter)
+        ):
             if finding.about == "binding":
                 _report(self._context.report(binding.file), f"binding `{binding.id}`", finding)
             else:
-                self._of_service(service, finding)
+                self._report_service_finding(service, finding)
 
     def check_service(self, service: Service) -> None:
-        """The document or the lock of one service."""
+        """Report the problems of one service's document or lock."""
         matter = self._matter(service)
         if matter is not None and service.kind != "pythoncall":
             names = (f"service:{service.id}",)
-            for finding in self._verdict(names, matter, lambda: _judged_service(service)):
-                self._of_service(service, finding)
+            for finding in self._verdict(names, matter, lambda: _service_findings(service)):
+                self._report_service_finding(service, finding)
 
-    def _of_service(self, service: Service, finding: ContractFinding) -> None:
+    def _report_service_finding(self, service: Service, finding: ContractFinding) -> None:
         if (service.id, finding) not in self._told:
             self._told.add((service.id, finding))
             report = self._context.report(service.file, service.at)
@@ -99,13 +101,13 @@ class _Wire:
     def _verdict(
         self, names: tuple[str, ...], matter: Matter, judge: Callable[[], Iterable[ContractFinding]]
     ) -> Iterable[ContractFinding]:
-        """The findings as kept, else as they are made now."""
+        """The cached findings, else new ones, which are cached."""
         catalog = self._context.catalog
         cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
         if cache is None or any(name not in catalog.raw for name in names):
             return judge()
         raw = [catalog.raw[name] for name in names]
-        key = digest_of([raw, matter.digest, _age_of_rules()])
+        key = digest_of([raw, matter.digest, _rules_modified_at()])
         kept = cache.get(_KIND, key)
         if kept is None:
             found = list(judge())
@@ -121,7 +123,7 @@ def _finding(kept: list[Any]) -> ContractFinding:
     return ContractFinding(code, severity, tuple(path), *rest)
 
 
-def _judged(
+def _findings_of(
     binding: Binding, capability: Capability, service: Service, matter: Matter
 ) -> Iterable[ContractFinding]:
     from cogcli.specs.checks.contract_verdict import judge_binding
@@ -129,7 +131,7 @@ def _judged(
     return judge_binding(binding, capability, service, matter.data)
 
 
-def _judged_service(service: Service) -> Iterable[ContractFinding]:
+def _service_findings(service: Service) -> Iterable[ContractFinding]:
     from cogcli.specs.checks.contract_verdict import judge_service
 
     return judge_service(service)
@@ -145,12 +147,12 @@ def _report(report: ProblemReport, subject: str, finding: ContractFinding) -> No
 
 
 def _line(text: str) -> str:
-    """Text that others wrote parts of, as one line of at most 500 characters."""
+    """Text with foreign parts as one line of at most 500 characters."""
     plain = "".join(char if char.isprintable() else " " for char in text)
-    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
+    return plain if len(plain) <= _MAX_LENGTH else f"{plain[: _MAX_LENGTH - 1]}…"
 
 
 @lru_cache(maxsize=1)
-def _age_of_rules() -> int:
-    """The newest modification among the modules of these checks, as with the rules of spec files."""
+def _rules_modified_at() -> int:
+    """The newest modification of the modules of these checks: after a change old verdicts are not found."""
     return newest_change("specs/checks", "schema", "documents")

@@ -1,4 +1,4 @@
-"""Checks of services: variables, isolation, and whether the Python behind them is there
+"""Checks of services: variables, isolation, and whether their Python module exists
 (docs/reference/service.md#trust, docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from cogcli.core.problems import suggestion
 from cogcli.specs.eligibility import secrets_of, variables_of
 from cogcli.specs.module_lookup import has_function, module_file
-from cogcli.specs.program_lookup import trouble_of
+from cogcli.specs.program_lookup import find_program_fault
 from cogcli.specs.service import is_shipped, network_of
 from cogcli.specs.shipped_tools import TABLES
 
@@ -23,7 +23,7 @@ SHORTEST_SECRET: Final = 8
 
 
 def check_service(context: CheckContext, service: Service) -> None:
-    """One service by itself, as far as it depends on where it is."""
+    """Report the problems of one service that depend on its layer and environment."""
     report = context.report(service.file, service.at)
     subject = f"service `{service.id}`"
     if service.kind == "pythoncall" and service.module:
@@ -39,7 +39,7 @@ def check_service(context: CheckContext, service: Service) -> None:
     if server is not None and server not in TABLES:
         hint = suggestion(server, TABLES) or f"there is {', '.join(TABLES)}"
         report.need("service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint)
-    missing = trouble_of(service, context.options.environ) if service.trusted else None
+    missing = find_program_fault(service, context.options.environ) if service.trusted else None
     if missing:
         report.warn("service.program", (missing.key,), f"{subject}: {missing.text}", hint=missing.hint)
     for key in ("base_url", "url"):
@@ -49,7 +49,7 @@ def check_service(context: CheckContext, service: Service) -> None:
 
 
 def _check_address(service: Service, key: str, report: ProblemReport, subject: str) -> None:
-    """An address that is written out and may not be called; names are judged when they are looked up."""
+    """Report a literal IP address that may not be called; host names are checked at the call."""
     url = service.settings.get(key)
     if url is None:
         return
@@ -92,7 +92,7 @@ def _check_variables(context: CheckContext, service: Service, report: ProblemRep
 
 
 def _place_of(service: Service, name: str) -> KeyPath:
-    """Where a variable is named."""
+    """The path of a variable's name in the service."""
     for path, values in (
         (("metadata", "headers"), service.metadata.get("headers") or {}),
         (("env",), service.settings.get("env") or {}),
@@ -104,7 +104,7 @@ def _place_of(service: Service, name: str) -> KeyPath:
 
 
 def check_function(context: CheckContext, binding: Binding) -> None:
-    """Whether the function that a pythoncall binding names is there; the module's absence is the service's."""
+    """Report a pythoncall binding whose function does not exist; a missing module is reported at the service."""
     service = context.catalog.services.get(binding.service)
     if service is None or service.kind != "pythoncall" or binding.protocol != "pythoncall":
         return
@@ -118,5 +118,5 @@ def check_function(context: CheckContext, binding: Binding) -> None:
 
 
 def _may_import(service: Service) -> bool:
-    """Whether looking for the module makes sense: an untrusted layer may name shipped ones only."""
+    """Whether the module may be imported at all: an untrusted layer may name shipped ones only."""
     return service.trusted or is_shipped(service.module or "")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_skill(context: CheckContext, skill: Skill) -> None:
-    """References, graph and dataflow of one skill."""
+    """Report the problems of one skill: references, graph and dataflow."""
     report = context.report(skill.file)
     facts = [facts_of(context, skill, index, report) for index in range(len(skill.steps))]
     dependencies = dependencies_of(skill, report)

@@ -1,9 +1,9 @@
-"""Expressions of a step: what is wrong with each by itself, and the references in it
+"""Expressions of a step: the faults of each by itself, and the references in it
 (docs/reference/skill.md#expression-checks).
 
-1. `condition`, `while.condition` and `foreach.items` see no loop names, `router.on` does.
-2. A path that the expression itself asks for, `vars.x is not null and vars.x > 5`, needs no certain writer.
-3. The condition of `while` is asked after a round: it may read what the step itself writes.
+1. Loop names are known in `router.on`, not in `condition`, `while.condition` and `foreach.items`.
+2. A path that the expression itself tests, `vars.x is not null and vars.x > 5`, needs no certain writer.
+3. The condition of `while` is evaluated after an iteration: it may read what the step itself writes.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ _LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in` and `is null`; n
 
 
 class ExpressionSite(NamedTuple):
-    """One expression of a step: its text, its place below the step, and what is special about it."""
+    """One expression of a step: its text, its path below the step, and the rules that differ for it."""
 
     text: str
     below: KeyPath
     loops: bool = False
     own: bool = False
     nulls: bool = False
-    """Whether the whole expression may lead nowhere."""
+    """Whether the expression as a whole may be a path without a value."""
     wanted: FieldSpec | None = None
 
 
 def check_expressions(at: Subject) -> None:
-    """Every expression of the step; its references are noted as read."""
-    for place in _places(at.step.config):
+    """Report the faults of the step's expressions, and note their references as reads."""
+    for place in _sites(at.step.config):
         path = (*at.path, *place.below)
         try:
             expression = read_expression(place.text, at.loops if place.loops else _NO_NAMES)
         except ExpressionFault as fault:
-            _tell(at, place, path, fault)
+            _report_fault(at, place, path, fault)
             continue
-        _note(at, place, path, expression)
+        _note_references(at, place, path, expression)
 
 
-def _places(config: StepConfig) -> Iterator[ExpressionSite]:
+def _sites(config: StepConfig) -> Iterator[ExpressionSite]:
     if isinstance(config.condition, str):
         yield ExpressionSite(config.condition, ("config", "condition"))
     if config.while_ and isinstance(config.while_.condition, str):
@@ -67,7 +67,7 @@ def _places(config: StepConfig) -> Iterator[ExpressionSite]:
         yield ExpressionSite(config.router.on, ("config", "router", "on"), loops=True, nulls=nulls)
 
 
-def _note(at: Subject, place: ExpressionSite, path: KeyPath, expression: Expression) -> None:
+def _note_references(at: Subject, place: ExpressionSite, path: KeyPath, expression: Expression) -> None:
     whole = expression.path
     asked = {mention.reference for mention in expression.mentions if mention.lenient}
     for mention in expression.mentions:
@@ -86,13 +86,13 @@ def _note(at: Subject, place: ExpressionSite, path: KeyPath, expression: Express
         at.facts.guards = expression.mentions
 
 
-def _tell(at: Subject, place: ExpressionSite, path: KeyPath, fault: ExpressionFault) -> None:
+def _report_fault(at: Subject, place: ExpressionSite, path: KeyPath, fault: ExpressionFault) -> None:
     """`expr.name` for what looks like a name of a value, else `expr.syntax`."""
     named = fault.name.partition(".")[0].partition("[")[0]
     code = "expr.name" if named.isidentifier() and named not in READABLE else "expr.syntax"
     message, hint = str(fault), _LANGUAGE
     if code == "expr.name":
-        message, hint = f"`{fault.name}` is no value", _meant(at, fault.name, named)
+        message, hint = f"`{fault.name}` is no value", _suggest_meaning(at, fault.name, named)
         if named in at.loops:
             message = f"loop name `{named}` is known only in `input` and `router` of its step"
             hint = "read what the loop goes over"
@@ -101,20 +101,20 @@ def _tell(at: Subject, place: ExpressionSite, path: KeyPath, fault: ExpressionFa
     at.report.error(code, path, message, hint=hint, within=within)
 
 
-def _meant(at: Subject, name: str, head: str) -> str:
-    """What a bare name may stand for: a value of the same name, a misspelt namespace, or text without quotes."""
+def _suggest_meaning(at: Subject, name: str, head: str) -> str:
+    """A hint about a bare name: a value of the same name, a misspelt namespace, or text without quotes."""
     near = references.explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
-    known = {text.partition(".")[2]: text for text in _known(at)}
+    known = {text.partition(".")[2]: text for text in _known_names(at)}
     found = [name] if name in known else [head] if head in known else did_you_mean(name, known)
     text = f"text stands in quotes: '{name}'" if name.isidentifier() else ""
     hint = f"did you mean {' or '.join(f'`{known[word]}`' for word in found)}?" if found else ""
     return f"{hint} {text}".strip()
 
 
-def _known(at: Subject) -> Iterator[str]:
-    """Everything the skill can read by name, the nearest last."""
+def _known_names(at: Subject) -> Iterator[str]:
+    """The names of all values that the skill can read, those nearest to the step last."""
     steps: tuple[Step, ...] = at.skill.steps
     for step in steps:
         for target in (step.output or {}).values():

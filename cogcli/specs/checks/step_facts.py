@@ -1,4 +1,4 @@
-"""What is known of a step when all that does not depend on the other steps has been looked at."""
+"""The facts about a step that do not depend on other steps."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Read(NamedTuple):
-    """A reference with its place. `wanted` is the field it is the whole value of, if it is one.
+    """A reference with its place. `wanted` is the field whose whole value it is, if any.
 
-    In an expression `text` is all of it and `offset` the place in it. `lenient`: leading nowhere counts as null;
-    `own`: what the step itself writes is there to be read.
+    In an expression `text` is the whole expression and `offset` the place in it. `lenient`: a missing value is null;
+    `own`: the step's own writes can be read.
     """
 
     reference: Reference
@@ -34,12 +34,13 @@ class Read(NamedTuple):
 
     @property
     def within(self) -> tuple[str, int] | None:
-        """The text of the value at `path` and the place in it, where the value is more than the reference."""
+        """The text of the value at `path` and the offset of the reference in it; None where the reference is the
+        value."""
         return (self.text, self.offset) if self.text else None
 
 
 class PlannedWrite(NamedTuple):
-    """A target with its place. `field` is what is declared about the value; `maybe`: it may stay unwritten."""
+    """A target with its place. `field` declares the value; `maybe`: it may remain unwritten."""
 
     target: Target
     path: KeyPath
@@ -47,11 +48,11 @@ class PlannedWrite(NamedTuple):
     field: FieldSpec
     maybe: bool
     wraps: bool = False
-    """Whether any value is made to fit a list slot."""
+    """Whether the value is converted for a list slot."""
 
 
 class Facts:
-    """What the order-dependent checks need to know of a step. `holds`: its condition, where that is constant."""
+    """The facts about a step for the checks of order and flow. `holds`: the value of a constant condition."""
 
     __slots__ = ("guards", "holds", "interface", "reads", "step", "writes")
 
@@ -71,7 +72,7 @@ class Facts:
 
 
 class Subject:
-    """A step under examination: its skill, its place in the file, and where its facts and problems go."""
+    """A step that is checked: its skill, its path in the file, its facts and its report."""
 
     def __init__(
         self, context: CheckContext, skill: Skill, facts: Facts, path: KeyPath, report: ProblemReport
@@ -88,6 +89,6 @@ class Subject:
         self.loops = frozenset(name for name in names if name)
 
     def called(self) -> str:
-        """What the step calls, in words."""
+        """The name of the step's target for messages."""
         names = [f"`{called.name}`" for called in self.facts.interface.called]
         return names[0] if len(names) == 1 else f"any of {', '.join(names[:5])}"

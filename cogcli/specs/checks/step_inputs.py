@@ -1,4 +1,4 @@
-"""What a step reads: its input and `otherwise` against the contract, and the references in them."""
+"""The reads of a step: its input and `otherwise` against the contract, and the references in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_input(at: Subject) -> None:
-    """The values of a step's input against what it calls, and what is missing."""
+    """Report input values that do not fit the called target, and missing ones."""
     inputs, complete = at.facts.interface.inputs, at.facts.interface.complete
     for name, value in at.step.input.items():
         path = (*at.path, "input", name)
@@ -34,7 +34,7 @@ def check_input(at: Subject) -> None:
 
 
 def check_otherwise(at: Subject) -> None:
-    """The values that stand in for the outputs of a skipped step."""
+    """Report values of `otherwise`, the outputs of a skipped step, that do not fit."""
     outputs = at.facts.interface.outputs
     for name, value in (at.step.config.otherwise or {}).items():
         path = (*at.path, "config", "otherwise", name)
@@ -45,7 +45,7 @@ def check_otherwise(at: Subject) -> None:
 
 
 def _check_value(at: Subject, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None) -> None:
-    """One value of an input or `otherwise`: its references, and whether a literal can fit."""
+    """Note the references in one value, and report a literal that cannot fit."""
     literal = True
     for place, text in texts(value, path):
         reference = references.reference_of(text, at.loops)
@@ -69,7 +69,7 @@ def _check_value(at: Subject, name: str, value: Any, path: KeyPath, wanted: Fiel
 
 
 def note_reference(at: Subject, read: Read, *, key: bool = False) -> None:
-    """One reference: what is wrong with it by itself, else noted as read."""
+    """Report a faulty reference; note any other as a read."""
     if read.reference.namespace in at.loops:
         _check_loop(at, read)
         return

@@ -1,4 +1,4 @@
-"""What a step takes and gives: the contracts of everything it may call, under its control structure."""
+"""The inputs and outputs of a step: the contracts of its targets, changed by its control structure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDS: Final = {
 
 
 class Called(NamedTuple):
-    """One target of a step: its name, place below the step, and spec, None where there is none."""
+    """One target of a step: its name, path below the step, and spec, None where it is unknown."""
 
     name: str
     path: KeyPath
@@ -34,7 +34,7 @@ class Called(NamedTuple):
 class Interface(NamedTuple):
     """A step's contract. A field of `outputs` is `required` where it is always produced.
 
-    `complete` is false where a target is unknown: then nothing can be said about fields that are missing here.
+    `complete` is false where a target is unknown: then fields missing here may exist.
     """
 
     called: tuple[Called, ...]
@@ -100,7 +100,7 @@ def _outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
 
 
 def _joined_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields:
-    """All outputs of several targets: certain where `every` target gives it, or else any."""
+    """All outputs of several targets; one is certain where all targets produce it if `every`, else any target."""
     if len(specs) == 1:
         return {name: _certain(field) for name, field in specs[0].outputs.items()}
     joined: Fields = {}

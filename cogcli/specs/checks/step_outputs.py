@@ -1,4 +1,4 @@
-"""What a step writes: its output lines, or the wires of its capability's hints, each as a write."""
+"""The writes of a step: its output lines, or those of its capability's hints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogcli.specs.capability import Capability
 from cogcli.specs.checks import references, targets
 from cogcli.specs.checks.step_facts import PlannedWrite, Read
 from cogcli.specs.checks.step_inputs import note_reference
-from cogcli.specs.cognitive_hints import wires
+from cogcli.specs.cognitive_hints import hinted_writes
 from cogcli.specs.fields import FieldSpec
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def check_output(at: Subject) -> None:
-    """The targets and left sides of a step's output; without one the wires of its hints."""
+    """Report the faults of a step's output lines and note its writes; without lines those of its hints."""
     if at.step.output is None:
-        _note_wires(at)
+        _note_hinted_writes(at)
         return
     strategy = at.step.config.merge_strategy or "overwrite"
     good: list[tuple[str, Target]] = []
@@ -39,7 +39,7 @@ def check_output(at: Subject) -> None:
                 PlannedWrite(target, path, strategy, produced, _may_skip(at, left) or not produced.required),
             )
     if strategy == "overwrite":
-        for left, other in targets.twice(good):
+        for left, other in targets.overlapping_targets(good):
             target_text = at.step.output[left]
             message = f"{at.subject}: `{target_text}` is also written by `{other}`"
             hint = "say merge_strategy: replace, or write elsewhere"
@@ -47,7 +47,7 @@ def check_output(at: Subject) -> None:
 
 
 def _produced(at: Subject, left: str, path: KeyPath) -> FieldSpec:
-    """What the left side of an output line gives; anything where it was refused."""
+    """The field of an output line's left side; one of any type for a faulty left side."""
     outputs = at.facts.interface.outputs
     if left in outputs:
         return outputs[left]
@@ -69,19 +69,19 @@ def _produced(at: Subject, left: str, path: KeyPath) -> FieldSpec:
     return FieldSpec("any", required=True)
 
 
-def _note_wires(at: Subject) -> None:
+def _note_hinted_writes(at: Subject) -> None:
     """The writes of a step without an output mapping."""
     place = (*at.path, "uses")
     for called in at.facts.interface.called:
         if not isinstance(called.spec, Capability):
             continue
-        for wire in wires(called.spec, listed=at.step.config.foreach is not None):
+        for wire in hinted_writes(called.spec, as_list=at.step.config.foreach is not None):
             target = parse_target(wire.target)
             field = at.facts.interface.outputs.get(wire.output)
             if target and field and targets.fault_of(wire.target) is None:
                 strategy = at.step.config.merge_strategy or wire.strategy
                 maybe = _may_skip(at, wire.output) or not field.required
-                _note_write(at, PlannedWrite(target, place, strategy, field, maybe, wraps=wire.listed))
+                _note_write(at, PlannedWrite(target, place, strategy, field, maybe, wraps=wire.as_list))
 
 
 def _note_write(at: Subject, write: PlannedWrite) -> None:
@@ -93,7 +93,7 @@ def _note_write(at: Subject, write: PlannedWrite) -> None:
 
 
 def _may_skip(at: Subject, left: str) -> bool:
-    """Whether the step may end without writing this line."""
+    """Whether the step may succeed without writing this line."""
     config = at.step.config
     may_skip = at.facts.interface.degrades or (config.condition is not None and at.facts.holds is not True)
     if not may_skip:

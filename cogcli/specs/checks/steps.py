@@ -1,4 +1,4 @@
-"""A step by itself: what it calls, takes and gives (docs/reference/skill.md#step-checks,
+"""A step by itself: its targets, inputs and outputs (docs/reference/skill.md#step-checks,
 docs/reference/skill.md#target-checks, docs/reference/skill.md#reference-checks)."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def facts_of(context: CheckContext, skill: Skill, index: int, report: ProblemReport) -> Facts:
-    """Everything about one step that does not depend on the others; defects are reported."""
+    """The facts about one step that do not depend on others; reports its problems."""
     step = skill.steps[index]
     facts = Facts(step, interface_of(context.catalog, step), holds=constant(step.config.condition))
     at = Subject(context, skill, facts, ("steps", index), report)

@@ -1,4 +1,4 @@
-"""Targets: whether a text can be written to at all (docs/reference/skill.md#target-checks)."""
+"""Targets: whether a text is a place that can be written (docs/reference/skill.md#target-checks)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 @lru_cache(maxsize=4096)
 def fault_of(text: str) -> TextFault | None:
-    """Why nothing can be written to a target, or None."""
+    """Why a target cannot be written, None if it can."""
     namespace, _, rest = text.partition(".")
     if not rest or any(char.isspace() for char in text):
         hint = "write vars.NAME, outputs.NAME or working.SLOT"
@@ -63,8 +63,8 @@ def _slot_fault(text: str, namespace: str, segments: list[str]) -> TextFault | N
     return None
 
 
-def twice(targets: Iterable[tuple[str, Target]]) -> list[tuple[str, str]]:
-    """Of one mapping, each left side whose target is, or is inside or around, that of an earlier left side."""
+def overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str, str]]:
+    """The left sides of one mapping whose target overlaps that of an earlier one, as (left side, earlier one)."""
     exact: dict[tuple[str, ...], str] = {}
     above: dict[tuple[str, ...], str] = {}
     found = []
@@ -81,7 +81,7 @@ def twice(targets: Iterable[tuple[str, Target]]) -> list[tuple[str, str]]:
 
 
 def slot_misfit(target: Target, field: FieldSpec) -> str:
-    """What a typed slot wants where a declared type cannot fit; empty if it may fit."""
+    """The value that a typed slot demands where the declared type cannot fit; empty if it may fit."""
     if target.namespace == "working" and len(target.path) == 1:
         if target.path[0] not in _LIST_SLOTS:
             return "" if field.type in ("object", "any") else "an object"

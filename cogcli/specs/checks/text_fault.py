@@ -1,4 +1,4 @@
-"""A defect in one text, before it has a place in a file; and how near two words are."""
+"""A fault in one text, before it has a position in a file; and the edit distance of two words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class TextFault(NamedTuple):
-    """A code, what is wrong, and what to do."""
+    """A code, a message and a hint."""
 
     code: str
     message: str
@@ -16,7 +16,7 @@ class TextFault(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def distance(a: str, b: str) -> int:
-    """The least number of characters to insert, remove or exchange to make one word the other."""
+    """The edit distance: the least number of characters to insert, remove or replace."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         previous, row[0] = row[0], i

@@ -1,4 +1,4 @@
-"""Whether what is given fits what is expected, in words (`wire.type`): nothing fits, something may not, not known."""
+"""Messages about values that do not fit a schema (`wire.type`): none fits, some may not, or it is not known."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _EVERY: Final = frozenset(TYPES)
 
 
 class Misfit(NamedTuple):
-    """How two schemas do not fit: a severity, what is expected, what may come."""
+    """A misfit of two schemas: a severity and a message."""
 
     severity: Severity
     said: str
 
 
 def misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
-    """What to say where not all that is given is taken by `who`; None where it is."""
+    """The misfit where not every value of `narrow` fits `wide`, the schema of `who`; None where all fit."""
     cover = covers(wide, narrow)
     if cover.verdict == "yes":
         return None
     if not disjoint(wide, narrow):
-        return _maybe(cover, narrow, wide, who)
-    why = _why(wide, cover.example) if cover.verdict == "no" else ""
+        return _possible_misfit(cover, narrow, wide, who)
+    why = _misfit_place(wide, cover.example) if cover.verdict == "no" else ""
     if why:
         return Misfit("E", f"never fits {who}: {why}")
     return Misfit("E", f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}")
 
 
 def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
-    """The same for what is written into a path, a query or a header, where numbers are text and lists are repeated."""
+    """The misfit of values written into a path, a query or a header: numbers become text, lists are repeated."""
     given = types_of(narrow) - {"null"}
     if given and given <= {"object"}:
         return Misfit("E", f"gives {describe_schema(narrow)}, which cannot be written there")
@@ -51,9 +51,9 @@ def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
     if given <= _SCALAR_TEXT and taken == {"string"}:
         ready = normalize(wide)
         plain = ready is not None and ready.python == {"type": "string"}
-        return None if plain else _maybe(UNKNOWN, narrow, wide, who)
+        return None if plain else _possible_misfit(UNKNOWN, narrow, wide, who)
     if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
-        read = _read(narrow)
+        read = _parse_fixed_text(narrow)
         if read is not None:
             return misfit(wide, {"const": read}, who=who)
         return Misfit("W", f"gives text, {who} reads {describe_schema(wide)} out of it")
@@ -62,8 +62,8 @@ def misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
     return misfit(wide, narrow, who=who)
 
 
-def _read(narrow: Any) -> Any:
-    """The number or boolean that a fixed text is read as, None if it is none or not fixed."""
+def _parse_fixed_text(narrow: Any) -> Any:
+    """The number or boolean that a constant text is read as, None for any other schema."""
     text = narrow.get("const") if isinstance(narrow, dict) else None
     try:
         return orjson.loads(text) if isinstance(text, str) else None
@@ -72,7 +72,7 @@ def _read(narrow: Any) -> Any:
 
 
 def drop_null(schema: Any) -> Any:
-    """A schema less null."""
+    """A schema without null."""
     types = sorted(types_of(schema) - {"null"})
     if not isinstance(schema, dict):
         return {"type": types}
@@ -82,9 +82,9 @@ def drop_null(schema: Any) -> Any:
     return {"type": types, "allOf": [inner], "$defs": schema.get("$defs", {})}
 
 
-def _maybe(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
-    if cover.verdict == "no" and not _is_silent(narrow):
-        why = _why(wide, cover.example)
+def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
+    if cover.verdict == "no" and not _is_unrestricted(narrow):
+        why = _misfit_place(wide, cover.example)
         return Misfit(
             "W", f"may be {_example(cover.example)}, which {who} rejects{f': {why}' if why else ''}"
         )
@@ -94,14 +94,14 @@ def _maybe(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
     )
 
 
-def _is_silent(schema: Any) -> bool:
-    """Whether a schema says nothing at all."""
+def _is_unrestricted(schema: Any) -> bool:
+    """Whether a schema admits every value."""
     ready = normalize(schema)
     return ready is not None and ready.python in (True, {})
 
 
-def _why(wide: Any, value: Any) -> str:
-    """Where inside a value the first thing is that does not fit; nothing where it is the value itself."""
+def _misfit_place(wide: Any, value: Any) -> str:
+    """The place of the first breach inside a value, for a message; empty if it is the value itself."""
     told = errors(wide, value) if isinstance(value, dict | list) else []
     return f"`{told[0][0]}`: {told[0][1]}" if told and told[0][0] else told[0][1] if told else ""
 
@@ -112,7 +112,7 @@ def _example(value: Any) -> str:
 
 
 def describe_schema(schema: Any) -> str:
-    """A schema in few words: its types, or its choices."""
+    """A schema as a short phrase: its types, or its choices."""
     if isinstance(schema, dict) and "const" in schema:
         return preview(schema["const"])
     if isinstance(schema, dict) and isinstance(schema.get("enum"), list):

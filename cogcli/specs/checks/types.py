@@ -1,4 +1,4 @@
-"""Whether declared types can fit each other, and literals their field (docs/reference/skill.md#flow-checks)."""
+"""Whether declared types fit each other, and literals their field (docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fits(source: str, wanted: str) -> str:
 
 
 def best_fit(sources: Iterable[str], wanted: str) -> str:
-    """How well the best of several possible types fits."""
+    """The fit of the best of several possible types."""
     found = {fits(source, wanted) for source in sources}
     return next((verdict for verdict in (FITS, NARROWS) if verdict in found), MISFIT)
 
@@ -55,8 +55,9 @@ def slot_type(reference: Reference) -> str:
 
 
 def literal_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
-    """Why a written value cannot fit a field, or the empty string. Unless `whole`, it holds references: then only
-    its kind is known."""
+    """Why a written value cannot fit a field, empty if it may. Unless `whole`, it holds references, so that only its
+    kind
+    is known."""
     if value is None:
         return ""
     if is_literal(value):

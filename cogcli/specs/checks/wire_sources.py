@@ -1,4 +1,4 @@
-"""What a verdict on the wire depends on besides specs: the document, the lock or the source of a service."""
+"""The inputs of a verdict on the wire besides specs: the document, the lock or the source of a service."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _DESCRIBED: Final = ("openapi", "openrpc")
 
 
 class Matter(NamedTuple):
-    """What a verdict depends on besides specs: bytes of a document, a lock or a source."""
+    """The bytes of a document, a lock or a source, and their digest."""
 
     data: bytes
     digest: str
 
 
 def matter_of(service: Service) -> Matter | None:
-    """None where a service says nothing about itself."""
+    """The matter of a service, None for one without document, lock or source."""
     data = _read(service)
     return None if data is None else Matter(data, digest(data))
 
 
 def _read(service: Service) -> bytes | None:
-    """The bytes that a verdict depends on besides specs: document, lock or sources; None where nothing is said."""
+    """The bytes of a service's document, lock or sources; None without any."""
     if service.kind in _DESCRIBED:
         if "spec_ref" not in service.settings:
             return None
@@ -57,7 +57,7 @@ def _read(service: Service) -> bytes | None:
 
 
 def document_of(service: Service) -> str:
-    """The real path of a service's document or lock; empty if it is gone meanwhile."""
+    """The real path of a service's document or lock; empty if it has been removed."""
     from cogcli.core.document_fault import DocumentFault
     from cogcli.documents.loader import identity_of
     from cogcli.specs.lock import lock_identity
@@ -70,7 +70,7 @@ def document_of(service: Service) -> str:
 
 
 def _bytes(path: str, limit: int) -> bytes:
-    """A file's bytes; why it cannot be read where that is so: the verdict then depends on it."""
+    """A file's bytes, or the reason why it cannot be read, on which the verdict then depends."""
     try:
         return read_regular(path, limit=limit)
     except FileRefused as refused:

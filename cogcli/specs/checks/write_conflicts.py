@@ -1,4 +1,4 @@
-"""Writes against writes: races, values nobody reads, and the skill's own outputs
+"""Writes against writes: races, values never read, and the skill's own outputs
 (docs/reference/skill.md#target-checks, docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Masks = defaultdict["StatePath", dict[str, int]]
 
 
 def check_races(flow: Dataflow, report: ProblemReport) -> None:
-    """`target.race`: overlapping writes of concurrent steps. Each step is compared with those before it in plan
-    order, which are beside it unless it waits for them."""
+    """`target.race`: overlapping writes of concurrent steps. Each step is compared with the earlier ones in plan order
+    that it does not wait for."""
     at: Masks = defaultdict(dict)
     below: Masks = defaultdict(dict)
     for position, fact in enumerate(flow.facts):
@@ -69,7 +69,7 @@ def _report_race(
 
 
 def check_rewrites(flow: Dataflow, report: ProblemReport) -> None:
-    """`target.rewrite`: a value that is overwritten before anybody read it."""
+    """`target.rewrite`: a value that is overwritten before it is read."""
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
             if write.strategy != "overwrite" or write.maybe:
@@ -89,7 +89,7 @@ def check_rewrites(flow: Dataflow, report: ProblemReport) -> None:
 
 
 def check_outputs(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
-    """The skill's declared outputs against what the steps write."""
+    """Report declared outputs of the skill that no step writes, or that may remain unwritten."""
     for name, field in skill.outputs.items():
         place = ("outputs", name)
         needed = field.required and field.default is None
@@ -105,7 +105,7 @@ def check_outputs(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
 
 
 def check_names(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
-    """Writes to outputs that are not declared, and to vars that nobody reads."""
+    """Report writes to outputs that are not declared, and to vars that are never read."""
     told = set()
     for fact in flow.facts:
         for write in fact.writes:

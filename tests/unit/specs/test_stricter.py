@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cogcli.specs.capability import ON_FAIL, TRUST_RANKS, Capability, capability_from
-from cogcli.specs.inherit import weaker_safety
+from cogcli.specs.inherit import find_weakened_safety
 from cogcli.specs.stricter import stricter, stricter_of
 
 EFFECTS: dict[str, dict[str, Any]] = {
@@ -48,8 +48,8 @@ def test_neither_block_asks_for_more_than_the_joined_one(
 ) -> None:
     joined = stricter(capability(present), capability(earlier)).safety
     assert joined is not None
-    assert weaker_safety(joined.declared, present) == []
-    assert weaker_safety(joined.declared, earlier) == []
+    assert find_weakened_safety(joined.declared, present) == []
+    assert find_weakened_safety(joined.declared, earlier) == []
     again = capability(joined.declared).safety
     assert again == joined  # what is shown is what holds
 
