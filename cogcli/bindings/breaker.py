@@ -33,24 +33,24 @@ class Passage:
     def __init__(self, circuit: Circuit, *, probing: bool) -> None:
         self._circuit = circuit
         self._probing = probing
-        self._told = False
+        self._reported = False
 
     def succeeded(self) -> None:
         """The service answered, and with what was asked for."""
-        self._tell("success")
+        self._report("success")
 
     def failed(self, code: str) -> None:
         """The call ended with this error code."""
-        self._tell("fault" if code in FAULTS else "neither")
+        self._report("fault" if code in FAULTS else "neither")
 
     def given_up(self) -> None:
         """Nobody waits for the call any more, whatever comes of it."""
-        self._tell("neither")
+        self._report("neither")
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         with self._circuit.lock:
-            if not self._told:
-                self._told = True
+            if not self._reported:
+                self._reported = True
                 self._circuit.tell(what, probing=self._probing)
 
 

@@ -60,7 +60,7 @@ class LiveRunner:
     def chain(self, capability_id: str) -> BindingChain:
         chain = self._chains.get(capability_id)
         if chain is None:
-            chain = self._chains[capability_id] = self._pinned(capability_id)
+            chain = self._chains[capability_id] = self._choose_chain(capability_id)
         return chain
 
     def pinned(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class LiveRunner:
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
         context = CallLimits(attempt.deadline, attempt.cancel, attempt.place, *seconds)
         passage = self._circuits.passage(service)
-        with attempt.cancel.told(lambda: _give_up(passage, attempt.deadline)):
+        with attempt.cancel.told(lambda: _report_abandoned(passage, attempt.deadline)):
             try:
                 answer = self._answer(attempt, binding, request, context)
             except RuntimeErrorBase as error:
@@ -122,7 +122,7 @@ class LiveRunner:
                 output = response_mapping.map_response(binding.response, body, outputs)
             except RuntimeErrorBase as error:
                 error.record = (
-                    meta.to_payload() if meta.reply else {**meta.to_payload(), "reply": _plain(body)}
+                    meta.to_payload() if meta.reply else {**meta.to_payload(), "reply": _body_record(body)}
                 )
                 raise
         except RuntimeErrorBase as error:
@@ -135,7 +135,7 @@ class LiveRunner:
             invoker.close(grace)
             self.leftovers += getattr(invoker, "leftovers", ())
 
-    def _pinned(self, capability_id: str) -> BindingChain:
+    def _choose_chain(self, capability_id: str) -> BindingChain:
         selection = self._choose(capability_id)
         members: list[Member] = []
         passed_over = []
@@ -146,7 +146,7 @@ class LiveRunner:
                 passed_over.append(_passed_over(link, len(members)))
         chain = BindingChain(tuple(members), selection.as_dict(), tuple(passed_over))
         before = self._selected.get(capability_id)
-        return chain if before is None else _as_before(chain, before)
+        return chain if before is None else _restrict_chain(chain, before)
 
     def _template(self, binding: Binding) -> request_mapping.Template:
         template = self._templates.get(binding.id)
@@ -164,7 +164,7 @@ class LiveRunner:
         return invoker
 
 
-def _as_before(now: BindingChain, before: BindingChain) -> BindingChain:
+def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:
     """What was chosen before, as far as it may be called now."""
     known = {member.binding_id for member in before.members}
     members = tuple(member for member in now.members if member.binding_id in known)
@@ -207,7 +207,7 @@ def start_seconds(service: Service) -> float:
     return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)
 
 
-def _give_up(passage: Passage, deadline: float) -> None:
+def _report_abandoned(passage: Passage, deadline: float) -> None:
     """Nobody waits for an attempt any more: because its time is up, or for reasons of the run."""
     if time.monotonic() >= deadline:
         passage.failed("call.timeout")
@@ -215,7 +215,7 @@ def _give_up(passage: Passage, deadline: float) -> None:
         passage.given_up()
 
 
-def _plain(body: Any) -> dict[str, Any]:
+def _body_record(body: Any) -> dict[str, Any]:
     """A reply that no wire carried, as it stands in an attempt's record."""
     return {"media_type": "application/json", "body": body}
 

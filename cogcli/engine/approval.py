@@ -52,7 +52,7 @@ def ask(
         "input": values,
         "action_hash": action,
         "evidence_hash": proof,
-        "expires_at": _later(engine.clock.now()),
+        "expires_at": _expiry(engine.clock.now()),
         "reason": refusal.message,
     }
     draft = build.approval_requested(
@@ -75,6 +75,6 @@ def _hashes(
     return action, digest_of(evidence)
 
 
-def _later(now: str) -> str:
+def _expiry(now: str) -> str:
     later = datetime.fromisoformat(now.replace("Z", "+00:00")) + TIME_TO_LIVE
     return later.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -58,16 +58,16 @@ def governed_call(run: Run, record: StepRecord, capability: Capability, values: 
     """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
     try:
         safety = capability.safety
-        output = _as_before(run, record, capability, values)
+        output = _reuse_output(run, record, capability, values)
         if output is None:
-            yield from _allowed(run, record, capability, values)
-            output = yield from _called(run, record, capability, values)
+            yield from _require_allowed(run, record, capability, values)
+            output = yield from _call_chain(run, record, capability, values)
         if safety is not None and safety.mandatory_post_gates:
             # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
             if record.reused_from is None:
-                record.tell_answer(output)
+                record.append_answer(output)
             given = {"input": values, "output": output}
-            yield from _gates(run, record, capability, "post", safety.mandatory_post_gates, given)
+            yield from _ask_gates(run, record, capability, "post", safety.mandatory_post_gates, given)
         return output
     except (Cancelled, CallTimeoutError):
         doubts = run.engine.doubts
@@ -75,10 +75,10 @@ def governed_call(run: Run, record: StepRecord, capability: Capability, values: 
             raise
         # Cut off before anybody knew: an end of the step would hide that the call may have happened.
         record.note_effect()
-        raise _in_doubt(capability, "the question for it was cut off") from None
+        raise _doubt_error(capability, "the question for it was cut off") from None
 
 
-def _allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+def _require_allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """Return where trust, people and gates allow this call. Raises what refuses it, or Degraded."""
     safety, options, refusal = capability.safety, run.engine.options, None
     if safety is not None:
@@ -88,13 +88,13 @@ def _allowed(run: Run, record: StepRecord, capability: Capability, values: dict[
             trust_level=options.trust_level,
             confirmed=options.confirmed_capabilities,
         )
-    refusal = refusal or safety_rules.still_asked(capability.id, run.engine.asked.get(record.path))
+    refusal = refusal or safety_rules.refusal_of_asked(capability.id, run.engine.asked.get(record.path))
     _require(run, record, capability, values, refusal, {})
     if safety is not None:
-        yield from _gates(run, record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
+        yield from _ask_gates(run, record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
 
 
-def _as_before(
+def _reuse_output(
     run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> dict[str, Any] | None:
     """The answer of the run that is run again, where somebody said to take it: then there is no call, and nobody need
@@ -147,36 +147,36 @@ def _require(
 # -- attempts ---------------------------------------------------------------------------------------------------------
 
 
-def _called(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+def _call_chain(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     chain = run.engine.runner.chain(capability.id)
-    yield from _turn(run, record)
-    yield from _slot(run)
+    yield from _wait_for_turn(run, record)
+    yield from _acquire_slot(run)
     record.chain, record.member = chain, chain.members[0]
-    _tell_intent(record, capability, chain)
-    answer = yield from _attempts(run, record, capability, chain, values)
-    record.answered(answer)
+    _record_intent(record, capability, chain)
+    answer = yield from _try_chain(run, record, capability, chain, values)
+    record.count_answer(answer)
     output: dict[str, Any] = answer.output
     return output
 
 
-def _turn(run: Run, record: StepRecord) -> Effects:
+def _wait_for_turn(run: Run, record: StepRecord) -> Effects:
     """Wait, without a slot, until a call may begin that a log tells of, or that follows what it tells of."""
     wait = run.engine.order.before(run.state.run_id, record.path)
     if wait is not None:
-        yield WorkerCall(wait, time.monotonic() + _MAX_WAIT, _late(_MAX_WAIT))
+        yield WorkerCall(wait, time.monotonic() + _MAX_WAIT, _late_error(_MAX_WAIT))
 
 
-def _slot(run: Run) -> Effects:
+def _acquire_slot(run: Run) -> Effects:
     """Wait for a worker slot. After a signal no call leaves any more, whatever its step has done so far."""
     yield WorkerSlot()
     if run.engine.stopping:
         raise Cancelled(outside=True)
 
 
-def _tell_intent(record: StepRecord, capability: Capability, chain: BindingChain) -> None:
+def _record_intent(record: StepRecord, capability: Capability, chain: BindingChain) -> None:
     member = chain.members[0]
     effect = capability.effect
-    record.began(
+    record.begin(
         {
             "capability": capability.id,
             "binding": member.binding_id,
@@ -190,7 +190,7 @@ def _tell_intent(record: StepRecord, capability: Capability, chain: BindingChain
     )
 
 
-def _attempts(
+def _try_chain(
     run: Run, record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
 ) -> Effects:
     """The first answer along the chain; the error that ends the chain names its first and last attempt."""
@@ -203,20 +203,20 @@ def _attempts(
         for repeat in range(member.retry_count + 1):
             number += 1
             if number > before + 1:
-                yield from _slot(run)
-                _tell_repeat(run, record, member, number, "repeat" if repeat else "fallback", wait)
+                yield from _acquire_slot(run)
+                _record_repeat(run, record, member, number, "repeat" if repeat else "fallback", wait)
             try:
-                answer = yield from _sent(run, record, capability, member, number, values)
+                answer = yield from _try_once(run, record, capability, member, number, values)
             except RuntimeErrorBase as error:
-                _note(record, member, error)
+                _note_attempt(record, member, error)
                 first = first or error
                 failure = error
             else:
-                _note(record, member, None, answer)
+                _note_attempt(record, member, None, answer)
                 return answer
             if repeat < member.retry_count and _may_repeat(capability, failure):
-                wait = _wait(member, repeat, failure)
-                if not record.repeated_then:
+                wait = _backoff_seconds(member, repeat, failure)
+                if not record.is_repeat_recorded:
                     yield Sleep(time.monotonic() + wait)
                 continue
             break
@@ -224,10 +224,10 @@ def _attempts(
             break
     else:
         _note_passed_over(record, chain, len(chain.members))
-    raise _last_word(capability, first, failure, number)
+    raise _chain_error(capability, first, failure, number)
 
 
-def _sent(
+def _try_once(
     run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
 ) -> Effects:
     """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
@@ -236,10 +236,10 @@ def _sent(
         yield from run.engine.doubts.settle(run, record, capability, values, number)
         run.engine.loop.shield(False)
         if not run.engine.doubts.open(run.state.run_id, record.path):
-            yield from _slot(run)  # a probe gives back the one it used
+            yield from _acquire_slot(run)  # a probe gives back the one it used
     shield = run.engine.loop.shield
     cancel = Cancellation()
-    call = _call_of(run, record, capability, member, number, values, cancel)
+    call = _worker_call(run, record, capability, member, number, values, cancel)
     shield(capability.effect == "effect" or StepPath(record.path).in_probe)
     try:
         answer = yield call
@@ -258,7 +258,7 @@ def _sent(
     except Cancelled:
         if capability.effect != "effect" or cancel.stayed:
             raise
-        raise _in_doubt(capability, "it was cut off") from None
+        raise _doubt_error(capability, "it was cut off") from None
     if capability.effect == "effect":
         record.note_effect()
     return answer
@@ -273,7 +273,7 @@ def _note_unanswered(record: StepRecord, capability: Capability, error: RuntimeE
         record.note_effect()
 
 
-def _call_of(
+def _worker_call(
     run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
     cancel: Cancellation,
 ) -> WorkerCall:  # fmt: skip
@@ -295,10 +295,12 @@ def _call_of(
         place=place,
     )
     runner = run.engine.runner
-    return WorkerCall(lambda: _made(runner, attempt), deadline, _late(limit, cancel), cancel.set)
+    return WorkerCall(
+        lambda: _perform_attempt(runner, attempt), deadline, _late_error(limit, cancel), cancel.set
+    )
 
 
-def _made(runner: CapabilityRunner, attempt: Attempt) -> Answer:
+def _perform_attempt(runner: CapabilityRunner, attempt: Attempt) -> Answer:
     """Make an attempt. However it ends, its siblings wait for it no longer."""
     try:
         return runner.attempt(attempt)
@@ -314,7 +316,7 @@ def _traceparent(run: Run, record: StepRecord, number: int) -> str:
     return f"00-{trace_of(run.state.trace_id)}-{span_of(record.intent, number)}-01"
 
 
-def _late(limit: float, cancel: Cancellation | None = None) -> Callable[[], Exception]:
+def _late_error(limit: float, cancel: Cancellation | None = None) -> Callable[[], Exception]:
     """What a call past its limit ends with: one that was given up before anything left was never made."""
 
     def error() -> Exception:
@@ -325,7 +327,7 @@ def _late(limit: float, cancel: Cancellation | None = None) -> Callable[[], Exce
     return error
 
 
-def _note(
+def _note_attempt(
     record: StepRecord,
     member: Member,
     error: RuntimeErrorBase | None,
@@ -356,7 +358,9 @@ def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> No
             record.attempts.append({**told, "code": each.code, "message": each.message})
 
 
-def _tell_repeat(run: Run, record: StepRecord, member: Member, number: int, reason: str, wait: float) -> None:
+def _record_repeat(
+    run: Run, record: StepRecord, member: Member, number: int, reason: str, wait: float
+) -> None:
     payload = {
         "attempt": number,
         "binding": member.binding_id,
@@ -380,7 +384,7 @@ def _may_fall_back(capability: Capability, error: RuntimeErrorBase) -> bool:
     return error.falls_back and (capability.effect in ("none", "idempotent") or error.left is False)
 
 
-def _wait(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
+def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
     """Seconds until the next attempt: what the service asked for, else the binding's own, at most a minute."""
     wait = failure.retry_after
     if wait is None:
@@ -388,14 +392,14 @@ def _wait(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
     return max(0.0, min(wait, _MAX_WAIT))
 
 
-def _last_word(
+def _chain_error(
     capability: Capability, first: RuntimeErrorBase | None, last: RuntimeErrorBase, number: int
 ) -> RuntimeErrorBase:
     """The error of a chain that gave no answer."""
     if last.code == "effect.in-doubt":
         return last
     if capability.effect == "effect" and last.code in _NO_ANSWER and last.left is not False:
-        return _in_doubt(capability, last.message)
+        return _doubt_error(capability, last.message)
     if first is not None and first is not last:
         last.message = (
             f"{last.message} (attempt {number}, through `{last.binding_id}`;"
@@ -404,14 +408,14 @@ def _last_word(
     return last
 
 
-def _in_doubt(capability: Capability, why: str) -> EffectInDoubtError:
+def _doubt_error(capability: Capability, why: str) -> EffectInDoubtError:
     return EffectInDoubtError("effect.in-doubt", f"`{capability.id}` may have happened: {why}", left=True)
 
 
 # -- gates ------------------------------------------------------------------------------------------------------------
 
 
-def _gates(
+def _ask_gates(
     run: Run,
     record: StepRecord,
     capability: Capability,
@@ -425,7 +429,7 @@ def _gates(
     for number, gate in enumerate(gates):
         path = StepPath(record.path).gate(when, number)
         verdict, asked = yield from _ask_gate(run, record, gate, path, given)
-        _tell_decision(run, gate, path, verdict, asked)
+        _record_gate_decision(run, gate, path, verdict, asked)
         if safety_rules.stricter(worst, verdict) is verdict:
             worst, worst_gate = verdict, gate.capability
         if verdict.outcome in ("block", "error"):
@@ -483,7 +487,7 @@ def consult(run: Run, inner: StepRecord, capability: Capability, values: dict[st
     return reply
 
 
-def _tell_decision(
+def _record_gate_decision(
     run: Run, gate: Gate, path: str, verdict: safety_rules.GateVerdict, asked: dict[str, Any] | None
 ) -> None:
     decision = {"pass": "allow", "warn": "audit"}.get(verdict.outcome, "veto")

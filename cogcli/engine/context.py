@@ -44,7 +44,7 @@ class RunOptions(NamedTuple):
         }
 
 
-class Untold:
+class LiveOrder:
     """The order of a run that begins: nothing of it is in a log yet."""
 
     def wrote_at(self, run_id: str, path: str) -> None:
@@ -90,7 +90,7 @@ class Engine:
         self.approvals = approvals or Approvals()
         self.taken_over = taken_over or {}
         """By step path: what need not be done again."""
-        self.order = order or Untold()
+        self.order = order or LiveOrder()
         self.doubts = doubts
         """Who decides about calls that may have happened, where a run is gone on with."""
         self.asked = asked or {}
@@ -112,7 +112,7 @@ class Engine:
         self.loop = Loop(options.max_workers)
         self._plans: dict[str, StepPlan] = {}
 
-    def tell_held(self, below: str = "") -> None:
+    def append_held(self, below: str = "") -> None:
         """Tell the ends that were held back, in order: those of this step path and its parts, or all."""
         if not self.held:
             return
@@ -133,7 +133,7 @@ class Engine:
             self._plans[skill_id] = plan_skill(self.skills[skill_id], self.capabilities, self.skills)
         return self._plans[skill_id]
 
-    def tell(self, draft: Draft, *, durable: bool = False) -> Event:
+    def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event and tell the listener; no state is changed."""
         event = self.sink.append(draft, durable=durable)
         if self.listener is not None:
@@ -176,7 +176,7 @@ class Run:
 
     def emit(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event, tell the listener, change the state by it."""
-        event = self.engine.tell(draft, durable=durable)
+        event = self.engine.append(draft, durable=durable)
         apply(self.state, event)
         return event
 

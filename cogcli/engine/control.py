@@ -52,11 +52,11 @@ def run_controlled(run: Run, planned: PlannedStep, record: StepRecord, run_step:
     """Do what a step does, once its condition held. Raises RuntimeErrorBase or Degraded."""
     config = planned.step.config
     if config.foreach is not None:
-        return Performed((yield from _each(run, planned, record, config.foreach, run_step)))
+        return Performed((yield from _run_items(run, planned, record, config.foreach, run_step)))
     if config.while_ is not None:
-        return (yield from _rounds(run, planned, record, config.while_, run_step))
+        return (yield from _run_rounds(run, planned, record, config.while_, run_step))
     if config.scatter is not None:
-        return (yield from _scattered(run, planned, record, config.scatter, run_step))
+        return (yield from _run_targets(run, planned, record, config.scatter, run_step))
     output = yield from invoke(run, planned, record, Scope(run.state), run_step)
     return Performed(output, by=record.called_id)
 
@@ -64,9 +64,11 @@ def run_controlled(run: Run, planned: PlannedStep, record: StepRecord, run_step:
 # -- foreach ----------------------------------------------------------------------------------------------------------
 
 
-def _each(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep) -> Effects:
+def _run_items(
+    run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep
+) -> Effects:
     items = _items(run, planned, record, foreach)
-    record.began({"items": len(items)})
+    record.begin({"items": len(items)})
     at_once = min(foreach.max_parallel, run.engine.options.max_workers)
     siblings = Siblings(at_once) if at_once > 1 else None
 
@@ -74,12 +76,12 @@ def _each(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, 
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
-        inner = _inner(run, planned, record, str(index))
+        inner = _part_recorder(run, planned, record, str(index))
         inner.siblings = siblings
         steps = invoke(run, planned, inner, Scope(run.state, loop), run_step)
-        return _one(record, inner, steps, item=True)
+        return _run_part(record, inner, steps, item=True)
 
-    results = yield from _together(run, planned, len(items), job, foreach.max_parallel)
+    results = yield from _run_together(run, planned, len(items), job, foreach.max_parallel)
     return {name: [result.get(name) for result in results] for name in planned.produces}
 
 
@@ -93,7 +95,7 @@ def _items(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach)
     return items
 
 
-def _together(
+def _run_together(
     run: Run, planned: PlannedStep, count: int, job: Callable[[int], Effects], at_once: int
 ) -> Effects:
     """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
@@ -120,14 +122,14 @@ def _together(
             cut = cut or task.error
         elif failure is None:
             failure = task.error
-            yield from _cancelled(running)
+            yield from _cancel_all(running)
     error = failure or cut
     if error is not None:
         raise error
     return results
 
 
-def _cancelled(tasks: list[Task]) -> Effects:
+def _cancel_all(tasks: list[Task]) -> Effects:
     for task in list(tasks):
         yield Cancel(task)
 
@@ -135,11 +137,11 @@ def _cancelled(tasks: list[Task]) -> Effects:
 # -- one invocation of several ----------------------------------------------------------------------------------------
 
 
-def _inner(run: Run, planned: PlannedStep, record: StepRecord, name: str) -> StepRecord:
+def _part_recorder(run: Run, planned: PlannedStep, record: StepRecord, name: str) -> StepRecord:
     return StepRecord(run, StepPath(record.path).item(name), record.uses, planned.capability, planned.kind)
 
 
-def _one(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
+def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
     """Drive one invocation to its own closing event; what it used counts for the step, too.
 
     An `item` of a foreach that somebody left out gives nothing, and the others go on.
@@ -177,18 +179,20 @@ def _one(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = 
 # -- while ------------------------------------------------------------------------------------------------------------
 
 
-def _rounds(run: Run, planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep) -> Effects:
+def _run_rounds(
+    run: Run, planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep
+) -> Effects:
     last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
     inputs = run.plan.skill.inputs
     scratch = fork(run.state)
-    record.began({})
+    record.begin({})
     writes: list[Write] = []
     again, rounds = True, 0
     while again and rounds < loop.max_iterations:
-        inner = _inner(run, planned, record, str(rounds))
+        inner = _part_recorder(run, planned, record, str(rounds))
         inner.round = rounds
-        steps = _one(record, inner, invoke(run, planned, inner, Scope(scratch), run_step))
-        output = yield from _within(run, planned, steps)
+        steps = _run_part(record, inner, invoke(run, planned, inner, Scope(scratch), run_step))
+        output = yield from _run_within_limit(run, planned, steps)
         for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
             write_value(scratch, write.target, write.strategy, deep_copy(write.value))
             writes.append(write)
@@ -198,7 +202,7 @@ def _rounds(run: Run, planned: PlannedStep, record: StepRecord, loop: While, run
     return Performed(output, writes + writes_of(last, output, scratch))
 
 
-def _within(run: Run, planned: PlannedStep, steps: Effects) -> Effects:
+def _run_within_limit(run: Run, planned: PlannedStep, steps: Effects) -> Effects:
     """The result of one child task, bounded like one invocation."""
     yield run.spawn(steps, label=None, limit=run.step_limit(planned))
     task: Task = yield Next()
@@ -210,30 +214,30 @@ def _within(run: Run, planned: PlannedStep, steps: Effects) -> Effects:
 # -- scatter ----------------------------------------------------------------------------------------------------------
 
 
-def _scattered(
+def _run_targets(
     run: Run, planned: PlannedStep, record: StepRecord, scatter: Scatter, run_step: RunStep
 ) -> Effects:
     values = resolve_input(planned.input, Scope(run.state), record.reads)
     record.input = values
     names = list(planned.targets)
-    record.began({"targets": [target.uses for target in planned.targets.values()]})
+    record.begin({"targets": [target.uses for target in planned.targets.values()]})
 
     def job(index: int) -> Effects:
         target = planned.targets[names[index]]
         path = StepPath(record.path).item(names[index])
         inner = StepRecord(run, path, target.uses, target.capability, planned.kind)
-        return _one(record, inner, call_target(run, planned, inner, target, values, run_step))
+        return _run_part(record, inner, call_target(run, planned, inner, target, values, run_step))
 
     at_once = scatter.max_parallel or len(names)
     if scatter.merge == "first_success":
-        return (yield from _first(run, planned, names, job, at_once))
-    results = yield from _together(run, planned, len(names), job, at_once)
+        return (yield from _run_until_success(run, planned, names, job, at_once))
+    results = yield from _run_together(run, planned, len(names), job, at_once)
     if scatter.merge == "collect":
         return Performed(dict(zip(names, results, strict=True)))
-    return Performed(_joined(results))
+    return Performed(_join_lists(results))
 
 
-def _joined(results: list[dict[str, Any]]) -> dict[str, Any]:
+def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
     """Per field the lists of all targets in declared order; other fields from the first target that has one."""
     joined: dict[str, Any] = {}
     for result in results:
@@ -245,7 +249,7 @@ def _joined(results: list[dict[str, Any]]) -> dict[str, Any]:
     return joined
 
 
-def _first(
+def _run_until_success(
     run: Run, planned: PlannedStep, names: list[str], job: Callable[[int], Effects], at_once: int
 ) -> Effects:
     """The first success in time; the others are cancelled, effects in flight end first."""
@@ -265,14 +269,14 @@ def _first(
             lost[task.label] = task.error
         elif won is None:
             won = task
-            yield from _cancelled(running)
+            yield from _cancel_all(running)
     if won is None:
-        raise _none_won(names, [lost[index] for index in sorted(lost)])
+        raise _no_success_error(names, [lost[index] for index in sorted(lost)])
     capability = planned.targets[names[won.label]].capability
     return Performed(won.result, by=capability.id if capability else "")
 
 
-def _none_won(names: list[str], errors: list[BaseException]) -> BaseException:
+def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseException:
     """Why no target of several succeeded: a person is needed, or there was a veto; else all their reasons."""
     for cut in errors:
         if not isinstance(cut, RuntimeErrorBase | call.Degraded):

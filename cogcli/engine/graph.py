@@ -47,7 +47,7 @@ class GraphDriver:
                 return
             task: Task | None = yield Next(slot=self._wants_slot())
             if task is not None:
-                yield from self._ended(task)
+                yield from self._handle_end(task)
 
     def wait(self, *, until: float) -> Effects:
         """See running steps end, until a time or a second signal; nothing new starts."""
@@ -56,7 +56,7 @@ class GraphDriver:
             task: Task | None = yield Next(until=until)
             if task is None:
                 return
-            yield from self._ended(task)
+            yield from self._handle_end(task)
 
     def wind_down(self, *, force: bool) -> Effects:
         """Cancel what runs; with `force` effects in flight, too. Then `drive` on to see them end."""
@@ -74,11 +74,11 @@ class GraphDriver:
     def _halt(self) -> Effects:
         self.halted = True
         steps = range(len(self._run.plan.steps))
-        yield from self._over([index for index in steps if index not in self._tasks])
+        yield from self._close_writes([index for index in steps if index not in self._tasks])
 
-    def _over(self, indices: Sequence[int]) -> Effects:
+    def _close_writes(self, indices: Sequence[int]) -> Effects:
         """Steps that write nothing any more: whoever waited for them only goes on."""
-        for waiting in self._blackboard.closed(indices):
+        for waiting in self._blackboard.close(indices):
             if waiting in self._tasks:
                 yield Wake(self._tasks[waiting])
 
@@ -97,7 +97,7 @@ class GraphDriver:
         steps = self._run_step(run, planned, self._blackboard)
         self._tasks[index] = yield run.spawn(steps, label=index, limit=limit)
 
-    def _ended(self, task: Task) -> Effects:
+    def _handle_end(self, task: Task) -> Effects:
         index: int = task.label
         del self._tasks[index]
         if task.error is not None:
@@ -105,18 +105,18 @@ class GraphDriver:
         ending: Ending = task.result
         self.endings[index] = ending
         if ending.status == "done" or ending.reason in RELEASING:
-            self._ready.released(index)
-            yield from self._over((index,))
+            self._ready.release(index)
+            yield from self._close_writes((index,))
         else:
-            yield from self._over((index, *self._ready.stranded(index)))
+            yield from self._close_writes((index, *self._ready.strand(index)))
         if ending.status in ("failed", "vetoed"):
-            self._block(index)
+            self._skip_downstream(index)
             if self._run.engine.options.fail_fast:
                 yield from self.wind_down(force=False)
 
-    def _block(self, index: int) -> None:
+    def _skip_downstream(self, index: int) -> None:
         """Skip everything downstream of a step, each with its own closing event."""
-        for blocked in self._ready.blocked(index):
+        for blocked in self._ready.block(index):
             planned = self._run.plan.steps[blocked]
             step = planned.step
             record = StepRecord(

@@ -25,7 +25,7 @@ _ONCE: Final = Retry(max_attempts=1)
 
 def invoke(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Effects:
     """What the step's target produced in this scope."""
-    target = _routed(run, planned, record, scope)
+    target = _route(run, planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)
     return (yield from call_target(run, planned, record, target, values, run_step))
 
@@ -39,15 +39,15 @@ def call_target(
     run_step: RunStep,
 ) -> Effects:
     """What a target produced from these values, of which it gets the fields it declares."""
-    kept, violations = fit_values(target.inputs, _given(run, planned, target, values))
+    kept, violations = fit_values(target.inputs, _drop_absent(run, planned, target, values))
     if violations:
         raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
-    record.aim(target.uses, target.capability, kept)
+    record.set_target(target.uses, target.capability, kept)
     retry = planned.step.config.retry or _ONCE
     attempt = 1
     while True:
         try:
-            return (yield from _once(run, record, target, kept, run_step))
+            return (yield from _call_once(run, record, target, kept, run_step))
         except RuntimeErrorBase as error:
             if attempt >= retry.max_attempts or not _may_repeat(record, error):
                 if attempt > 1:
@@ -55,13 +55,15 @@ def call_target(
                 raise
             failure = error
         wait = min(retry.backoff_seconds * retry.backoff_multiplier ** (attempt - 1), _MAX_WAIT)
-        record.will_repeat(wait, failure)
-        if not record.repeated_then:
+        record.schedule_repeat(wait, failure)
+        if not record.is_repeat_recorded:
             yield Sleep(time.monotonic() + wait)
         attempt += 1
 
 
-def _given(run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]) -> dict[str, Any]:
+def _drop_absent(
+    run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]
+) -> dict[str, Any]:
     """The values without those that an optional `any` reads from nowhere: null is a value of its, and was not given."""
     if run.engine.passes_null or None not in values.values():
         return values
@@ -74,7 +76,7 @@ def _given(run: Run, planned: PlannedStep, target: StepTarget, values: dict[str,
     return {name: value for name, value in values.items() if name not in left_out} if left_out else values
 
 
-def _once(
+def _call_once(
     run: Run, record: StepRecord, target: StepTarget, values: dict[str, Any], run_step: RunStep
 ) -> Effects:
     if target.capability is not None:
@@ -84,10 +86,10 @@ def _once(
     return (yield from run_nested(run, record, target.skill_id, deep_copy(values), run_step))
 
 
-def _routed(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
+def _route(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
     router = planned.step.config.router
     if router is None:
-        return _sure(planned.target)
+        return _require_target(planned.target)
     on = value_of(
         planned.expressions["router"],
         scope,
@@ -99,7 +101,7 @@ def _routed(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) ->
     if case in router.cases:
         return planned.targets[case]
     if router.default is not None:
-        return _sure(planned.target)
+        return _require_target(planned.target)
     known = ", ".join(f"`{name}`" for name in router.cases)
     raise ExpressionError("router.no-case", f"no case for `{case}`, cases are {known}")
 
@@ -111,7 +113,7 @@ def _may_repeat(record: StepRecord, error: RuntimeErrorBase) -> bool:
     return error.retryable and not own_limit and not record.effect_left
 
 
-def _sure(target: StepTarget | None) -> StepTarget:
+def _require_target(target: StepTarget | None) -> StepTarget:
     if target is None:
         raise InternalError("internal", "a step without a target was called")
     return target

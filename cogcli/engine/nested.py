@@ -25,7 +25,7 @@ def run_nested(
     """The child's declared outputs. Raises the child's error told once, whatever way the child ended badly."""
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
-    record.began({"skill": skill_id})
+    record.begin({"skill": skill_id})
     child = _child(parent, record, skill_id, values)
     graph = GraphDriver(child, run_step)
     try:
@@ -33,7 +33,7 @@ def run_nested(
         if parent.engine.stopping and not graph.complete:
             raise Cancelled(outside=True)
     except (Cancelled, RuntimeErrorBase) as cut:
-        raise _cut_off(record, child, cut) from cut
+        raise _end_early(record, child, cut) from cut
     except Exception:
         _hold_end(child)  # a bug: it ends the root
         raise
@@ -47,14 +47,14 @@ def run_nested(
         keep_going=not parent.engine.options.fail_fast,
     )
     if outcome.status == "aborted":
-        raise _cut_off(record, child, Cancelled(outside=parent.engine.stopping))
+        raise _end_early(record, child, Cancelled(outside=parent.engine.stopping))
     record.add_usage(_usage(child))
     if outcome.status == "pending":
         _hold_end(child)
     else:
         _terminate(child, outcome)
     if outcome.error is not None:
-        raise _with_path(child, outcome.error)
+        raise _prefix_path(child, outcome.error)
     return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
 
 
@@ -75,23 +75,23 @@ def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any
         parent_run_id=parent.state.run_id,
         step_id=record.path,
     )
-    event = engine.tell(draft)
+    event = engine.append(draft)
     return Run(engine, plan, initial_state(event), record.path, parent.depth + 1)
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:
     """Append the child's last event, before it the ends held back below it."""
-    child.engine.tell_held(child.prefix)
-    child.emit(_end(child, outcome))
+    child.engine.append_held(child.prefix)
+    child.emit(_end_draft(child, outcome))
 
 
 def _hold_end(child: Run) -> None:
     """Hold back the child's end, `aborted`: it ends only with what it is a part of, for nobody can answer for what
     waits in a run that has ended."""
-    child.hold(child.prefix, _end(child, RunOutcome("aborted", None, dict(child.state.outputs))))
+    child.hold(child.prefix, _end_draft(child, RunOutcome("aborted", None, dict(child.state.outputs))))
 
 
-def _end(child: Run, outcome: RunOutcome) -> Draft:
+def _end_draft(child: Run, outcome: RunOutcome) -> Draft:
     return build.run_terminated(
         child.state.run_id,
         status=outcome.status,
@@ -115,13 +115,13 @@ def _usage(child: Run) -> dict[str, int]:
     return used
 
 
-def _cut_off(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) -> Exception:
+def _end_early(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) -> Exception:
     """End a child that was cancelled or whose step ran out of time, and give what its step raises. An effect in doubt
     inside outweighs that: the child waits with it, whatever else of it was cut off."""
     record.add_usage(_usage(child))
     if child.in_doubt is not None:
         _hold_end(child)
-        return _with_path(child, child.in_doubt)
+        return _prefix_path(child, child.in_doubt)
     if isinstance(cut, RuntimeErrorBase):
         _terminate(child, RunOutcome("error", cut, dict(child.state.outputs)))
     elif cut.outside:
@@ -131,7 +131,7 @@ def _cut_off(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) 
     return cut
 
 
-def _with_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
+def _prefix_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
     """A child's error with the way to it in front."""
     skill_id = child.state.skill_id
     if error.step_id is None:

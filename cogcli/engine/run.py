@@ -67,7 +67,7 @@ class _Root:
         self._engine = engine
         self._started = engine.clock.monotonic()
         self._started_at = engine.clock.now()
-        event = engine.tell(_first_event(engine, plan, request, run_id))
+        event = engine.append(_first_event(engine, plan, request, run_id))
         if engine.spent_ms is not None:
             self._started_at = event.timestamp
         self._run = Run(engine, plan, initial_state(event), prefix="", depth=0)
@@ -76,27 +76,27 @@ class _Root:
     def steps(self) -> Effects:
         run = self._run
         run.emit(_plan_event(run))
-        outcome = yield from self._driven()
+        outcome = yield from self._drive()
         if outcome.status == "pending":
             self._pause(outcome)
         else:
             self._terminate(outcome)
         return Finished(outcome, run.state, self._statuses())
 
-    def _driven(self) -> Effects:
+    def _drive(self) -> Effects:
         try:
             yield from self._graph.drive()
         except Interrupted as interruption:
-            return (yield from self._aborted(interruption.signal))
+            return (yield from self._abort(interruption.signal))
         except RuntimeErrorBase as error:
-            return self._waiting() or self._failed(error)
+            return self._pending_outcome() or self._failed_outcome(error)
         except CogcliError:
             raise
         except Exception as bug:
             yield from self._graph.wind_down(force=True)
-            return self._failed(InternalError("internal", f"{type(bug).__name__}: {bug}"), bug)
+            return self._failed_outcome(InternalError("internal", f"{type(bug).__name__}: {bug}"), bug)
         if self._engine.loop.signal is not None:
-            return (yield from self._aborted(self._engine.loop.signal))
+            return (yield from self._abort(self._engine.loop.signal))
         outcome = outcome_of(
             self._graph.endings,
             self._run.state.outputs,
@@ -105,11 +105,11 @@ class _Root:
         )
         return describe_outcome(outcome, self._run.state.skill_id)
 
-    def _failed(self, error: RuntimeErrorBase, cause: Exception | None = None) -> RunOutcome:
+    def _failed_outcome(self, error: RuntimeErrorBase, cause: Exception | None = None) -> RunOutcome:
         error.__cause__ = cause
         return RunOutcome("error", error, dict(self._run.state.outputs))
 
-    def _aborted(self, signal: str) -> Effects:
+    def _abort(self, signal: str) -> Effects:
         """Start nothing new, let running calls end for a while, then finish as aborted."""
         self._engine.loop.honour()
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
@@ -117,9 +117,9 @@ class _Root:
         yield from self._graph.wait(until=self._engine.loop.grace_until)
         yield from self._graph.wind_down(force=True)
         yield from self._graph.drive()
-        return self._waiting() or RunOutcome("aborted", None, dict(self._run.state.outputs))
+        return self._pending_outcome() or RunOutcome("aborted", None, dict(self._run.state.outputs))
 
-    def _waiting(self) -> RunOutcome | None:
+    def _pending_outcome(self) -> RunOutcome | None:
         """The outcome of a run that was cut off from outside with an effect in doubt: it waits for a person."""
         engine = self._engine
         doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
@@ -135,7 +135,7 @@ class _Root:
 
     def _terminate(self, outcome: RunOutcome) -> None:
         engine, error = self._engine, outcome.error
-        engine.tell_held()
+        engine.append_held()
         took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (engine.spent_ms or 0)
         draft = build.run_terminated(
             self._run.state.run_id,

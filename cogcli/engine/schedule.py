@@ -25,28 +25,28 @@ class ReadySet:
         """The first ready step in plan order. Raises IndexError where none is."""
         return heappop(self._ready)
 
-    def released(self, index: int) -> None:
+    def release(self, index: int) -> None:
         """A step ended so that its dependents may run."""
         for dependent in self._dependents[index]:
             self._waiting_on[dependent] -= 1
             if not self._waiting_on[dependent] and dependent not in self._blocked:
                 heappush(self._ready, dependent)
 
-    def blocked(self, index: int) -> list[int]:
-        """A step ended so that nothing downstream may run: those steps, each told once, in plan order."""
+    def block(self, index: int) -> list[int]:
+        """A step ended so that nothing downstream may run: those steps, each known once, in plan order."""
         return self._downstream(index, self._blocked)
 
-    def stranded(self, index: int) -> list[int]:
-        """A step ended so that nothing downstream will become ready: those steps, each told once, in plan order."""
+    def strand(self, index: int) -> list[int]:
+        """A step ended so that nothing downstream will become ready: those steps, each known once, in plan order."""
         return self._downstream(index, self._stranded)
 
-    def _downstream(self, index: int, told: set[int]) -> list[int]:
+    def _downstream(self, index: int, known: set[int]) -> list[int]:
         found: list[int] = []
         front = [index]
         while front:
             for dependent in self._dependents[front.pop()]:
-                if dependent not in told:
-                    told.add(dependent)
+                if dependent not in known:
+                    known.add(dependent)
                     found.append(dependent)
                     front.append(dependent)
         return sorted(found)

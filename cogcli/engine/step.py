@@ -34,20 +34,20 @@ def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Effects:
     record = StepRecord(run, run.path(step.id), step.uses, planned.capability, planned.kind)
     done: Performed | None = None
     try:
-        done = yield from _done(run, planned, record)
+        done = yield from _perform(run, planned, record)
         yield from _wait_for_plan_order(planned, record, done.output, blackboard)
         writes = _writes(run, planned, done)
         blackboard.require_no_conflict(planned.position, writes)
     except (Cancelled, RuntimeErrorBase) as cut:
         if done is not None:
-            record.tell_answer(done.output)  # it cannot be written, but it was given: nobody need ask again
+            record.append_answer(done.output)  # it cannot be written, but it was given: nobody need ask again
         # What may have happened outweighs why the rest of the step was given up.
-        return _ended_early(record, record.in_doubt or cut)
+        return _end_early(record, record.in_doubt or cut)
     blackboard.remember(planned.position, writes)
-    return _closed(record, done, writes)
+    return _finish(record, done, writes)
 
 
-def _done(run: Run, planned: PlannedStep, record: StepRecord) -> Effects:
+def _perform(run: Run, planned: PlannedStep, record: StepRecord) -> Effects:
     """What the step produced, or what stands in for it where a condition or a gate skips it."""
     taken = run.engine.taken_over.get(record.path)
     if taken is not None:
@@ -64,15 +64,15 @@ def _done(run: Run, planned: PlannedStep, record: StepRecord) -> Effects:
     return done
 
 
-def _closed(record: StepRecord, done: Performed, writes: list[Write]) -> Ending:
+def _finish(record: StepRecord, done: Performed, writes: list[Write]) -> Ending:
     if done.skipped:
         word = "degraded" if done.skipped == "degraded" else "skipped"
         event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
-        return _as_told(event, Ending("skipped", done.skipped))
-    return _as_told(record.finish("done", output=done.output, writes=writes), Ending("done"))
+        return _recorded_ending(event, Ending("skipped", done.skipped))
+    return _recorded_ending(record.finish("done", output=done.output, writes=writes), Ending("done"))
 
 
-def _as_told(event: Event, ending: Ending) -> Ending:
+def _recorded_ending(event: Event, ending: Ending) -> Ending:
     """How a step ended. Where a log is gone on with, its word counts, not what came of the same step this time."""
     told = event.payload
     if (told["step_status"], told.get("reason")) == (ending.status, ending.reason):
@@ -116,19 +116,19 @@ def _wait_for_plan_order(
     """Let overlapping steps that are earlier in plan order write first; the result is on disk meanwhile."""
     if not blackboard.must_wait(planned.position):
         return
-    record.tell_answer(produced)
+    record.append_answer(produced)
     while blackboard.must_wait(planned.position):
         yield Park()
 
 
-def _ended_early(record: StepRecord, cut: Cancelled | RuntimeErrorBase) -> Ending:
+def _end_early(record: StepRecord, cut: Cancelled | RuntimeErrorBase) -> Ending:
     if not isinstance(cut, Cancelled):
-        return _ended_badly(record, cut)
+        return _end_with_error(record, cut)
     event, ending = record.cut_off(cut), Ending("skipped", "cancelled")
-    return ending if event is None else _as_told(event, ending)
+    return ending if event is None else _recorded_ending(event, ending)
 
 
-def _ended_badly(record: StepRecord, error: RuntimeErrorBase) -> Ending:
+def _end_with_error(record: StepRecord, error: RuntimeErrorBase) -> Ending:
     record.locate(error)
     if isinstance(error, EffectInDoubtError):
         record.run.in_doubt = error
@@ -137,4 +137,4 @@ def _ended_badly(record: StepRecord, error: RuntimeErrorBase) -> Ending:
         return Ending("pending", error.code, error)
     status = "vetoed" if error.exit_code == VETOED else "failed"
     event = record.finish(status, reason=error.code, error=error)
-    return _as_told(event, Ending(status, error.code, error))
+    return _recorded_ending(event, Ending(status, error.code, error))

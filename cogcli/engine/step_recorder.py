@@ -51,7 +51,7 @@ class StepRecord:
         self.in_doubt: EffectInDoubtError | None = None
         """An effect of one of this step's invocations that may have happened."""
         self._begun = 0
-        self._told = 0
+        self._attempts_answered = 0
         """How many attempts were made when an answer was put on disk before the closing event."""
         self._repeats: dict[str, Any] | None = None
         self.input: dict[str, Any] | None = None
@@ -88,7 +88,7 @@ class StepRecord:
         return next(attempt for attempt in reversed(self.attempts) if attempt["status"] != "skipped")
 
     @property
-    def repeated_then(self) -> bool:
+    def is_repeat_recorded(self) -> bool:
         """Whether the log that is told again tells of the next attempt: its wait is over."""
         number = 1 + (self.attempts_made if self.attempts else self._begun)
         return self.run.engine.order.repeated(self.run.state.run_id, self.path, number)
@@ -98,7 +98,7 @@ class StepRecord:
         """Every reference read, those of the input first, without repeats."""
         return list(self.reads | self.expression_reads)
 
-    def aim(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
+    def set_target(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
         """What is called next, and with what."""
         self.uses = uses
         self.capability = capability
@@ -108,7 +108,7 @@ class StepRecord:
         """Something left that must not be repeated, neither by this step nor by one that its run is nested in."""
         self.effect_left = self.run.effect_left = True
 
-    def will_repeat(self, wait: float, error: RuntimeErrorBase) -> None:
+    def schedule_repeat(self, wait: float, error: RuntimeErrorBase) -> None:
         """The next intent is a retry by the step itself because of this error, after `wait` seconds."""
         self._repeats = {
             "reason": "retry",
@@ -116,11 +116,11 @@ class StepRecord:
             "error": {"code": error.code, "message": error.message, "left": error.left},
         }
 
-    def began(self, payload: dict[str, Any], *, durable: bool = False) -> None:
+    def begin(self, payload: dict[str, Any], *, durable: bool = False) -> None:
         """Put the intent on disk; where the step repeats its call, as the intent of a repeat."""
         self._begun += 1
         if self._repeats is not None:
-            self._began_again(payload, durable=durable)
+            self._begin_repeat(payload, durable=durable)
             return
         self.durable = durable
         body = {"uses": self.uses, **payload, "input": self.input, "reads": list(self.reads)}
@@ -133,11 +133,11 @@ class StepRecord:
         self.intent = event.id
         self.action_id = f"act_{event.id[3:]}"
 
-    def tell_answer(self, output: dict[str, Any]) -> None:
+    def append_answer(self, output: dict[str, Any]) -> None:
         """Put a result on disk that something has to wait for, or that will not stand in the closing event; once."""
-        if self._told == len(self.attempts):
+        if self._attempts_answered == len(self.attempts):
             return
-        self._told = len(self.attempts)
+        self._attempts_answered = len(self.attempts)
         draft = build.step_answered(
             self.run.state.run_id,
             self.path,
@@ -147,7 +147,7 @@ class StepRecord:
         )
         self.run.emit(draft, durable=self.durable)
 
-    def _began_again(self, payload: dict[str, Any], *, durable: bool) -> None:
+    def _begin_repeat(self, payload: dict[str, Any], *, durable: bool) -> None:
         again = {
             "attempt": self.attempts_made + 1 if self.attempts else self._begun,
             "binding": payload.get("binding"),
@@ -159,7 +159,7 @@ class StepRecord:
             build.call_retried(run_id, self.path, payload=again, speaker=self.speaker), durable=durable
         )
 
-    def answered(self, answer: Answer) -> None:
+    def count_answer(self, answer: Answer) -> None:
         """Count an answered attempt."""
         usage = answer.usage
         self.usage["llm_calls" if usage else "tool_calls"] += 1
@@ -189,7 +189,7 @@ class StepRecord:
         goes on begins it again."""
         draft = self._end("skipped", reason="cancelled")
         if not cut.outside:
-            return self._told_end(draft)
+            return self._append_end(draft)
         self.run.hold(self.path, draft, durable=self.durable)
         return None
 
@@ -204,10 +204,10 @@ class StepRecord:
         error: RuntimeErrorBase | None = None,
     ) -> Event:
         """Append the closing event. Gives the one that the log holds: gone on with, the one it held before."""
-        return self._told_end(self._end(ending, reason, detail, output, writes, error))
+        return self._append_end(self._end(ending, reason, detail, output, writes, error))
 
-    def _told_end(self, draft: Draft) -> Event:
-        self.run.engine.tell_held(self.path)
+    def _append_end(self, draft: Draft) -> Event:
+        self.run.engine.append_held(self.path)
         return self.run.emit(draft, durable=self.durable)
 
     def _end(
@@ -219,7 +219,7 @@ class StepRecord:
         writes: list[Write] | None = None,
         error: RuntimeErrorBase | None = None,
     ) -> Draft:
-        payload: dict[str, Any] = self._called() if self.action_id else self._uncalled()
+        payload: dict[str, Any] = self._call_members() if self.action_id else self._members_without_call()
         if reason is not None:
             payload["reason"] = reason
         if detail:
@@ -244,7 +244,7 @@ class StepRecord:
             caused_by=self.intent,
         )
 
-    def _called(self) -> dict[str, Any]:
+    def _call_members(self) -> dict[str, Any]:
         """The members of a closing event that only a step which began has."""
         payload: dict[str, Any] = {
             "uses": self.uses,
@@ -262,7 +262,7 @@ class StepRecord:
             payload["tool"] = f"{self.member.protocol}:{self.member.service_id}"
         return payload
 
-    def _uncalled(self) -> dict[str, Any]:
+    def _members_without_call(self) -> dict[str, Any]:
         """The same for a step that never began; its gates may have."""
         return {"uses": self.uses, "usage": self.usage} if any(self.usage.values()) else {"uses": self.uses}
 

@@ -54,13 +54,13 @@ class WorkerSlot(NamedTuple):
 class WorkerCall(NamedTuple):
     """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead.
 
-    `given_up` is told when nobody waits for the work any more; it must not block.
+    `on_abandon` is called when nobody waits for the work any more; it must not block.
     """
 
     work: Callable[[], Any]
     deadline: float
     late: Callable[[], Exception]
-    given_up: Callable[[], None] | None = None
+    on_abandon: Callable[[], None] | None = None
 
 
 class Sleep(NamedTuple):
@@ -369,7 +369,7 @@ class Loop:
 
     def _cancel(self, task: Task, *, force: bool) -> None:
         """Throw Cancelled into a task and, before it, everything below it; one with a shielded child waits for it."""
-        if task.done or (task.shielded and not force and not _forsaken(task)):
+        if task.done or (task.shielded and not force and not _is_parked_below_cancelled(task)):
             return
         if task.children:
             task.cancelling, task.outside = True, force
@@ -410,7 +410,7 @@ class Loop:
         self._register(token, task, call)
         with self._baton:
             self._inline_until = min([call.deadline, *self._timed.values()])
-        result, error = _performed(call.work)
+        result, error = _perform(call.work)
         with self._baton:
             if self._epoch != epoch:
                 raise _BatonLost
@@ -444,8 +444,8 @@ class Loop:
             _, call = self._in_flight.pop(task.call)
             task.call = None
             self.abandoned += 1
-            if call.given_up is not None:
-                call.given_up()
+            if call.on_abandon is not None:
+                call.on_abandon()
         self._release(task)
 
     # -- waiting ------------------------------------------------------------------------------------------------------
@@ -523,7 +523,7 @@ class Loop:
             self._inline_until = None
 
 
-def _forsaken(task: Task) -> bool:
+def _is_parked_below_cancelled(task: Task) -> bool:
     """Whether a task is parked below one that is told to end: nobody would wake it any more."""
     return type(task.wait) is Park and task.parent is not None and task.parent.cancelling
 
@@ -556,7 +556,7 @@ _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
 }
 
 
-def _performed(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def _perform(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return work(), None
     except BaseException as error:
@@ -582,7 +582,7 @@ class _Pool:
     def _serve(self, jobs: SimpleQueue[Any]) -> None:
         while (job := jobs.get()) is not None:
             token, work = job
-            result, error = _performed(work)
+            result, error = _perform(work)
             self._idle.append(jobs)
             self._inbox.put((token, result, error))
             del job, work, result, error

@@ -33,7 +33,7 @@ class Blackboard:
         self._merged: dict[int, list[Write]] = {}
 
     def must_wait(self, index: int) -> bool:
-        """Whether an overlapping step earlier in plan order may still write; if so, `closed` will tell."""
+        """Whether an overlapping step earlier in plan order may still write; if so, `close` gives it."""
         others = self._after.get(index, 0) & self._open
         if others:
             others = self._wrote_before(index, others)
@@ -50,7 +50,7 @@ class Blackboard:
         earlier = [other for other in places if (at := self._wrote_at(other)) is not None and at < then]
         return sum(1 << other for other in earlier)
 
-    def closed(self, indices: Sequence[int]) -> list[int]:
+    def close(self, indices: Sequence[int]) -> list[int]:
         """These steps write nothing any more: who no longer has to wait, in plan order."""
         if not self._after:
             return []

@@ -41,7 +41,7 @@ def refusal_before(
     return None
 
 
-def still_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBase | None:
+def refusal_of_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBase | None:
     """The error that a question raises which a person was asked about this step, or None. What asks again by itself, a
     gate of the same capability, is no business of this."""
     if asked is None or (asked.gate and asked.capability == capability_id):

@@ -28,9 +28,9 @@ def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resol
     if isinstance(value, str):
         reference = parse(value)
         if reference is not None:
-            return _reading(reference)
+            return _read_state(reference)
         loop = parse_loop(value, loop_names) if loop_names else None
-        return _looping(loop) if loop else lambda scope, reads: value
+        return _read_loop(loop) if loop else lambda scope, reads: value
     if isinstance(value, dict):
         if value.keys() == {"$literal"}:
             literal = value["$literal"]
@@ -43,7 +43,7 @@ def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resol
     return lambda scope, reads: value
 
 
-def _reading(reference: Reference) -> Resolver:
+def _read_state(reference: Reference) -> Resolver:
     text = reference.text
 
     def resolve(scope: Scope, reads: dict[str, None]) -> Any:
@@ -53,7 +53,7 @@ def _reading(reference: Reference) -> Resolver:
     return resolve
 
 
-def _looping(reference: Reference) -> Resolver:
+def _read_loop(reference: Reference) -> Resolver:
     def resolve(scope: Scope, reads: dict[str, None]) -> Any:
         reads[reference.text] = None
         value = walk(scope.loop[reference.namespace], reference.segments)

@@ -34,16 +34,16 @@ def merge(strategy: str, present: Any, value: Any) -> Any:
         present.extend(value)
         return present
     if strategy == "deep_merge":
-        return _deep_merged(present, value)
+        return _merge_objects(present, value)
     return value
 
 
-def _deep_merged(present: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """`present` with `over` laid over it, recursively through objects; everything else is replaced."""
     for key, value in over.items():
         below = present.get(key)
         if type(below) is dict and type(value) is dict:
-            _deep_merged(below, value)
+            _merge_objects(below, value)
         else:
             present[key] = value
     return present

@@ -54,13 +54,13 @@ def writes_of(rules: tuple[OutputRule, ...], produced: dict[str, Any], state: Ex
         value = _value(rule, produced, state)
         if value is not MISSING:
             writes.append(
-                Write(rule.target, rule.strategy, _listed(value) if rule.listed else deep_copy(value))
+                Write(rule.target, rule.strategy, _as_list(value) if rule.listed else deep_copy(value))
             )
     require_applicable(state, writes)
     return writes
 
 
-def _listed(value: Any) -> list[dict[str, Any]]:
+def _as_list(value: Any) -> list[dict[str, Any]]:
     items = deep_copy(value) if isinstance(value, list) else [deep_copy(value)]
     return [item if isinstance(item, dict) else {"value": item} for item in items]
 

@@ -120,7 +120,7 @@ def test_random_graphs_have_a_valid_order_and_become_ready_in_it(needs: list[lis
     while ready:
         index = ready.pop()
         run.append(index)
-        ready.released(index)
+        ready.release(index)
     assert run == list(range(len(needs)))
 
 
@@ -130,7 +130,7 @@ def test_blocked_steps_are_all_downstream_and_told_once(needs: list[list[int]], 
     names = order(made)
     culprits = data.draw(st.lists(st.integers(0, len(needs) - 1), unique=True))
     ready = ReadySet(made)
-    told = [index for culprit in culprits for index in ready.blocked(culprit)]
+    told = [index for culprit in culprits for index in ready.block(culprit)]
     assert len(told) == len(set(told))
     down: set[str] = set()
     for _ in needs:
