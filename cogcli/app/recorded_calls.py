@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.engine.doubt import LeftOut
-from cogcli.engine.step_ending import LEFT_OUT, Degraded
+from cogcli.engine.outcome import LEFT_OUT, Degraded
 from cogcli.engine.tasks import Cancelled
 from cogcli.episode.log_index import error_of
 from cogcli.events.types import row_of

@@ -186,7 +186,7 @@ def run(
         )
         asked = _asked(loaded, request, journal, runner.pinned())
         asked = asked._replace(
-            taken_over={path: one.as_dict() for path, one in (taken_over or {}).items()},
+            taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
             effects=effects or {},
         )
         if control is not None:
@@ -323,7 +323,7 @@ def finish_run(
         run_id=state.run_id,
         trace_id=state.trace_id,
         directory=str(journal.directory),
-        metrics=state.trace.metrics.as_dict(),
+        metrics=state.trace.metrics.to_payload(),
         counts=dict(Counter(finished.steps.values())),
         stopped_by=control.signals[0] if control and control.signals else "",
         in_doubt=_in_doubt(journal) if outcome.status == "pending" else (),

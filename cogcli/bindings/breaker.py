@@ -1,4 +1,4 @@
-"""The circuit breaker: a service that keeps failing is left alone for a while (docs/reference/execution.md#breaker).
+"""The circuit breaker: a service that keeps failing is not called for a while (docs/reference/execution.md#breaker).
 
 1. Faults of the service count: unreachable, late, overloaded, failed. Faults of the caller, mapping and safety neither
    count nor end a row.
@@ -28,22 +28,22 @@ FAULTS: Final = frozenset(("call.transport", "call.timeout", "call.overloaded", 
 
 
 class Passage:
-    """One call on its way through a circuit. The first thing told about it counts."""
+    """One call that a circuit let through. The first result reported for it counts, later ones are dropped."""
 
     def __init__(self, circuit: Circuit, *, probing: bool) -> None:
         self._circuit = circuit
         self._probing = probing
         self._reported = False
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """The service answered, and with what was asked for."""
         self._report("success")
 
-    def failed(self, code: str) -> None:
+    def note_failure(self, code: str) -> None:
         """The call ended with this error code."""
         self._report("fault" if code in FAULTS else "neither")
 
-    def given_up(self) -> None:
+    def note_abandoned(self) -> None:
         """Nobody waits for the call any more, whatever comes of it."""
         self._report("neither")
 
@@ -51,7 +51,7 @@ class Passage:
         with self._circuit.lock:
             if not self._reported:
                 self._reported = True
-                self._circuit.tell(what, probing=self._probing)
+                self._circuit.count(what, probing=self._probing)
 
 
 class Circuit:
@@ -66,7 +66,7 @@ class Circuit:
         self._probed = False
 
     def passage(self) -> Passage:
-        """Let a call through. Raises TransportError `call.circuit-open` where the circuit is open."""
+        """The passage of one more call. Raises TransportError `call.circuit-open` where the circuit is open."""
         with self.lock:
             if self._open_until is None:
                 return Passage(self, probing=False)
@@ -76,8 +76,8 @@ class Circuit:
             self._probed = True
             return Passage(self, probing=True)
 
-    def tell(self, what: str, *, probing: bool) -> None:
-        """Take how a call ended: success, fault or neither. The lock is held."""
+    def count(self, what: str, *, probing: bool) -> None:
+        """Count how a call ended: success, fault or neither. The caller holds the lock."""
         if probing:
             self._probed = False
         if what == "success":
@@ -94,14 +94,14 @@ class Circuit:
 
 
 class Circuits:
-    """The circuits of services; two of the same id in different places are two."""
+    """One circuit per service; services of one id in different layers or folders have one each."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._circuits: dict[tuple[str, str, str], Circuit] = {}
 
     def passage(self, service: Service) -> Passage:
-        """Let a call to a service through. Raises TransportError `call.circuit-open`."""
+        """The passage of one more call to a service. Raises TransportError `call.circuit-open`."""
         key = (service.layer, service.root, service.id)
         circuit = self._circuits.get(key)
         if circuit is None:

@@ -34,28 +34,28 @@ Choose = Callable[[str], Selection]
 class LiveRunner:
     """Calls services. Chains are chosen once and stay for the run.
 
-    `selected` holds what was chosen when a run began that is gone on with: nothing else is called, and of that only
-    what may still be.
+    `selected`: on resume, the chains chosen when the run began. Nothing else is called, and of them only the bindings
+    that are still eligible.
     """
 
     def __init__(
         self,
         catalog: Catalog,
         choose: Choose,
-        surroundings: InvokerContext,
+        context: InvokerContext,
         circuits: Circuits | None = None,
         selected: Mapping[str, BindingChain] | None = None,
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
-        self._surroundings = surroundings
+        self._context = context
         self._choose = choose
         self._selected = selected or {}
         self._chains: dict[str, BindingChain] = {}
         self._templates: dict[str, request_mapping.Template] = {}
         self._invokers: dict[str, Invoker] = {}
         self.leftovers: list[str] = []
-        """What servers left running and had to be killed, once closed."""
+        """After `close`: the processes of servers that had to be killed."""
 
     def chain(self, capability_id: str) -> BindingChain:
         chain = self._chains.get(capability_id)
@@ -64,7 +64,7 @@ class LiveRunner:
         return chain
 
     def pinned(self) -> dict[str, Any]:
-        """By capability: the chain and its explanation, for all that can be chosen."""
+        """By capability id its chain and why it was chosen; without an eligible binding it is left out."""
         chains: dict[str, Any] = {}
         for capability_id in self._catalog.capabilities:
             try:
@@ -94,29 +94,29 @@ class LiveRunner:
         if attempt.place is not None and binding.protocol not in GATHERING:
             attempt.place.settle()
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
-        context = CallLimits(attempt.deadline, attempt.cancel, attempt.place, *seconds)
+        limits = CallLimits(attempt.deadline, attempt.cancel, attempt.place, *seconds)
         passage = self._circuits.passage(service)
         with attempt.cancel.told(lambda: _report_abandoned(passage, attempt.deadline)):
             try:
-                answer = self._answer(attempt, binding, request, context)
+                answer = self._answer(attempt, binding, request, limits)
             except RuntimeErrorBase as error:
-                passage.failed(error.code)
+                passage.note_failure(error.code)
                 # The log masks what it takes; this reaches the terminal and callers, too.
-                error.message = visible_block(self._surroundings.secrets.mask_text(error.message))
+                error.message = visible_block(self._context.secrets.mask_text(error.message))
                 error.args = (error.message,)
                 raise
             except BaseException:
-                passage.given_up()
+                passage.note_abandoned()
                 raise
-            passage.succeeded()
+            passage.note_success()
             return answer
 
     def _answer(
-        self, attempt: Attempt, binding: Binding, request: InvocationRequest, context: CallLimits
+        self, attempt: Attempt, binding: Binding, request: InvocationRequest, limits: CallLimits
     ) -> Answer:
         """Send the request and map what comes back."""
         try:
-            body, meta = self._invoker(binding.protocol).invoke(request, context)
+            body, meta = self._invoker(binding.protocol).invoke(request, limits)
             outputs = self._catalog.capabilities[attempt.capability_id].outputs
             try:
                 output = response_mapping.map_response(binding.response, body, outputs)
@@ -126,7 +126,7 @@ class LiveRunner:
                 )
                 raise
         except RuntimeErrorBase as error:
-            error.reply = reply_line(error.record, self._surroundings.secrets)
+            error.reply = reply_line(error.record, self._context.secrets)
             raise
         return Answer(output, meta.usage, meta.to_payload())
 
@@ -160,12 +160,12 @@ class LiveRunner:
             make = INVOKERS.get(protocol)
             if make is None:
                 raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
-            invoker = self._invokers.setdefault(protocol, make(self._surroundings))
+            invoker = self._invokers.setdefault(protocol, make(self._context))
         return invoker
 
 
 def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:
-    """What was chosen before, as far as it may be called now."""
+    """The earlier chain without the bindings that are no longer eligible; those are among `passed_over`."""
     known = {member.binding_id for member in before.members}
     members = tuple(member for member in now.members if member.binding_id in known)
     lost = tuple(each for each in now.passed_over if each.binding_id in known)
@@ -176,8 +176,8 @@ def _passed_over(link: ChainLink, before: int) -> PassedOver:
     """Why a binding of the chain is not called: its one reason's code, else the common one with all of them."""
     codes = {reason.code for reason in link.reasons}
     code = codes.pop() if len(codes) == 1 else "binding.ineligible"
-    told = "; ".join(reason.text for reason in link.reasons)
-    return PassedOver(link.binding_id, link.service_id, code, told, before)
+    text = "; ".join(reason.text for reason in link.reasons)
+    return PassedOver(link.binding_id, link.service_id, code, text, before)
 
 
 def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
@@ -201,22 +201,22 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
 
 
 def start_seconds(service: Service) -> float:
-    """How long the start of a service may take beside its calls: its own timeout; 0 where nothing is started."""
+    """Seconds that the start of a service may take beside its calls; 0 where no program is started."""
     if service.kind != "mcp" or "command" not in service.settings:
         return 0.0
     return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)
 
 
 def _report_abandoned(passage: Passage, deadline: float) -> None:
-    """Nobody waits for an attempt any more: because its time is up, or for reasons of the run."""
+    """Report an attempt whose result is dropped: a timeout past its deadline, else no fault of the service."""
     if time.monotonic() >= deadline:
-        passage.failed("call.timeout")
+        passage.note_failure("call.timeout")
     else:
-        passage.given_up()
+        passage.note_abandoned()
 
 
 def _body_record(body: Any) -> dict[str, Any]:
-    """A reply that no wire carried, as it stands in an attempt's record."""
+    """The `reply` of an attempt's record, for a protocol that gives none."""
     return {"media_type": "application/json", "body": body}
 
 

@@ -1,4 +1,4 @@
-"""The reply to a call that failed, as one line for people: status, size and how it begins
+"""The reply to a failed call as one line of text: status, size and its beginning
 (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from cogcli.protocols.secrets import Secrets
 
 _LONGEST: Final = 120
-_LOOKED_AT: Final = 64 * 1024
-"""Longer replies are not shown: what would be cut off could hold half a secret."""
+_MASKED_LENGTH: Final = 64 * 1024
+"""Characters. Longer replies are not excerpted: masking a part could leave half a secret."""
 
 
 def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
@@ -33,7 +33,7 @@ def _beginning(body: Any, secrets: Secrets) -> str:
     if body in (None, "", {}):
         return ""
     text = body if isinstance(body, str) else compact(secrets.mask_value(body)).decode()
-    if len(text) > _LOOKED_AT:
+    if len(text) > _MASKED_LENGTH:
         return ""
     line = visible(" ".join(secrets.mask_text(text).split()))
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

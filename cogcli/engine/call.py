@@ -34,8 +34,8 @@ from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.engine import approval
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
+from cogcli.engine.outcome import Degraded as Degraded
 from cogcli.engine.ports import CapabilityRunner
-from cogcli.engine.step_ending import Degraded as Degraded
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Sleep, WorkerCall, WorkerSlot
 from cogcli.events import build

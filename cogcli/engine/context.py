@@ -1,4 +1,4 @@
-"""What the parts of a run share: the frozen options, the run tree's machinery, and each run's own state."""
+"""What the parts of a run share: its frozen options, the engine of the run tree, and the state of each run."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class RunOptions(NamedTuple):
     binds: Mapping[str, str] = {}
     required_conformance_profile: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The options as they stand in `run.started`."""
+    def to_payload(self) -> dict[str, Any]:
+        """The `options` of `run.started`."""
         return {
             **self._asdict(),
             "confirmed_capabilities": sorted(self.confirmed_capabilities),
@@ -45,21 +45,21 @@ class RunOptions(NamedTuple):
 
 
 class LiveOrder:
-    """The order of a run that begins: nothing of it is in a log yet."""
+    """The EventOrder of a new run, of which no log has anything."""
 
     def wrote_at(self, run_id: str, path: str) -> None:
-        """Nowhere."""
+        """None: not recorded."""
 
     def before(self, run_id: str, path: str) -> None:
-        """Nothing."""
+        """None: no wait."""
 
     def repeated(self, run_id: str, path: str, number: int) -> bool:
-        """Never."""
+        """False."""
         return False
 
 
 class Engine:
-    """The machinery of one run tree."""
+    """What all runs of one tree use: sink, runner, options, specs, loop."""
 
     def __init__(
         self,
@@ -89,14 +89,14 @@ class Engine:
         self.listener = listener
         self.approvals = approvals or Approvals()
         self.taken_over = taken_over or {}
-        """By step path: what need not be done again."""
+        """By step path: results of an earlier episode, used in place of running the step."""
         self.order = order or LiveOrder()
         self.doubts = doubts
-        """Who decides about calls that may have happened, where a run is gone on with."""
+        """On resume: decides about calls that may have happened."""
         self.asked = asked or {}
-        """By step path: what a person was asked about before, though the step may call something else by now."""
+        """By step path: what a person was asked before the specs changed; the step may call another capability now."""
         self.earlier = earlier
-        """What the run did that this one runs again."""
+        """On rerun: the calls of the source run."""
         self.waits_in_doubt = True
         """Whether a run that is cut off from outside waits where an effect in it may have happened; one that is closed
         ends instead."""
@@ -108,12 +108,12 @@ class Engine:
         """How what was cut off from outside, or waits for a person, ends: appended before what it is a part of ends, at
         the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
         self.spent_ms: int | None = None
-        """How long earlier sittings of a run took that is gone on with."""
+        """On resume: milliseconds that the run took before."""
         self.loop = Loop(options.max_workers)
         self._plans: dict[str, StepPlan] = {}
 
     def append_held(self, below: str = "") -> None:
-        """Tell the ends that were held back, in order: those of this step path and its parts, or all."""
+        """Append the ends that were held back, in order: those of this step path and its parts, or all."""
         if not self.held:
             return
         parts = tuple(f"{below}{mark}" for mark in "/#@")
@@ -134,7 +134,7 @@ class Engine:
         return self._plans[skill_id]
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Append an event and tell the listener; no state is changed."""
+        """Append an event and pass it to the listener; no state is changed. Raises what the sink raises."""
         event = self.sink.append(draft, durable=durable)
         if self.listener is not None:
             self.listener(event)
@@ -151,7 +151,8 @@ class Held(NamedTuple):
 
 
 class Run:
-    """One run of the tree: its plan, its state and where it hangs. `prefix` is empty for the root."""
+    """One run of the tree: its plan and its state. `prefix` is the path of the step that it is nested in, empty for the
+    root."""
 
     def __init__(
         self, engine: Engine, plan: StepPlan, state: ExecutionState, prefix: str, depth: int
@@ -171,17 +172,17 @@ class Run:
         return StepPath(self.prefix).step(step_id) if self.prefix else step_id
 
     def wrote_at(self, position: int) -> int | None:
-        """Where a log that is told again tells of what the step at a position in plan order wrote."""
+        """On resume and replay: the log position of the writes of the step at a position in plan order; else None."""
         return self.engine.order.wrote_at(self.state.run_id, self.path(self.plan.steps[position].step.id))
 
     def emit(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Append an event, tell the listener, change the state by it."""
+        """Append an event, pass it to the listener, and apply it to the state."""
         event = self.engine.append(draft, durable=durable)
         apply(self.state, event)
         return event
 
     def hold(self, path: str, draft: Draft, *, durable: bool = False) -> None:
-        """Hold back how the step at this path ends, or the run nested in it."""
+        """Hold back the event that ends the step at this path, or the run nested in it."""
         self.engine.held.append(Held(self, path, draft, durable))
 
     def step_limit(self, planned: PlannedStep) -> float | None:
@@ -197,7 +198,7 @@ class Run:
         try:
             chain = self.engine.runner.chain(capability_id)
         except RuntimeErrorBase:
-            return 0.0  # told when the step asks for it
+            return 0.0  # raised again when the step asks for it
         return max(member.limit for member in chain.members)
 
     def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:

@@ -22,8 +22,8 @@ from cogcli.engine.context import Run
 from cogcli.engine.doubt import LeftOut
 from cogcli.engine.graph import RunStep
 from cogcli.engine.invocation import call_target, invoke
+from cogcli.engine.outcome import LEFT_OUT
 from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
-from cogcli.engine.step_ending import LEFT_OUT
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Cancelled, Effects, Next, Task
 from cogcli.mapping.apply import Write, write_value
@@ -37,8 +37,8 @@ from cogcli.state.execution import fork
 class Performed(NamedTuple):
     """What a step produced; `writes` where they had to be computed on the way, else None.
 
-    `by` is the one capability that produced it, empty for a nested skill. `skipped` says why it was not called or its
-    output not used, `detail` more about that.
+    `by` is the id of the one capability that produced it, empty for a nested skill, None for several. `skipped`:
+    `condition` or `degraded` where the output stands in for a call, `detail` the gate's or person's reason.
     """
 
     output: dict[str, Any]
@@ -49,7 +49,7 @@ class Performed(NamedTuple):
 
 
 def run_controlled(run: Run, planned: PlannedStep, record: StepRecord, run_step: RunStep) -> Effects:
-    """Do what a step does, once its condition held. Raises RuntimeErrorBase or Degraded."""
+    """What a step produced whose condition holds, as Performed. Raises RuntimeErrorBase or Degraded."""
     config = planned.step.config
     if config.foreach is not None:
         return Performed((yield from _run_items(run, planned, record, config.foreach, run_step)))
@@ -100,8 +100,8 @@ def _run_together(
 ) -> Effects:
     """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
 
-    A job that was cut off by itself, or that waits for a person, is no error of the others: they are left to end, one
-    that fails says why.
+    A job that was cancelled, or that waits for a person, does not cancel the others: they end, and no new one starts.
+    Where one of them fails its error is raised instead.
     """
     results: list[Any] = [None] * count
     started = 0
@@ -142,9 +142,9 @@ def _part_recorder(run: Run, planned: PlannedStep, record: StepRecord, name: str
 
 
 def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
-    """Drive one invocation to its own closing event; what it used counts for the step, too.
+    """The output of one invocation, once it has its closing event; its usage and reads are added to the step's.
 
-    An `item` of a foreach that somebody left out gives nothing, and the others go on.
+    An `item` of a foreach that a person left out gives an empty output, and the others continue.
     """
     try:
         output = yield from steps
@@ -203,7 +203,7 @@ def _run_rounds(
 
 
 def _run_within_limit(run: Run, planned: PlannedStep, steps: Effects) -> Effects:
-    """The result of one child task, bounded like one invocation."""
+    """The result of one child task, within the limit of one invocation."""
     yield run.spawn(steps, label=None, limit=run.step_limit(planned))
     task: Task = yield Next()
     if task.error is not None:
@@ -252,7 +252,7 @@ def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
 def _run_until_success(
     run: Run, planned: PlannedStep, names: list[str], job: Callable[[int], Effects], at_once: int
 ) -> Effects:
-    """The first success in time; the others are cancelled, effects in flight end first."""
+    """The first success; the others are cancelled, but effects under way end first."""
     started = 0
     running: list[Task] = []
     won: Task | None = None
@@ -277,7 +277,7 @@ def _run_until_success(
 
 
 def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseException:
-    """Why no target of several succeeded: a person is needed, or there was a veto; else all their reasons."""
+    """The error of a race without success: a cancel, a wait for a person or a veto, else one with all reasons."""
     for cut in errors:
         if not isinstance(cut, RuntimeErrorBase | call.Degraded):
             return cut
@@ -286,5 +286,5 @@ def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseExce
             if isinstance(error, RuntimeErrorBase) and error.exit_code == exit_code:
                 return error
     reasons = [getattr(error, "message", error) for error in errors]
-    told = "; ".join(f"`{name}`: {reason}" for name, reason in zip(names, reasons, strict=True))
-    return ExpressionError("scatter.failed", f"no target succeeded: {told}")
+    text = "; ".join(f"`{name}`: {reason}" for name, reason in zip(names, reasons, strict=True))
+    return ExpressionError("scatter.failed", f"no target succeeded: {text}")

@@ -15,7 +15,7 @@ from cogcli.core.canonical import digest_of
 from cogcli.core.errors import EffectInDoubtError, RejectedError
 from cogcli.core.redact import Redactor
 from cogcli.core.step_path import StepPath
-from cogcli.engine.step_ending import Degraded
+from cogcli.engine.outcome import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cogcli.engine.context import Run
+from cogcli.engine.outcome import RELEASING, Ending
 from cogcli.engine.plan import PlannedStep
 from cogcli.engine.schedule import ReadySet
-from cogcli.engine.step_ending import RELEASING, Ending
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Effects, Next, Task, Wake
 from cogcli.engine.write_order import Blackboard
@@ -25,7 +25,7 @@ RunStep = Callable[[Run, PlannedStep, Blackboard], Effects]
 
 
 class GraphDriver:
-    """One run's graph while it is driven. `endings` maps positions in plan order to how the step ended."""
+    """Runs the steps of one run. `endings`: by position in plan order, how the step ended."""
 
     def __init__(self, run: Run, run_step: RunStep) -> None:
         self._run = run
@@ -50,7 +50,7 @@ class GraphDriver:
                 yield from self._handle_end(task)
 
     def wait(self, *, until: float) -> Effects:
-        """See running steps end, until a time or a second signal; nothing new starts."""
+        """Wait for running steps to end, until a monotonic time or a second signal; nothing new starts."""
         yield from self._halt()
         while self._tasks:
             task: Task | None = yield Next(until=until)
@@ -59,7 +59,7 @@ class GraphDriver:
             yield from self._handle_end(task)
 
     def wind_down(self, *, force: bool) -> Effects:
-        """Cancel what runs; with `force` effects in flight, too. Then `drive` on to see them end."""
+        """Cancel what runs, with `force` effects under way, too. `drive` afterwards waits for their ends."""
         yield from self._halt()
         for task in list(self._tasks.values()):
             yield Cancel(task, force)
@@ -77,7 +77,7 @@ class GraphDriver:
         yield from self._close_writes([index for index in steps if index not in self._tasks])
 
     def _close_writes(self, indices: Sequence[int]) -> Effects:
-        """Steps that write nothing any more: whoever waited for them only goes on."""
+        """Note that these steps write nothing any more, and wake the steps that waited for them only."""
         for waiting in self._blackboard.close(indices):
             if waiting in self._tasks:
                 yield Wake(self._tasks[waiting])
@@ -115,7 +115,7 @@ class GraphDriver:
                 yield from self.wind_down(force=False)
 
     def _skip_downstream(self, index: int) -> None:
-        """Skip everything downstream of a step, each with its own closing event."""
+        """Skip every step downstream, each with its own closing event."""
         for blocked in self._ready.block(index):
             planned = self._run.plan.steps[blocked]
             step = planned.step

@@ -1,4 +1,4 @@
-"""One invocation of a step's target: route, resolve the input anew, call, repeat where the step says so."""
+"""One invocation of a step's target: route, resolve the input, call, retry by the step's `retry`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONCE: Final = Retry(max_attempts=1)
 
 
 def invoke(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Effects:
-    """What the step's target produced in this scope."""
+    """The output of the step's target for this scope. Raises RuntimeErrorBase, Degraded or Cancelled."""
     target = _route(run, planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)
     return (yield from call_target(run, planned, record, target, values, run_step))
@@ -38,7 +38,7 @@ def call_target(
     values: dict[str, Any],
     run_step: RunStep,
 ) -> Effects:
-    """What a target produced from these values, of which it gets the fields it declares."""
+    """The output of a target for those of these values that it declares. Raises as `invoke` does."""
     kept, violations = fit_values(target.inputs, _drop_absent(run, planned, target, values))
     if violations:
         raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
@@ -64,7 +64,7 @@ def call_target(
 def _drop_absent(
     run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]
 ) -> dict[str, Any]:
-    """The values without those that an optional `any` reads from nowhere: null is a value of its, and was not given."""
+    """The values without those of an optional `any` whose reference is absent: for `any`, null is a value."""
     if run.engine.passes_null or None not in values.values():
         return values
     left_out = [
@@ -107,8 +107,8 @@ def _route(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> 
 
 
 def _may_repeat(record: StepRecord, error: RuntimeErrorBase) -> bool:
-    """Whether the step's own retry may go on: not once something not repeatable may have left, and not past its own
-    limit, which holds for all its attempts together (an inner step's says where it arose)."""
+    """Whether the step may retry: not once a call that must not be repeated may have left, and not after its own time
+    limit, which covers all its attempts (the limit of an inner step has a `step_id`)."""
     own_limit = error.code == "step.timeout" and error.step_id is None
     return error.retryable and not own_limit and not record.effect_left
 

@@ -22,7 +22,7 @@ MAX_DEPTH = 10
 def run_nested(
     parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any], run_step: RunStep
 ) -> Effects:
-    """The child's declared outputs. Raises the child's error told once, whatever way the child ended badly."""
+    """The child's declared outputs. Raises Cancelled, or the child's error with the path to it in its message."""
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
     record.begin({"skill": skill_id})
@@ -68,7 +68,7 @@ def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any
         skill={"id": skill.id, "version": skill.version},
         inputs=values,
         frame=to_payload(parent.state.frame),
-        options=engine.options.as_dict(),
+        options=engine.options.to_payload(),
         seed=0,
         tags={},
         pins={},
@@ -105,7 +105,7 @@ def _end_draft(child: Run, outcome: RunOutcome) -> Draft:
 
 
 def _usage(child: Run) -> dict[str, int]:
-    """What the child's steps used, those among it whose end is held back."""
+    """Calls and tokens of the child's steps, those whose end is held back included."""
     sums = child.state.trace.metrics
     used = {name: getattr(sums, name) for name in no_usage()}
     for each in child.engine.held:
@@ -132,7 +132,7 @@ def _end_early(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase
 
 
 def _prefix_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
-    """A child's error with the way to it in front."""
+    """The child's error, its message prefixed with the skill, and the step it arose in."""
     skill_id = child.state.skill_id
     if error.step_id is None:
         error.skill_id, error.run_id = skill_id, child.state.run_id

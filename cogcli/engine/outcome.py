@@ -1,19 +1,37 @@
-"""From the endings of steps to the outcome of a run: one table, first that fits
+"""How steps end, and from that the outcome of their run: one table, the first row that fits
 (docs/reference/execution.md#outcome)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import FinalOutputValidationError, RuntimeErrorBase, StepExecutionError
 from cogcli.core.step_path import StepPath
-from cogcli.engine.step_ending import Ending
 from cogcli.specs.fields import Fields, fit_values
+
+LEFT_OUT: Final = "left-out"
+"""Reason of an item of a foreach that a person left out."""
+
+
+class Degraded(Exception):
+    """Raised in place of a call that a gate or a person leaves out; the message is their reason."""
+
+
+class Ending(NamedTuple):
+    """How a step ended: done, failed, skipped, vetoed or pending; `error` for failed, vetoed and pending."""
+
+    status: str
+    reason: str | None = None
+    error: RuntimeErrorBase | None = None
+
+
+RELEASING: Final = frozenset(("condition", "degraded"))
+"""Reasons of a skip after which dependents run."""
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended: a word of `state.json`, the error that explains it, the checked outputs."""
+    """How a run ended: its status in `state.json`, the error behind it, the checked outputs."""
 
     status: str
     error: RuntimeErrorBase | None
@@ -24,7 +42,8 @@ class RunOutcome(NamedTuple):
 def outcome_of(
     endings: Mapping[int, Ending], outputs: Mapping[str, Any], declared: Fields, *, keep_going: bool
 ) -> RunOutcome:
-    """The outcome of a run whose steps ended like this, in plan order; nobody aborted it."""
+    """The outcome of a run by the endings of its steps, by position in plan order. `outputs` are checked against
+    `declared`."""
     by_status: dict[str, Ending] = {}
     for index in sorted(endings):
         by_status.setdefault(endings[index].status, endings[index])
@@ -38,7 +57,7 @@ def outcome_of(
         status = "partial" if keep_going and "done" in by_status else "error"
         return RunOutcome(status, failed.error, final, missing)
     if any(ending.reason == "cancelled" for ending in endings.values()):
-        # Gone on with, and the log says that something outside had cut it off.
+        # A resumed run whose log has a step that a signal cancelled.
         return RunOutcome("aborted", None, final)
     if problem is not None:
         return RunOutcome("error", problem, final, missing)
@@ -63,15 +82,15 @@ def final_outputs(
 
 
 def name_step(error: RuntimeErrorBase, step: str, skill_id: str) -> str:
-    """An error's message with the step of this skill in front, where it arose or in whose nested skill it did."""
+    """An error's message, prefixed with the step of this skill in which, or in whose nested skill, it arose."""
     return f"step `{step}`{': ' if error.skill_id == skill_id else ' > '}{error.message}"
 
 
 def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
-    """The outcome of a root run as its user is told it.
+    """The outcome of a root run with the error as users see it.
 
-    A failed step's error names all steps and skills on the way; code and place are those of the inner one. What safety
-    says stands for itself, but for the way through nested skills.
+    A failed step's error becomes a StepExecutionError that names all steps and skills on the way, with the code and
+    place of the inner one. A veto or a wait keeps its error; only the path through nested skills is added.
     """
     error = outcome.error
     if error is None or error.step_id is None:
@@ -85,8 +104,8 @@ def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
 
 
 def _as_step_error(error: RuntimeErrorBase, message: str) -> StepExecutionError:
-    told = StepExecutionError(error.code, message, hint=error.hint)
-    told.__cause__ = error
+    outer = StepExecutionError(error.code, message, hint=error.hint)
+    outer.__cause__ = error
     for name in (
         "skill_id",
         "run_id",
@@ -97,5 +116,5 @@ def _as_step_error(error: RuntimeErrorBase, message: str) -> StepExecutionError:
         "effect",
         "attempts",
     ):
-        setattr(told, name, getattr(error, name))
-    return told
+        setattr(outer, name, getattr(error, name))
+    return outer

@@ -1,4 +1,4 @@
-"""A skill's steps as a graph: plan order, dependents, and who must wait for whom before writing.
+"""A skill's steps as a graph: plan order, dependents, and which steps write before which.
 
 1. Dependencies: `depends_on`; absent, the step before in the file; `[]`, none.
 2. Plan order is topological, ties by file order. Every result that could depend on timing follows plan order.
@@ -33,7 +33,7 @@ class StepTarget(NamedTuple):
 
 
 class PlannedStep(NamedTuple):
-    """One step with everything about it that does not change from run to run."""
+    """One step, with all that is the same in every run."""
 
     position: int
     """In plan order."""
@@ -66,7 +66,7 @@ class PlannedStep(NamedTuple):
 
     @property
     def all_targets(self) -> tuple[StepTarget, ...]:
-        """Everything this step may call."""
+        """All that this step may call: the router's default or the target of `uses` first."""
         return (*((self.target,) if self.target else ()), *self.targets.values())
 
 
@@ -230,7 +230,7 @@ def _rules(step: Step, called: tuple[StepTarget, ...], produces: Fields) -> tupl
 def _writes_after(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> dict[int, int]:
     """For each step the bit set of earlier ones in plan order that may run beside it and write overlapping targets.
 
-    Overwriting never meets: the static checks refuse it.
+    Overwrites never overlap: the static checks refuse them.
     """
     combining = [step for step in steps if any(rule.strategy != "overwrite" for rule in step.rules)]
     if len(combining) < 2:
@@ -254,7 +254,7 @@ def _writes_after(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -
 def _writers(
     places: set[tuple[str, ...]], at: Mapping[tuple[str, ...], int], below: Mapping[tuple[str, ...], int]
 ) -> int:
-    """Who writes at these places, inside them or around them."""
+    """Bit set of the steps that write at these places, inside or around them."""
     found = 0
     for place in places:
         found |= at.get(place, 0) | below.get(place, 0)

@@ -1,4 +1,4 @@
-"""What the engine is handed: who performs calls, and where events go."""
+"""What the engine is given: what performs calls, the log, and the order of a log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EventSink(Protocol):
 
 
 class CapabilityRunner(Protocol):
-    """Who performs calls: live services, a recorded log, or nobody."""
+    """Performs calls: live services, or a recorded log."""
 
     def chain(self, capability_id: str) -> BindingChain:
         """The pinned chain of a capability. Raises BindingResolutionError."""
@@ -34,16 +34,16 @@ class CapabilityRunner(Protocol):
 
 
 class EventOrder(Protocol):
-    """When things happened, as far as a log tells that the run is told again from."""
+    """The order of events in the log of a run that is resumed or replayed; LiveOrder for a new run."""
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
-        """The position of what a step wrote; None where the log does not tell that it did."""
+        """The log position of a step's writes; None where the log has none."""
         ...
 
     def before(self, run_id: str, path: str) -> Callable[[], None] | None:
-        """What waits until a call of this step may begin; None where it may now. It blocks, though not for long."""
+        """A function that blocks until a call of this step may begin, for seconds at most; None where it may now."""
         ...
 
     def repeated(self, run_id: str, path: str, number: int) -> bool:
-        """Whether the log tells of this attempt, after the first: then nobody has to wait for it once more."""
+        """Whether the log has this attempt, from the second on: then its wait is over."""
         ...

@@ -16,7 +16,7 @@ from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.step_path import StepPath
 from cogcli.engine.call import consult
 from cogcli.engine.doubt import DoubtResolution
-from cogcli.engine.step_ending import Degraded
+from cogcli.engine.outcome import Degraded
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.specs.fields import fit_values
 

@@ -28,15 +28,15 @@ class Request(NamedTuple):
     tags: Mapping[str, str]
     pins: Mapping[str, Any]
     selection: Mapping[str, Any] = {}
-    """By capability: the chain that was pinned, and why."""
+    """By capability id: the pinned chain, and why it was chosen."""
     taken_over: Mapping[str, Any] = {}
-    """By step: what it need not do again. It stands in the first event, so that it holds for whoever goes on."""
+    """By step: the result it reuses. In the first event, so that a resume reuses it, too."""
     effects: Mapping[str, Any] = {}
-    """By step path: what the run did that this one runs again, and what was said about it. It stands there, too."""
+    """By step path: the calls of the source run, and what was decided about them. In the first event, too."""
 
 
 class Finished(NamedTuple):
-    """A root run that ended, or waits for a person: its outcome, its state, and how each step ended, by step id."""
+    """A root run that ended or waits for a person: outcome, state, and by step id the status of each step."""
 
     outcome: RunOutcome
     state: ExecutionState
@@ -46,7 +46,7 @@ class Finished(NamedTuple):
 def execute(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Finished:
     """Run a skill to its end, through `run.terminated` or `run.paused`. Blocks; `engine.loop.interrupt` ends it early.
 
-    Raises what the sink raises: without a log nothing goes on.
+    Raises what the sink raises: without a log no run continues.
     """
     root = _Root(engine, plan, request, run_id)
     limit = engine.options.timeout_seconds
@@ -162,7 +162,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         skill={"id": skill.id, "version": skill.version},
         inputs=request.inputs,
         frame=request.frame,
-        options=engine.options.as_dict(),
+        options=engine.options.to_payload(),
         seed=request.seed,
         tags=dict(request.tags),
         pins=dict(request.pins),
@@ -183,8 +183,8 @@ def _plan_event(run: Run) -> Any:
 
 
 def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
-    """An error as it stands in `run.terminated`: what and where."""
-    told = {
+    """The `error` object of `run.terminated`: code, message and where it arose."""
+    payload = {
         "code": error.code,
         "message": error.message,
         "step": error.step_id,
@@ -194,4 +194,4 @@ def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
         "retryable": error.retryable,
         "hint": error.hint,
     }
-    return {**told, "effect": error.effect} if error.effect else told
+    return {**payload, "effect": error.effect} if error.effect else payload

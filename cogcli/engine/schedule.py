@@ -26,18 +26,18 @@ class ReadySet:
         return heappop(self._ready)
 
     def release(self, index: int) -> None:
-        """A step ended so that its dependents may run."""
+        """Count a step as done for its dependents."""
         for dependent in self._dependents[index]:
             self._waiting_on[dependent] -= 1
             if not self._waiting_on[dependent] and dependent not in self._blocked:
                 heappush(self._ready, dependent)
 
     def block(self, index: int) -> list[int]:
-        """A step ended so that nothing downstream may run: those steps, each known once, in plan order."""
+        """Mark all steps downstream as never to run: those steps, each given once, in plan order."""
         return self._downstream(index, self._blocked)
 
     def strand(self, index: int) -> list[int]:
-        """A step ended so that nothing downstream will become ready: those steps, each known once, in plan order."""
+        """Note that no step downstream will become ready: those steps, each given once, in plan order."""
         return self._downstream(index, self._stranded)
 
     def _downstream(self, index: int, known: set[int]) -> list[int]:

@@ -15,8 +15,8 @@ from cogcli.core.errors import (
 from cogcli.engine import call
 from cogcli.engine.context import Run
 from cogcli.engine.control import Performed, run_controlled
+from cogcli.engine.outcome import Ending
 from cogcli.engine.plan import PlannedStep
-from cogcli.engine.step_ending import Ending
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Park
 from cogcli.engine.write_order import Blackboard
@@ -29,7 +29,7 @@ from cogcli.specs.fields import fit_values
 
 
 def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Effects:
-    """Drive a step to its Ending. Everything it does stands in its closing event."""
+    """Run a step and give its Ending. Raises only what the sink raises, and bugs."""
     step = planned.step
     record = StepRecord(run, run.path(step.id), step.uses, planned.capability, planned.kind)
     done: Performed | None = None
@@ -48,7 +48,7 @@ def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Effects:
 
 
 def _perform(run: Run, planned: PlannedStep, record: StepRecord) -> Effects:
-    """What the step produced, or what stands in for it where a condition or a gate skips it."""
+    """What the step produced; its `otherwise` output where a condition or a gate skips it. Raises RuntimeErrorBase."""
     taken = run.engine.taken_over.get(record.path)
     if taken is not None:
         record.reused_from = taken.origin
@@ -73,16 +73,16 @@ def _finish(record: StepRecord, done: Performed, writes: list[Write]) -> Ending:
 
 
 def _recorded_ending(event: Event, ending: Ending) -> Ending:
-    """How a step ended. Where a log is gone on with, its word counts, not what came of the same step this time."""
-    told = event.payload
-    if (told["step_status"], told.get("reason")) == (ending.status, ending.reason):
+    """How a step ended by its closing event: on resume that is the recorded one, whatever came of the step now."""
+    recorded = event.payload
+    if (recorded["step_status"], recorded.get("reason")) == (ending.status, ending.reason):
         return ending
-    error = error_from_payload(told["error"]) if told.get("error") else None
-    return Ending(told["step_status"], told.get("reason"), error)
+    error = error_from_payload(recorded["error"]) if recorded.get("error") else None
+    return Ending(recorded["step_status"], recorded.get("reason"), error)
 
 
 def _condition_holds(run: Run, planned: PlannedStep, record: StepRecord) -> bool:
-    """Whether the step's condition holds; a step without one is wanted."""
+    """Whether the step's condition holds; True without one."""
     condition = planned.expressions.get("condition")
     if condition is None:
         return True
@@ -90,7 +90,10 @@ def _condition_holds(run: Run, planned: PlannedStep, record: StepRecord) -> bool
 
 
 def _otherwise_output(run: Run, planned: PlannedStep, record: StepRecord) -> Performed:
-    """What `otherwise` gives in place of a step that is skipped, checked like what it would have produced."""
+    """Output of a skipped step: its `otherwise` block, checked against the declared outputs; empty without one.
+
+    Raises ResponseMappingError `response.type`.
+    """
     mapping = planned.expressions.get("otherwise")
     if mapping is None:
         return Performed({}, [])

@@ -1,4 +1,4 @@
-"""What a step did, gathered while it runs and told in its closing event."""
+"""What a step did: collected while it runs, for its closing event."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def no_usage() -> dict[str, int]:
 
 
 class StepRecord:
-    """One step's own account, or that of a gate around it: reads, attempts, usage, times."""
+    """What one step, or one gate, item or target in it, did: reads, attempts, usage, times."""
 
     def __init__(self, run: Run, path: str, uses: str, capability: Capability | None, kind: str) -> None:
         self.run = run
@@ -41,7 +41,7 @@ class StepRecord:
         self.reused_from: Mapping[str, str] | None = None
         """The episode and event whose result was taken over, if one was."""
         self.idempotency_key = f"{run.state.run_id}:{path}"
-        """What its calls are sent with."""
+        """The idempotency key of its calls."""
         self.round: int | None = None
         """Which round of a `while` step this is, from 0."""
         self.siblings: Siblings | None = None
@@ -52,24 +52,24 @@ class StepRecord:
         """An effect of one of this step's invocations that may have happened."""
         self._begun = 0
         self._attempts_answered = 0
-        """How many attempts were made when an answer was put on disk before the closing event."""
+        """Number of attempts when `step.answered` was last appended."""
         self._repeats: dict[str, Any] | None = None
         self.input: dict[str, Any] | None = None
         self.member: Member | None = None
         self.chain: BindingChain | None = None
         self.attempts: list[dict[str, Any]] = []
-        """What was tried, those bindings among it that were passed over."""
+        """The entries of the closing event, bindings that were passed over included."""
         self.usage = no_usage()
         self.action_id: str | None = None
         self.durable = False
         self.intent: str | None = None
-        """The id of the event that told the intent."""
+        """The id of the `step.started` event."""
         self._started_at = run.engine.clock.now()
         self._started = run.engine.clock.monotonic()
 
     @property
     def speaker(self) -> str:
-        """Who speaks in this step's events: its binding, else the system."""
+        """The `speaker` of this step's events: its binding id, else `system`."""
         return self.member.binding_id if self.member else "system"
 
     @property
@@ -79,17 +79,17 @@ class StepRecord:
 
     @property
     def attempts_made(self) -> int:
-        """How often something was tried, those passed over not counted."""
+        """Number of attempts, bindings passed over not counted."""
         return sum(attempt["status"] != "skipped" for attempt in self.attempts)
 
     @property
     def last_made(self) -> dict[str, Any]:
-        """The last attempt that was none passed over. There is one."""
+        """The last attempt that was made. Only called after one was."""
         return next(attempt for attempt in reversed(self.attempts) if attempt["status"] != "skipped")
 
     @property
     def is_repeat_recorded(self) -> bool:
-        """Whether the log that is told again tells of the next attempt: its wait is over."""
+        """On resume and replay: whether the log has the next attempt, so that its wait is over."""
         number = 1 + (self.attempts_made if self.attempts else self._begun)
         return self.run.engine.order.repeated(self.run.state.run_id, self.path, number)
 
@@ -99,13 +99,13 @@ class StepRecord:
         return list(self.reads | self.expression_reads)
 
     def set_target(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
-        """What is called next, and with what."""
+        """Set what is called next: the text of `uses`, the capability (None for a nested skill), the input."""
         self.uses = uses
         self.capability = capability
         self.input = values
 
     def note_effect(self) -> None:
-        """Something left that must not be repeated, neither by this step nor by one that its run is nested in."""
+        """Note a call that must not be repeated: neither this step nor one around its run retries then."""
         self.effect_left = self.run.effect_left = True
 
     def schedule_repeat(self, wait: float, error: RuntimeErrorBase) -> None:
@@ -117,7 +117,7 @@ class StepRecord:
         }
 
     def begin(self, payload: dict[str, Any], *, durable: bool = False) -> None:
-        """Put the intent on disk; where the step repeats its call, as the intent of a repeat."""
+        """Append `step.started`, or `call.retried` where the step repeats its call. `durable`: synced to disk."""
         self._begun += 1
         if self._repeats is not None:
             self._begin_repeat(payload, durable=durable)
@@ -134,7 +134,7 @@ class StepRecord:
         self.action_id = f"act_{event.id[3:]}"
 
     def append_answer(self, output: dict[str, Any]) -> None:
-        """Put a result on disk that something has to wait for, or that will not stand in the closing event; once."""
+        """Append `step.answered`, once per attempt: for a result that waits, or that no closing event will have."""
         if self._attempts_answered == len(self.attempts):
             return
         self._attempts_answered = len(self.attempts)
@@ -173,7 +173,7 @@ class StepRecord:
             self.usage[key] += value
 
     def locate(self, error: RuntimeErrorBase) -> None:
-        """Fill in where an error arose, as far as it does not say so itself."""
+        """Fill in where an error arose; what it has already stays."""
         error.step_id = error.step_id or self.path
         error.run_id = error.run_id or self.run.state.run_id
         error.skill_id = error.skill_id or self.run.state.skill_id
@@ -203,7 +203,7 @@ class StepRecord:
         writes: list[Write] | None = None,
         error: RuntimeErrorBase | None = None,
     ) -> Event:
-        """Append the closing event. Gives the one that the log holds: gone on with, the one it held before."""
+        """Append the closing event and give it; on resume and replay the recorded one."""
         return self._append_end(self._end(ending, reason, detail, output, writes, error))
 
     def _append_end(self, draft: Draft) -> Event:
@@ -230,7 +230,7 @@ class StepRecord:
             payload["error"] = error_payload(error)
         if self.reused_from is not None:
             payload["reused_from"] = dict(self.reused_from)
-        payload["writes"] = [write.as_dict() for write in writes or ()]
+        payload["writes"] = [write.to_payload() for write in writes or ()]
         payload["reads"] = self.all_reads
         payload["latency_ms"], metrics = self._timing()
         payload["result_artifacts"] = _artifacts(writes)
@@ -299,10 +299,10 @@ def excerpt(value: Any) -> str:
 
 
 def error_payload(error: RuntimeErrorBase) -> dict[str, Any]:
-    """An error as it stands in a closing event."""
-    told = {"code": error.code, "message": error.message, "retryable": error.retryable}
+    """The `error` object of a closing event."""
+    payload = {"code": error.code, "message": error.message, "retryable": error.retryable}
     if error.hint:
-        told["hint"] = error.hint
+        payload["hint"] = error.hint
     if error.effect:
-        told["effect"] = error.effect
-    return told
+        payload["effect"] = error.effect
+    return payload

@@ -1,10 +1,10 @@
-"""What the concurrent steps of one run must know of one another. Positions are those in plan order.
+"""The order in which concurrent steps of one run write. Positions are those in plan order.
 
 1. A step that is done with its call waits with its writes for every earlier step beside it that shares a target and
    may still write: which of them ran first must not show in any result.
 2. It watches the last of these only; when that one is over it looks again.
-3. Where the log tells when it wrote, it wrote then: it waits for those only that wrote before it. A run that waits for
-   a person at an earlier step has the others write meanwhile, and told again it must not read otherwise.
+3. On resume and replay a step whose writes are in the log waits only for those that wrote before it there: in a run
+   that waited for a person at an earlier step the others wrote meanwhile.
 4. Two concurrent deep merges must not set one leaf to different values.
 """
 
@@ -20,12 +20,12 @@ from cogcli.mapping.merge import conflict
 
 
 class Blackboard:
-    """Who may still write, who waits for whom, and what was merged. Sets of positions are bit sets."""
+    """Which steps may still write, which wait for which, and what was merged. Sets of positions are bit sets."""
 
     def __init__(
         self, writes_after: Mapping[int, int], size: int, wrote_at: Callable[[int], int | None]
     ) -> None:
-        """`wrote_at`: where the log tells of what the step at a position wrote, None where it does not."""
+        """`wrote_at`: the log position of the writes of the step at a position; None where the log has none."""
         self._after = writes_after
         self._wrote_at = wrote_at
         self._open = (1 << size) - 1 if writes_after else 0
@@ -33,7 +33,7 @@ class Blackboard:
         self._merged: dict[int, list[Write]] = {}
 
     def must_wait(self, index: int) -> bool:
-        """Whether an overlapping step earlier in plan order may still write; if so, `close` gives it."""
+        """Whether an overlapping step earlier in plan order may still write; if so, a later `close` gives this one."""
         others = self._after.get(index, 0) & self._open
         if others:
             others = self._wrote_before(index, others)
@@ -42,7 +42,7 @@ class Blackboard:
         return bool(others)
 
     def _wrote_before(self, index: int, others: int) -> int:
-        """Those of the others that wrote before this step, as far as the log tells."""
+        """Those of the others that wrote before this step by the log; all where it has no write of this step."""
         then = self._wrote_at(index)
         if then is None:
             return others
@@ -51,7 +51,7 @@ class Blackboard:
         return sum(1 << other for other in earlier)
 
     def close(self, indices: Sequence[int]) -> list[int]:
-        """These steps write nothing any more: who no longer has to wait, in plan order."""
+        """Note that these steps write nothing any more. Gives the steps that no longer have to wait, in plan order."""
         if not self._after:
             return []
         free = []
@@ -62,7 +62,7 @@ class Blackboard:
         return sorted(free)
 
     def remember(self, index: int, writes: list[Write]) -> None:
-        """Keep what later steps beside this one may conflict with."""
+        """Keep the deep merges of a step, for `require_no_conflict` of concurrent ones."""
         merges = [write for write in writes if write.strategy == "deep_merge"]
         if merges and self._after:
             self._merged[index] = merges

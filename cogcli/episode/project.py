@@ -247,7 +247,7 @@ class Projection:
             "steps_completed": sum(step["status"] == "done" for step in steps),
             "steps_total": len(steps),
             "duration_ms": self.duration_ms(),
-            **self.state.trace.metrics.as_dict(),
+            **self.state.trace.metrics.to_payload(),
         }
         measured = self._final().get("metrics")
         if type(measured) is dict:

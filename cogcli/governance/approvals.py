@@ -2,7 +2,7 @@
 
 1. An approval names the action by hash: capability, binding, step, input and evidence. Anything else is not approved.
 2. It is used once. A repeat of the same call asks again.
-3. It expires; and a clock that was set back does not bring it to life.
+3. It expires, and is invalid before it was given: setting the clock back does not renew it.
 4. A rejection vetoes the step.
 """
 
@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What a person said to a request: yes or no, who, why and when."""
+    """A person's answer to a request: granted or not, by whom, why and when."""
 
     asked: Asked
     granted: bool
@@ -35,7 +35,7 @@ class Answered(NamedTuple):
     reason: str
     at: str
     used: bool = False
-    """Whether the call it allowed had begun when it was read from the log: then it held, and time no longer counts."""
+    """Whether the log has the start of the call it allowed: then it was valid, and no longer expires."""
 
 
 def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]) -> str:
@@ -60,8 +60,8 @@ class Approvals:
             self._answers.setdefault(answer.asked.step_id, []).append(answer)
 
     def use(self, step_id: str, action: str, evidence: str, now: str) -> Answered | RuntimeErrorBase | None:
-        """The approval of this action, which is used up by that; an error where it does not hold; None where nobody
-        answered. One that does not hold is passed over for a later one."""
+        """The approval of this action, used up by that; the error of a rejection, or of the last invalid approval; None
+        where there is no answer. An invalid approval is dropped for a later one."""
         waiting = self._answers.get(step_id) or []
         error: RuntimeErrorBase | None = None
         while waiting:
@@ -75,24 +75,20 @@ class Approvals:
         return error
 
     def _stale(self, answer: Answered, action: str, evidence: str, now: str) -> PolicyApprovalError | None:
-        return _stale(answer, action, evidence, now)
+        """Why an approval is not valid for this action now; None if it is."""
+        hint = "look at what is asked now, and approve that"
+        if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
+            text = "what is about to be done is not what was approved"
+            return PolicyApprovalError("policy.approval", text, hint=hint)
+        if not answer.used and (now >= answer.asked.expires_at or now < answer.at):
+            text = f"the approval expired at {answer.asked.expires_at}"
+            return PolicyApprovalError("policy.approval", text, hint=hint)
+        return None
 
 
 class ReplayedApprovals(Approvals):
-    """The answers of a log that is told again. What was used held then, so it holds now: of what was asked about the
-    log may have the mask only, which has another hash."""
+    """The answers of a recorded run, for its replay. One that was used stays valid whatever its hash: the log may
+    hold a masked input, which has another."""
 
     def _stale(self, answer: Answered, action: str, evidence: str, now: str) -> PolicyApprovalError | None:
         return None if answer.used else super()._stale(answer, action, evidence, now)
-
-
-def _stale(answer: Answered, action: str, evidence: str, now: str) -> PolicyApprovalError | None:
-    """Why an approval does not hold for this action now; None if it does."""
-    hint = "look at what is asked now, and approve that"
-    if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
-        said = "what is about to be done is not what was approved"
-        return PolicyApprovalError("policy.approval", said, hint=hint)
-    if not answer.used and (now >= answer.asked.expires_at or now < answer.at):
-        said = f"the approval expired at {answer.asked.expires_at}"
-        return PolicyApprovalError("policy.approval", said, hint=hint)
-    return None

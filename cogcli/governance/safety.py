@@ -42,8 +42,8 @@ def refusal_before(
 
 
 def refusal_of_asked(capability_id: str, asked: Asked | None) -> RuntimeErrorBase | None:
-    """The error that a question raises which a person was asked about this step, or None. What asks again by itself, a
-    gate of the same capability, is no business of this."""
+    """SafetyConfirmationRequiredError where a person was asked about this step before its specs changed; else None. A
+    gate of the same capability asks again by itself and is left out."""
     if asked is None or (asked.gate and asked.capability == capability_id):
         return None
     return SafetyConfirmationRequiredError(

@@ -4,7 +4,7 @@
 2. `step.started` makes a step running; a finish event ends it, applies its writes in order, adds its trace entry.
 3. Steps that ended done, failed or vetoed count; their calls and tokens are added whatever the ending.
 4. `iteration` rises with each retry by a step and each `while` round after the first.
-5. A step id whose last part holds `@` or `#` tells of a call inside a step: the step's own closing event sums it up.
+5. A step id whose last part holds `@` or `#` names a call inside a step: only the closing event of the step counts.
 6. Every event of the run moves `updated_at`.
 """
 
@@ -32,7 +32,7 @@ class Write(NamedTuple):
     strategy: str
     value: Any
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         """The write as it stands in a finish event."""
         return {"target": self.target.text, "strategy": self.strategy, "value": self.value}
 
@@ -44,9 +44,9 @@ class ReusedResult(NamedTuple):
     writes: tuple[Write, ...]
     origin: dict[str, str]
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         """The result as it stands in the first event of the run that takes it over."""
-        writes = [write.as_dict() for write in self.writes]
+        writes = [write.to_payload() for write in self.writes]
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 
 
@@ -139,7 +139,7 @@ REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
     "run.terminated": _terminate,
     **{event_type: _finish for event_type, row in EVENT_TYPES.items() if row.closes},
 }
-"""What `apply` does: one per row with `reduced`, but for the start of a run, which gives its `initial_state`."""
+"""By event type, what `apply` calls: one per row with `reduced` but the start of a run, which is `initial_state`."""
 
 
 def _count(state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None) -> None:

@@ -11,11 +11,11 @@ from cogcli.mapping.inputs import Scope
 from cogcli.mapping.namespaces import look_through, walk
 from cogcli.specs.fields import Fields
 
-# The language is imported where there is something to read in it: most runs hold no expression.
+# The expression language is imported on use: most runs have no expression, and start-up counts.
 
 
 def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> Any:
-    """An expression for a text, any other value as it is. The static checks read every expression before."""
+    """The parsed expression of a text; any other value unchanged. The static checks have accepted every expression."""
     if not isinstance(value, str):
         return value
     from cogcli.core.expressions import read_expression
@@ -26,7 +26,8 @@ def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> 
 def value_of(
     expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None], *, missing_is_null: bool = False
 ) -> Any:
-    """A copy of what an expression gives, or of a value that is none. Its references are added to `reads`."""
+    """A copy of the value of an expression, or of a value that is not one. Its references are added to `reads`. Raises
+    ExpressionError."""
     from cogcli.core.expressions import Expression, evaluate
 
     if not isinstance(expression, Expression):

@@ -24,7 +24,7 @@ Resolver = Callable[[Scope, dict[str, None]], Any]
 
 
 def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
-    """A resolver for a value as written in `input` or `otherwise`. What it gives is never shared with the state."""
+    """The resolver of a value as written in `input` or `otherwise`; its results share nothing with the state."""
     if isinstance(value, str):
         reference = parse(value)
         if reference is not None:
@@ -65,7 +65,7 @@ def _read_loop(reference: Reference) -> Resolver:
 
 
 def reads_nothing(value: Any, state: ExecutionState) -> bool:
-    """Whether a value as written in `input` is one reference to something that is not there."""
+    """Whether a value as written in `input` is one reference to an absent value."""
     reference = parse(value) if isinstance(value, str) else None
     return reference is not None and look_up(state, reference) is MISSING
 

@@ -1,4 +1,4 @@
-"""The four merge strategies (docs/reference/execution.md#merge): whether one may be used, and what it gives."""
+"""The four merge strategies (docs/reference/execution.md#merge): whether one applies, and the merged value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
 
 
 def merge(strategy: str, present: Any, value: Any) -> Any:
-    """What the target holds afterwards. `present` is the state's own value or None when absent; `value` is kept."""
+    """The new value of the target. `present` is the state's own value or None when absent; `value` is kept."""
     if present is None:
         return value
     if strategy == "append":

@@ -94,10 +94,10 @@ def read_reference(state: ExecutionState, reference: Reference) -> Any:
         return value
     if NAMESPACES[reference.namespace].missing_is_null:
         return None
-    raise ReferenceResolutionError("input.reference", _where_it_ends(state, reference))
+    raise ReferenceResolutionError("input.reference", _missing_segment_text(state, reference))
 
 
-def _where_it_ends(state: ExecutionState, reference: Reference) -> str:
+def _missing_segment_text(state: ExecutionState, reference: Reference) -> str:
     root = getattr(state, reference.namespace)
     value: Any = {name: getattr(root, name) for name in NAMESPACES[reference.namespace].attributes} or root
     for segment in reference.segments:

@@ -8,7 +8,7 @@ from cogcli.core.jsonvalue import NOTHING
 
 
 class FrameState(NamedTuple):
-    """Why this run exists and what bounds it. Fixed when the run is created."""
+    """Goal, context, constraints, criteria, assumptions and priority of a run. Fixed when the run is created."""
 
     goal: str | None = None
     context: dict[str, Any] = NOTHING
@@ -19,7 +19,7 @@ class FrameState(NamedTuple):
 
 
 class WorkingState:
-    """Ten typed slots of working memory. It dies with the run."""
+    """Ten typed slots of working memory, one per run."""
 
     def __init__(self, **given: Any) -> None:
         self.artifacts: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class WorkingState:
 
 
 class OutputState:
-    """What kind of result this is, beside the outputs themselves."""
+    """Metadata of the result: its value, type, summary and status reason. The outputs themselves are beside it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The run in memory: CognitiveState v1."""
+"""The state of a run in memory (docs/reference/execution.md#state)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StepResult(NamedTuple):
 
 
 class ExecutionState:
-    """All that a run knows. Only `mapping.apply` changes it.
+    """The state of one run. Only `mapping.apply` changes it.
 
     The list of events is the episode's log: keeping it here too would make a run's memory grow with its length.
     """
@@ -69,7 +69,7 @@ class ExecutionState:
 
 
 def fork(state: ExecutionState) -> ExecutionState:
-    """A copy whose writable namespaces share nothing with `state`; for what only one step may see."""
+    """A copy that shares no writable namespace with `state`: the scratch state of a `while` step."""
     fork = ExecutionState.__new__(ExecutionState)
     vars(fork).update(vars(state))
     fork.vars = deep_copy(state.vars)
@@ -91,8 +91,8 @@ def snapshot(state: ExecutionState) -> dict[str, Any]:
         "outputs": state.outputs,
         "extensions": state.extensions,
         "trace": {
-            "steps": [step.as_dict() for step in state.trace.steps],
-            "metrics": state.trace.metrics.as_dict(),
+            "steps": [step.to_payload() for step in state.trace.steps],
+            "metrics": state.trace.metrics.to_payload(),
         },
         "state_version": state.state_version,
         "skill_version": state.skill_version,

@@ -17,13 +17,13 @@ class TraceStep(NamedTuple):
     writes: tuple[str, ...] = ()
     latency_ms: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         """The entry as a JSON object."""
         return {**self._asdict(), "reads": list(self.reads), "writes": list(self.writes)}
 
 
 class TraceMetrics:
-    """Sums over ended steps, kept up to date while the run goes on."""
+    """Sums over the steps that have ended so far; `elapsed_ms` in milliseconds."""
 
     def __init__(self) -> None:
         self.step_count = 0
@@ -33,7 +33,7 @@ class TraceMetrics:
         self.tokens_out = 0
         self.elapsed_ms = 0
 
-    def as_dict(self) -> dict[str, int]:
+    def to_payload(self) -> dict[str, int]:
         """The sums as a JSON object."""
         return dict(vars(self))
 

@@ -48,13 +48,13 @@ def fail(
     circuits: Circuits, times: int = 1, code: str = "call.transport", service: Service = SERVICE
 ) -> None:
     for _ in range(times):
-        circuits.passage(service).failed(code)
+        circuits.passage(service).note_failure(code)
 
 
 def is_open(circuits: Circuits, service: Service = SERVICE) -> bool:
     """Whether a call would be refused; one that is let through is given up again."""
     try:
-        circuits.passage(service).given_up()
+        circuits.passage(service).note_abandoned()
     except TransportError as error:
         return (error.code, error.left) == ("call.circuit-open", False)
     return False
@@ -86,7 +86,7 @@ def test_nothing_else_counts_or_ends_a_row(circuits: Circuits, code: str) -> Non
 
 def test_success_ends_a_row(circuits: Circuits) -> None:
     fail(circuits, 4)
-    circuits.passage(SERVICE).succeeded()
+    circuits.passage(SERVICE).note_success()
     fail(circuits, 4)
     assert not is_open(circuits)
 
@@ -124,13 +124,13 @@ def test_after_thirty_seconds_one_call_probes_and_the_others_are_refused(
 
 
 def test_a_probe_that_succeeds_closes_it(circuits: Circuits, now: Time) -> None:
-    half_open(circuits, now).succeeded()
+    half_open(circuits, now).note_success()
     fail(circuits, 4)
     assert not is_open(circuits)
 
 
 def test_a_probe_that_fails_opens_it_for_another_time(circuits: Circuits, now: Time) -> None:
-    half_open(circuits, now).failed("call.timeout")
+    half_open(circuits, now).note_failure("call.timeout")
     assert is_open(circuits)
     now.seconds += OPEN_SECONDS - 0.1
     assert is_open(circuits)
@@ -144,10 +144,10 @@ def test_a_probe_that_shows_nothing_leaves_it_to_the_next_one(
 ) -> None:
     probe = half_open(circuits, now)
     if code == "given up":
-        probe.given_up()
+        probe.note_abandoned()
     else:
-        probe.failed(code)
-    circuits.passage(SERVICE).failed("call.transport")
+        probe.note_failure(code)
+    circuits.passage(SERVICE).note_failure("call.transport")
     assert is_open(circuits)
 
 
@@ -157,26 +157,26 @@ def test_what_was_sent_before_it_opened_opens_it_no_longer_but_may_close_it(
     late = [circuits.passage(SERVICE) for _ in range(3)]
     fail(circuits, 5)
     now.seconds += OPEN_SECONDS - 1
-    late[0].failed("call.transport")
+    late[0].note_failure("call.transport")
     now.seconds += 1
     assert not is_open(circuits)
     fail(circuits)
     assert is_open(circuits)
-    late[1].succeeded()
+    late[1].note_success()
     assert not is_open(circuits)
 
 
 def test_only_the_first_ending_of_a_call_counts(circuits: Circuits) -> None:
     fail(circuits, 4)
     passage = circuits.passage(SERVICE)
-    passage.given_up()
-    passage.failed("call.transport")
+    passage.note_abandoned()
+    passage.note_failure("call.transport")
     assert not is_open(circuits)
 
 
 def test_threads_lose_no_fault(circuits: Circuits) -> None:
     passages = [circuits.passage(SERVICE) for _ in range(5)]
-    threads = [threading.Thread(target=passage.failed, args=("call.timeout",)) for passage in passages]
+    threads = [threading.Thread(target=passage.note_failure, args=("call.timeout",)) for passage in passages]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -83,7 +83,7 @@ def test_only_done_failed_and_vetoed_steps_count_but_usage_always_does() -> None
     usage = {"llm_calls": 1, "tool_calls": 2, "tokens_in": 3, "tokens_out": 4}
     endings = ("done", "failed", "vetoed", "skipped", "degraded")
     state = folded(started(), *[finished(e, e, latency_ms=10, usage=usage) for e in endings])
-    sums = state.trace.metrics.as_dict()
+    sums = state.trace.metrics.to_payload()
     assert sums == {
         "step_count": 3,
         "llm_calls": 5,
