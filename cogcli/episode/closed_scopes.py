@@ -29,8 +29,8 @@ class ClosedScopes:
         self._aborting: Event | None = None
         self._cut_off = False
 
-    def take(self, event: Event) -> None:
-        """Learn from the next event."""
+    def apply(self, event: Event) -> None:
+        """Note what one event, the next of the log, starts or ends."""
         kind = event.event_type
         if row_of(kind).closes:
             self.steps[event.run_id, event.step_id] = event

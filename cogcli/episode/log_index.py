@@ -71,8 +71,8 @@ class LogIndex:
         kind, key = event.event_type, (event.run_id, event.step_id)
         row = row_of(kind)
         self.last = event
-        self.sittings.take(event)
-        self.ended.take(event)
+        self.sittings.apply(event)
+        self.ended.apply(event)
         if (kind == "step.answered" or row.closes) and not is_of_probe(event):
             self.answered_at.setdefault(key, event.seq or 0)
         if kind == "call.retried" and "idempotency_key" in event.payload:

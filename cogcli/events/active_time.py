@@ -1,7 +1,7 @@
-"""How long a run was under way, whoever drove it: the sum of its sittings (docs/reference/episode.md#summary).
+"""The active time of a run, over all processes that drove it (docs/reference/episode.md#summary).
 
-1. A sitting begins with the run, or where it was taken up again, and lasts to its last event.
-2. What lies between two sittings counts for nothing: waiting for a person, a process that was gone.
+1. A sitting is what one process did: from the start of the run, or its `run.resumed`, to the last event before another.
+2. Time between two sittings does not count: waiting for a person, a process that was gone.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from cogcli.events.types import row_of
 
 
 class Sittings:
-    """The sittings of a run, told by its events in order."""
+    """A fold over the events of a log in order, those of nested runs included."""
 
     def __init__(self) -> None:
         self._begun = ""
         self._last = ""
         self._before = 0
 
-    def take(self, event: Event) -> None:
-        """Take one event of the log, a nested run's, too."""
+    def apply(self, event: Event) -> None:
+        """Count one event."""
         if row_of(event.event_type).outside_time:
             return
         if event.event_type == "run.resumed" and self._begun:
@@ -32,7 +32,7 @@ class Sittings:
 
     @property
     def milliseconds(self) -> int | None:
-        """The sum so far; None where the log tells no time."""
+        """The sum so far in milliseconds; None where the log has no valid timestamps."""
         last = _between(self._begun, self._last)
         return None if last is None else self._before + last
 

@@ -186,7 +186,7 @@ class RunFold:
         self.last = event.timestamp or self.last
         self.episode_id = self.episode_id or event.episode_id
         self.trace_id = self.trace_id or event.trace_id or ""
-        self.sittings.take(event)
+        self.sittings.apply(event)
         payload = event.payload if isinstance(event.payload, dict) else {}
         run = self._run(event.run_id or "", payload)
         if event.phase == "start":

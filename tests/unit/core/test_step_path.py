@@ -118,3 +118,17 @@ def test_no_room_of_a_run_cuts_step_paths_itself(path: Path) -> None:
         for part in asked:
             found = part.value if isinstance(part, ast.Constant) else ""
             assert found not in ("#", "@"), f"{path}:{node.lineno}: ask a StepPath"
+
+
+def test_a_step_that_is_called_like_a_gate_is_none() -> None:
+    from cogcli.episode.log_index import LogIndex
+    from cogcli.events.envelope import Event
+
+    def event(seq: int, event_type: str, step: str | None, payload: dict[str, object]) -> Event:
+        return Event(seq, f"ev_{seq}", "", "ep_1", "run_1", "t", "act", event_type, payload, step)
+
+    started = event(0, "run.started", None, {})
+    answers = [
+        event(n, "step.answered", step, {"output": {}}) for n, step in enumerate(("pre0", "a@post0"), 1)
+    ]
+    assert LogIndex([started, *answers]).gates_passed == ["a@post0"]

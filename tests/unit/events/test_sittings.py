@@ -11,7 +11,7 @@ DAY = "2026-11-20T{}.000000Z"
 def sat(*told: tuple[str, str]) -> int | None:
     sittings = Sittings()
     for at, kind in told:
-        sittings.take(
+        sittings.apply(
             Event(None, "", at if "T" in at else DAY.format(at), "ep_a", None, None, "act", kind, {})
         )
     return sittings.milliseconds

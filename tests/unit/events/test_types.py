@@ -79,7 +79,7 @@ def test_a_new_type_is_a_row_a_model_and_a_reducer(monkeypatch: pytest.MonkeyPat
     tally.feed(event, is_root=True)
     assert tally.would_vetoes == 1
     closed = ClosedScopes()
-    closed.take(event)
+    closed.apply(event)
     assert not closed.steps
     assert EventLines().line(event) == "2026-01-01T00:00:00.000Z toy.noted decision=audit"
     moments = trace_spans([start, event]).spans[0].moments
