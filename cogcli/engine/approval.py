@@ -1,4 +1,4 @@
-"""Asking a person, and using what they answered, for one exact call."""
+"""Requests for approval of one exact call, and the use of their answers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TIME_TO_LIVE: Final = timedelta(hours=24)
 def require_approval(
     run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], evidence: dict[str, Any]
 ) -> bool:
-    """Whether a person approved this call; using the approval up.
+    """Whether a person approved this call; the approval is used up.
 
-    Raises what says that it does not hold, having asked anew: nobody is left with a question that is no longer open.
+    Raises the error of a rejection, or of an invalid approval after a new request: an old one could not be answered.
     """
     engine = run.engine
     action, proof = _hashes(run, record, capability, values, evidence)
@@ -41,7 +41,7 @@ def ask(
     evidence: dict[str, Any],
     refusal: RuntimeErrorBase,
 ) -> None:
-    """Put the request on disk: what exactly is to be approved, and until when."""
+    """Append `approval.requested`: the exact call, and when the request expires."""
     engine = run.engine
     action, proof = _hashes(run, record, capability, values, evidence)
     payload = {

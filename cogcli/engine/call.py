@@ -79,7 +79,7 @@ def governed_call(run: Run, record: StepRecord, capability: Capability, values: 
 
 
 def _require_allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """Return where trust, people and gates allow this call. Raises what refuses it, or Degraded."""
+    """Raise the error of trust, a missing confirmation or a pre-gate that refuses this call, or Degraded."""
     safety, options, refusal = capability.safety, run.engine.options, None
     if safety is not None:
         refusal = safety_rules.refusal_before(
@@ -97,9 +97,9 @@ def _require_allowed(run: Run, record: StepRecord, capability: Capability, value
 def _reuse_output(
     run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """The answer of the run that is run again, where somebody said to take it: then there is no call, and nobody need
-    allow one. Raises where they said to fail it, or where the answer is for another input. Else None; an idempotent
-    call keeps the key that it had."""
+    """On rerun: the recorded output, checked, where a person decided to reuse it; no call is made, so none has to be
+    allowed. None where the call is made; an idempotent one keeps its key. Raises RejectedError where it is to fail, or
+    the recorded input differs; ResponseMappingError `response.type`."""
     earlier = run.engine.earlier and run.engine.earlier.of(record.path, capability.id, values)
     if not earlier:
         return None
@@ -160,14 +160,14 @@ def _call_chain(run: Run, record: StepRecord, capability: Capability, values: di
 
 
 def _wait_for_turn(run: Run, record: StepRecord) -> Effects:
-    """Wait, without a slot, until a call may begin that a log tells of, or that follows what it tells of."""
+    """On resume and replay: wait, without a slot, until all that the log has before this call has been delivered."""
     wait = run.engine.order.before(run.state.run_id, record.path)
     if wait is not None:
         yield WorkerCall(wait, time.monotonic() + _MAX_WAIT, _late_error(_MAX_WAIT))
 
 
 def _acquire_slot(run: Run) -> Effects:
-    """Wait for a worker slot. After a signal no call leaves any more, whatever its step has done so far."""
+    """Wait for a worker slot. Raises Cancelled after a signal: no call leaves any more."""
     yield WorkerSlot()
     if run.engine.stopping:
         raise Cancelled(outside=True)
@@ -193,7 +193,7 @@ def _record_intent(record: StepRecord, capability: Capability, chain: BindingCha
 def _try_chain(
     run: Run, record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
 ) -> Effects:
-    """The first answer along the chain; the error that ends the chain names its first and last attempt."""
+    """The first Answer along the chain. Raises the error of the last attempt, with the first one in its message."""
     before = number = record.attempts_made
     first: RuntimeErrorBase | None = None
     for place, member in enumerate(chain.members):
@@ -230,13 +230,13 @@ def _try_chain(
 def _try_once(
     run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
 ) -> Effects:
-    """One attempt. From when an effect may leave until it is sure that it did not, the step is not cancelled."""
+    """The Answer of one attempt. While an effect may have left, a failure beside it does not cancel the step."""
     if run.engine.doubts is not None:
-        run.engine.loop.shield(True)  # what wins beside it does not answer what happened here
+        run.engine.loop.shield(True)  # a winner beside it does not settle what happened here
         yield from run.engine.doubts.settle(run, record, capability, values, number)
         run.engine.loop.shield(False)
         if not run.engine.doubts.open(run.state.run_id, record.path):
-            yield from _acquire_slot(run)  # a probe gives back the one it used
+            yield from _acquire_slot(run)  # a probe has released its own
     shield = run.engine.loop.shield
     cancel = Cancellation()
     call = _worker_call(run, record, capability, member, number, values, cancel)
@@ -252,7 +252,7 @@ def _try_once(
             _note_unanswered(record, capability, error)
         raise
     except Degraded:
-        # Left out by a person because it may have happened: nothing around it may happen twice, either.
+        # Left out by a person because it may have happened: nothing around it may be repeated.
         record.note_effect()
         raise
     except Cancelled:
@@ -265,7 +265,7 @@ def _try_once(
 
 
 def _note_unanswered(record: StepRecord, capability: Capability, error: RuntimeErrorBase) -> None:
-    """What a failed call that may have left means for repeating it."""
+    """Note that a failed call that may have left must not be repeated, if its class says so."""
     in_doubt = capability.effect == "unknown" and error.code in _NO_ANSWER
     if in_doubt:
         error.effect = "unknown"
@@ -301,7 +301,7 @@ def _worker_call(
 
 
 def _perform_attempt(runner: CapabilityRunner, attempt: Attempt) -> Answer:
-    """Make an attempt. However it ends, its siblings wait for it no longer."""
+    """Make an attempt; whether it succeeds or fails, its batch no longer waits for it."""
     try:
         return runner.attempt(attempt)
     finally:
@@ -317,7 +317,7 @@ def _traceparent(run: Run, record: StepRecord, number: int) -> str:
 
 
 def _late_error(limit: float, cancel: Cancellation | None = None) -> Callable[[], Exception]:
-    """What a call past its limit ends with: one that was given up before anything left was never made."""
+    """Makes the error of a call past its limit: CallTimeoutError, or TransportError where nothing had left."""
 
     def error() -> Exception:
         if cancel is not None and cancel.stayed:
@@ -333,7 +333,7 @@ def _note_attempt(
     error: RuntimeErrorBase | None,
     answer: Answer | None = None,
 ) -> None:
-    """Keep an attempt for the closing event."""
+    """Add an attempt's entry to those of the closing event."""
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
     if error is None:
         entry["status"] = "success"
@@ -351,7 +351,7 @@ def _note_attempt(
 
 
 def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> None:
-    """Keep for the closing event which bindings stood at this place of the chain and could not be called."""
+    """Add the bindings at this place of the chain that could not be called, as `skipped` attempts."""
     for each in chain.passed_over:
         if each.before == place:
             told = {"binding_id": each.binding_id, "service_id": each.service_id, "status": "skipped"}
@@ -376,7 +376,7 @@ def _record_repeat(
 
 
 def _may_repeat(capability: Capability, error: RuntimeErrorBase) -> bool:
-    """Whether the binding's own retries may go on: never once something not repeatable may have left."""
+    """Whether the binding's `retry_count` applies: never once a call that must not be repeated may have left."""
     return error.code in _REPEATED and (capability.effect in ("none", "idempotent") or error.left is False)
 
 
@@ -385,7 +385,7 @@ def _may_fall_back(capability: Capability, error: RuntimeErrorBase) -> bool:
 
 
 def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
-    """Seconds until the next attempt: what the service asked for, else the binding's own, at most a minute."""
+    """Seconds until the next attempt: the service's `retry_after`, else the binding's backoff; at most 60."""
     wait = failure.retry_after
     if wait is None:
         wait = member.retry_backoff_base * member.retry_backoff_factor**repeat
@@ -395,7 +395,7 @@ def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> 
 def _chain_error(
     capability: Capability, first: RuntimeErrorBase | None, last: RuntimeErrorBase, number: int
 ) -> RuntimeErrorBase:
-    """The error of a chain that gave no answer."""
+    """The error of a chain without an answer: the last one, or EffectInDoubtError where an effect may have happened."""
     if last.code == "effect.in-doubt":
         return last
     if capability.effect == "effect" and last.code in _NO_ANSWER and last.left is not False:
@@ -423,7 +423,7 @@ def _ask_gates(
     gates: tuple[Gate, ...],
     given: dict[str, dict[str, Any]],
 ) -> Effects:
-    """Ask gates in order until one blocks; else the strictest answer counts."""
+    """Ask gates in order until one blocks; else the strictest answer counts. Raises its refusal, or Degraded."""
     worst = safety_rules.GateVerdict("pass", "")
     worst_gate = ""
     for number, gate in enumerate(gates):
@@ -444,7 +444,7 @@ def _ask_gates(
 def _ask_gate(
     run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]
 ) -> Effects:
-    """A gate's verdict, and what it was asked, if it came so far. An error of any kind is a verdict, too: it blocks."""
+    """A gate's verdict, and its input (None where it was not called). Any error of it is the verdict `error`."""
     capability = run.engine.capabilities.get(gate.capability)
     if capability is None:
         return safety_rules.GateVerdict("error", "unknown capability"), None
@@ -460,7 +460,7 @@ def _ask_gate(
 
 
 def _gate_input(gate: Gate, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What a gate is asked: its own mapping, or the newest object."""
+    """A gate's input: its own mapping, else the output if there is one, else the input."""
     if gate.input is None:
         return given.get("output", given["input"])
     found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
@@ -469,7 +469,7 @@ def _gate_input(gate: Gate, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def consult(run: Run, inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """The reply of a call inside a step, a gate's or a probe's: governed like any other, with events of its own. It is
-    given the equally named fields of these values. Raises what it failed with, once its own end is told."""
+    given the equally named fields of these values. Raises its error, after its closing event."""
     try:
         kept, violations = fit_values(capability.inputs, deep_copy(values))
         if violations:

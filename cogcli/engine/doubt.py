@@ -1,4 +1,4 @@
-"""What becomes of a call that may have happened: one value, and one way in which it is applied.
+"""How a call that may have happened is resolved: one value, and one function that applies it.
 
 1. A doubt is decided once: by a person, or by whatever else can know. Who said so stands in the log, before anything
    follows from it, and it holds for whoever goes on later.
@@ -30,7 +30,7 @@ CHOICES: Final = ("rerun", "skip", "fail", "done")
 
 
 class DoubtResolution(NamedTuple):
-    """How one call that may have happened is decided: a word of CHOICES, and who says so, as the log names speakers."""
+    """The decision about one call that may have happened: a word of CHOICES, and the `speaker` who decided."""
 
     choice: str
     by: str
@@ -40,36 +40,36 @@ class DoubtResolution(NamedTuple):
 
 
 class Doubts(Protocol):
-    """Who knows of the calls of a run that may have happened before."""
+    """The calls of a resumed run that may have happened before."""
 
     def settle(
         self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
     ) -> Effects:
-        """Decide about this attempt, if it is in doubt, and put that on disk. What it calls is governed, too."""
+        """Decide about this attempt, if it is in doubt, and append that. A probe that it calls is a governed call."""
         ...
 
     def open(self, run_id: str, step: str) -> bool:
-        """Whether the log has a call of this step that may have happened, and nobody has decided about it."""
+        """Whether the log has an undecided call of this step that may have happened."""
         ...
 
     def first_open(self) -> EffectInDoubtError | None:
-        """The first such call of all."""
+        """The error of the first such call in the log; None without one."""
         ...
 
 
 class Earlier(NamedTuple):
-    """A call of the run that is run again: what it did, and what was said about it."""
+    """A call of the source run of a rerun: what it was, and what was decided about it."""
 
     capability: str
     input_hash: str
     idempotency_key: str
     idempotent: bool
     origin: dict[str, str]
-    """The episode and the event of its intent."""
+    """Its `episode`, and the `event` id of its start."""
     resolution: DoubtResolution | None
 
     def was_given(self, values: dict[str, Any]) -> bool:
-        """Whether it was given this input, as far as a log knows: it has secrets masked."""
+        """Whether it had this input, by hash; the masked input counts, too: the log has only that."""
         return self.input_hash in (digest_of(values), digest_of(_BY_NAME.mask(values)))
 
 
@@ -102,7 +102,7 @@ class EarlierCalls:
                 )
 
     def of(self, step: str, capability_id: str, values: dict[str, Any]) -> Earlier | None:
-        """What is known of the call that is about to be made; None where it was not made before."""
+        """The earlier call for the one that is about to be made; None where there is none."""
         in_loop = StepPath(step).in_loop
         if step not in self._calls and not in_loop:
             return None
@@ -144,7 +144,7 @@ def _earlier(told: Mapping[str, Any]) -> Earlier:
 
 
 class LeftOut(Degraded):
-    """Somebody left this call out: of a foreach the item alone, else the step."""
+    """A person left this call out: in a foreach the item only, else the step."""
 
 
 def answer_of(resolution: DoubtResolution | None, capability_id: str) -> Answer | None:

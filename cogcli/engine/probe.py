@@ -32,9 +32,9 @@ _SPEAKER: Final = "policy:"
 def ask_probe(
     run: Run, path: str, capability: Capability, values: dict[str, Any], key: str, number: int
 ) -> Effects:
-    """What the probe of a capability says of one call: a DoubtResolution, or None where it gives no answer.
+    """The DoubtResolution that the probe of a capability gives for one call, or None without an answer.
 
-    `path` is the step that called, `key` the idempotency key of that call, `number` how often it was probed before.
+    `path`: the step that called; `key`: the idempotency key of that call; `number`: of earlier probes of it.
     """
     probe = run.engine.capabilities.get(capability.probe)
     if probe is None:
@@ -48,12 +48,12 @@ def ask_probe(
 
 
 def is_promise(resolution: DoubtResolution) -> bool:
-    """Whether a service says that the call takes no effect any more, under a key that it has closed."""
+    """Whether the resolution is a service's promise that the call takes no effect any more: its key is closed."""
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
 
 
 def resolution_of(capability: Capability, probe_id: str, reply: dict[str, Any]) -> DoubtResolution | None:
-    """What a probe's answer says about the call of a capability; None where it says nothing."""
+    """The DoubtResolution in a probe's reply; None where it has none, or its output breaks the contract."""
     by = f"{_SPEAKER}{probe_id}"
     if reply.get("happened") is False:
         return DoubtResolution("rerun", by, "the service has closed this key: the first call takes no effect")

@@ -29,7 +29,7 @@ _WATCH_SECONDS: Final = 0.05
 
 
 class Cancelled(Exception):
-    """Thrown into a task that is told to end; it may still append events, but yields nothing more.
+    """Thrown into a task that has to end; it may still append events, but yields no further effect.
 
     `outside`: by a signal, a limit of time, or a log that is at its end, not by what ended beside it in its run.
     """
@@ -54,7 +54,7 @@ class WorkerSlot(NamedTuple):
 class WorkerCall(NamedTuple):
     """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead.
 
-    `on_abandon` is called when nobody waits for the work any more; it must not block.
+    `on_abandon` is called when the result will be dropped; it must not block.
     """
 
     work: Callable[[], Any]
@@ -90,17 +90,17 @@ class Next(NamedTuple):
 
 
 class Park(NamedTuple):
-    """Wait until somebody wakes this task. Its own deadline no longer counts: the waiting is for others."""
+    """Wait for a `Wake`. The task's own deadline no longer counts: it waits for other tasks."""
 
 
 class Wake(NamedTuple):
-    """Let a parked task go on; nothing happens if it is not parked."""
+    """Resume a parked task; no effect on any other."""
 
     task: Task
 
 
 class Cancel(NamedTuple):
-    """Cancel a child and all below it. Without `force` calls that shield themselves are left to end first.
+    """Cancel a child and all below it. Without `force` shielded calls end first.
 
     `force` is for what ends the run from outside.
     """
@@ -202,9 +202,9 @@ class Loop:
         return self._signals[0][0] if self._signals else None
 
     def honour(self) -> None:
-        """The root task ends the run because of the signal: nothing interrupts it, its own limit no longer counts.
+        """Called when the root task ends the run for a signal: no `Interrupted` follows, its deadline no longer counts.
 
-        Whoever sleeps is woken to see the signal: there is no call to wait for.
+        Sleeping tasks are woken: they have no call to wait for.
         """
         self._interrupted = True
         self._root.deadline = None
@@ -219,7 +219,7 @@ class Loop:
 
     @property
     def grace_over(self) -> bool:
-        """Whether running calls have had the time that a signal leaves them."""
+        """Whether the time that a signal leaves to running calls is over."""
         return bool(self._signals) and time.monotonic() > self.grace_until
 
     @property
@@ -254,7 +254,7 @@ class Loop:
                 self._resume(*self._runnable.popleft())
             if self._root.done:
                 return
-            # Only now: whoever ended meanwhile is seen before anything new starts in its place.
+            # Only now: a task that ended meanwhile is handled before another starts in its slot.
             self._grant()
             if self._runnable:
                 continue
@@ -267,7 +267,7 @@ class Loop:
                 continue
             while self._waiting:
                 self._call_in_pool(*self._waiting.popleft())
-            if not self._runnable:  # else a call got no thread, and its task goes on
+            if not self._runnable:  # else a call got no thread, and its task is runnable
                 self._receive()
 
     def _resume(self, task: Task, value: Any, error: BaseException | None) -> None:
@@ -302,7 +302,7 @@ class Loop:
             self._wake(parent, parent.ended.popleft())
 
     def _wake(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
-        """Let a waiting task go on. Its wait is over at once, so that nothing else wakes it too."""
+        """Resume a waiting task later in the loop. Its wait is cleared at once, so that it is resumed only once."""
         task.wait = None
         if task.deadline is None:
             self._timed.pop(task, None)
@@ -380,7 +380,7 @@ class Loop:
         self._throw(task, Cancelled(outside=force))
 
     def _throw(self, task: Task, error: BaseException) -> None:
-        """Raise an error in a task now; a task that never ran is closed, one that goes on waiting is a bug."""
+        """Raise an error in a task now. One that never ran ends without running; one that waits on is a bug."""
         self._runnable = deque(entry for entry in self._runnable if entry[0] is not task)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not task)
         self._resume(task, None, error)
@@ -392,7 +392,7 @@ class Loop:
             task, effect = self._slot_waiters.popleft()
             if task.done or task.wait is not effect:
                 continue
-            # One that waits with `Next` only wants to know: the slot stays free for whoever asks next.
+            # `Next` only reports a free slot: it stays free for the next WorkerSlot.
             if type(effect) is WorkerSlot:
                 self._free -= 1
                 task.has_slot = True
@@ -430,7 +430,7 @@ class Loop:
         self._in_flight[token] = (task, call)
 
     def _complete(self, token: object, result: Any, error: BaseException | None) -> None:
-        """A call's result reaches its task, unless the call was abandoned meanwhile."""
+        """Pass the result of a call to its task; that of an abandoned call is dropped."""
         entry = self._in_flight.pop(token, None)
         if entry is None:
             return
@@ -459,7 +459,7 @@ class Loop:
         return any(timed not in above or type(timed.wait) is Sleep for timed in self._timed)
 
     def _receive(self) -> None:
-        """Wait for a result, a signal or the next deadline, and let the tasks concerned go on."""
+        """Wait for a result, a signal or the next deadline, and resume the tasks that it concerns."""
         due = self._next_due()
         timeout = None if due is None else max(0.0, due - time.monotonic())
         try:
@@ -493,7 +493,7 @@ class Loop:
             return
         if task.deadline is not None and task.deadline <= now and task.late is not None:
             del self._timed[task]
-            error = task.late()  # before anything below is cancelled: it may have to know
+            error = task.late()  # before anything below is cancelled
             for child in list(task.children):
                 self._cancel(child, force=True)
             self._forget_call(task)
@@ -518,13 +518,13 @@ class Loop:
             try:
                 threads.start(self._coordinate, self._epoch + 1, name="coordinator")
             except threads.NoThread:
-                return  # until the next look there may be one
+                return  # tried again at the next watch
             self._epoch += 1
             self._inline_until = None
 
 
 def _is_parked_below_cancelled(task: Task) -> bool:
-    """Whether a task is parked below one that is told to end: nobody would wake it any more."""
+    """Whether a task is parked below one that is being cancelled: no Wake would come any more."""
     return type(task.wait) is Park and task.parent is not None and task.parent.cancelling
 
 
@@ -539,7 +539,7 @@ def no_thread() -> TransportError:
 
 
 class _BatonLost(Exception):
-    """The run went on without this coordinator thread."""
+    """Another coordinator thread has taken over."""
 
 
 _SIGNAL: Final = object()
