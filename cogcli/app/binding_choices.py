@@ -44,12 +44,14 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     capability = catalog.capability(name)
     if capability is None:
         raise _problems(catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", ""))
-    told = explain_choice(catalog, capability.id, selection_options(settings))
+    choice = explain_choice(catalog, capability.id, selection_options(settings))
     shadows = _shadows(catalog, "capability", capability.id)
     where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
-    broken = told.error is not None and any(problem.file == told.error.file for problem in catalog.problems)
-    error = _problems(catalog, told.error.file) if told.error and broken else told.error
-    return ChoiceExplanation({**told.body, **where}, error)
+    broken = choice.error is not None and any(
+        problem.file == choice.error.file for problem in catalog.problems
+    )
+    error = _problems(catalog, choice.error.file) if choice.error and broken else choice.error
+    return ChoiceExplanation({**choice.body, **where}, error)
 
 
 def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:

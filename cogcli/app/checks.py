@@ -26,7 +26,7 @@ class RegistryCheck(NamedTuple):
     seconds: float
     catalog: Catalog
     files: dict[str, str]
-    """Every file that was checked, by its shown name, and its kind."""
+    """The kind of each checked file, by its displayed name."""
 
     @property
     def errors(self) -> int:
@@ -97,9 +97,11 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
     files.update(dict.fromkeys(sorted(set(catalog.defaults.files.values())), "policies"))
     for problem in problems:
         files.setdefault(problem.file, "others")
-    told = {problem.file for problem in problems}
+    with_problems = {problem.file for problem in problems}
     only = catalog.only
-    return {file: kind for file, kind in files.items() if only is None or file in only or file in told}
+    return {
+        file: kind for file, kind in files.items() if only is None or file in only or file in with_problems
+    }
 
 
 def problem_from_error(error: CogcliError) -> Problem:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN: Final = 5
-"""How many problems of a kind are told; `validate` tells all."""
+"""How many problems of a kind are named; `validate` lists all."""
 
 
 class Diagnosis(NamedTuple):
@@ -124,24 +124,24 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
 
 def _runs_dir(settings: Settings) -> DoctorCheck:
     path = settings.runs_dir
-    shown = settings.display_path(path)
+    name = settings.display_path(path)
     nearest = path
     while not os.path.lexists(nearest) and os.path.dirname(nearest) != nearest:
         nearest = os.path.dirname(nearest)
     if not os.path.isdir(nearest):
-        message = f"{shown}: {settings.display_path(nearest)} is no directory"
+        message = f"{name}: {settings.display_path(nearest)} is no directory"
         return DoctorCheck(
             "project", "runs directory", "error", message, fix="choose another with --runs-dir"
         )
     if not os.access(nearest, os.W_OK | os.X_OK):
         return DoctorCheck(
-            "project", "runs directory", "error", f"{shown}, not writable", fix=f"chmod u+wx {nearest}"
+            "project", "runs directory", "error", f"{name}, not writable", fix=f"chmod u+wx {nearest}"
         )
     if (warning := shared_warning(settings)) is not None:
         return DoctorCheck("project", "runs directory", "warning", warning.message, fix=warning.hint)
     count, total = _episodes(path)
     what = f"{count_of(count, 'episode')}, {size(total)}" if count else "no episodes yet"
-    return DoctorCheck("project", "runs directory", "ok", f"{shown}, writable, {what}")
+    return DoctorCheck("project", "runs directory", "ok", f"{name}, writable, {what}")
 
 
 def _episodes(path: str) -> tuple[int, int]:
@@ -196,11 +196,11 @@ def _registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
         errors = [problem for problem in own if problem.severity == "E"]
         warnings = len(own) - len(errors)
         if errors:
-            said = f"{count_of(len(errors), 'error')} in {count}"
-            yield DoctorCheck("registry", kind, "error", said, *_problem_summary(errors))
+            summary = f"{count_of(len(errors), 'error')} in {count}"
+            yield DoctorCheck("registry", kind, "error", summary, *_problem_summary(errors))
         elif warnings:
-            said = f"{count}, {count_of(warnings, 'warning')}"
-            yield DoctorCheck("registry", kind, "warning", said, *_problem_summary(own))
+            summary = f"{count}, {count_of(warnings, 'warning')}"
+            yield DoctorCheck("registry", kind, "warning", summary, *_problem_summary(own))
         elif count or kind != "policies":
             yield DoctorCheck("registry", kind, "ok", str(count))
 

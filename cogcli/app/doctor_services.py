@@ -31,7 +31,7 @@ CODES: Final = (
     "service.server",
     "service.untrusted",
 )
-"""Problems of services, told here instead of under the file that they were found in."""
+"""Codes of problems that are reported per service instead of per file."""
 _SECONDS: Final = 5.0
 _AT_ONCE: Final = 8
 _LIBRARIES: Final = {"mcp": ("mcp", "mcp"), "openapi": ("httpx", ""), "openrpc": ("httpx", "")}
@@ -60,9 +60,9 @@ def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
     for code, problems in by_code.items():
         texts = dict.fromkeys(problem.message.partition("`: ")[2] or problem.message for problem in problems)
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
-        said = _unset(texts) if code == "env.missing" and len(texts) > 1 else "; ".join(texts)
+        text = _unset(texts) if code == "env.missing" and len(texts) > 1 else "; ".join(texts)
         yield DoctorCheck(
-            "services", service.id, "error", said, tuple(map(place_of, problems)), "\n".join(fixes)
+            "services", service.id, "error", text, tuple(map(place_of, problems)), "\n".join(fixes)
         )
 
 
@@ -78,8 +78,8 @@ def _unset(texts: Iterable[str]) -> str:
 def _untrusted(service: Service) -> Iterator[DoctorCheck]:
     reasons = list(untrusted_reason(service))
     if reasons:
-        said = "; ".join(reason.text.partition("`: ")[2] for reason in reasons)
-        yield DoctorCheck("services", service.id, "error", said, (), "cogcli config trust")
+        text = "; ".join(reason.text.partition("`: ")[2] for reason in reasons)
+        yield DoctorCheck("services", service.id, "error", text, (), "cogcli config trust")
 
 
 def _libraries(service: Service) -> Iterator[DoctorCheck]:
@@ -102,7 +102,7 @@ def _reachability(
     if not net:
         yield DoctorCheck("services", "network", "skipped", f"{len(remote)} not tested (add --net)")
         return
-    asked = [service for service in remote if service.trusted and service.id not in broken]
+    targets = [service for service in remote if service.trusted and service.id not in broken]
     for service in remote:
         if not service.trusted:
             yield DoctorCheck("services", service.id, "skipped", "not tested: its layer is not trusted")
@@ -113,7 +113,7 @@ def _reachability(
     http = Http(proxies=proxies)
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            yield from pool.map(lambda service: _answers(http, service, _proxy(proxies, service)), asked)
+            yield from pool.map(lambda service: _answers(http, service, _proxy(proxies, service)), targets)
     finally:
         http.close()
 
@@ -138,11 +138,13 @@ def _answers(http: Http, service: Service, proxy: str) -> DoctorCheck:
     from cogcli.core.http import HttpRequest
 
     url = _url(service)
-    shown = f"{url} through {proxy}" if proxy else url
+    address = f"{url} through {proxy}" if proxy else url
     try:
         request = HttpRequest("HEAD", url, network=network_of(service))
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
     except RuntimeErrorBase as error:
         fix = error.hint or "is it running, and is its address right?"
-        return DoctorCheck("services", service.id, "error", f"{shown}: {error.message}", (service.file,), fix)
-    return DoctorCheck("services", service.id, "ok", f"{shown} answers (HTTP {reply.status})")
+        return DoctorCheck(
+            "services", service.id, "error", f"{address}: {error.message}", (service.file,), fix
+        )
+    return DoctorCheck("services", service.id, "ok", f"{address} answers (HTTP {reply.status})")

@@ -152,9 +152,9 @@ def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn
     from cogcli.episode.log_reader import renamed_folder_error
 
     episode = document.get("episode")
-    told = episode.get("id") if isinstance(episode, dict) else None
-    if is_renamed(directory.name, told):
-        warn(renamed_folder_error(directory, str(told)))
+    id = episode.get("id") if isinstance(episode, dict) else None
+    if is_renamed(directory.name, id):
+        warn(renamed_folder_error(directory, str(id)))
 
 
 def first_difference(left: Any, right: Any, place: str = "") -> str | None:

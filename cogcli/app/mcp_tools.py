@@ -21,7 +21,7 @@ LONGEST: Final = 64
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
 _SUM: Final = 8
 _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
-"""Keywords that name places: they mean something else once a schema stands inside another one."""
+"""Keywords that refer to a location: they change their meaning when a schema is moved into another one."""
 _DATA: Final = frozenset(("const", "enum", "default", "examples"))
 """Keywords whose values are no schemas."""
 _BY_NAME: Final = frozenset(("$defs", "properties", "patternProperties", "dependentSchemas"))
@@ -29,14 +29,14 @@ _BY_NAME: Final = frozenset(("$defs", "properties", "patternProperties", "depend
 
 
 class Hints(NamedTuple):
-    """What a tool may do outside, from the effect classes of all that it can call."""
+    """The annotations of a tool, from the effect classes of all capabilities that it can call."""
 
     read_only: bool
     idempotent: bool
 
 
 class Tool(NamedTuple):
-    """One tool as a client sees it."""
+    """A tool as in `tools/list`."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Tool
 
 
 def hints_of(capabilities: Iterable[Capability]) -> Hints:
-    """What is not known counts as an effect."""
+    """The hints for these capabilities; an unknown effect class counts as `effect`."""
     effects = {capability.effect for capability in capabilities}
     return Hints(read_only=effects <= {"none"}, idempotent=effects <= {"none", "idempotent"})
 
@@ -101,7 +101,7 @@ def schema_of(fields: Fields) -> dict[str, Any]:
 
 
 def _without_secret(name: str, field: FieldSpec) -> FieldSpec:
-    """The field as a client may see it: it is given no secret that stands in the skill's file."""
+    """The field without a default or enum under a secret name: a client must not see a secret of the skill file."""
     from cogcli.core.redact import names_secret
 
     return field._replace(default=None, enum=None) if names_secret(name) else field
@@ -118,7 +118,7 @@ def _field(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, An
     if field.items is not None:
         schema["items"] = _field(field.items, f"{place}.items", shared)
     if isinstance(field.schema, dict) and not _names_places(field.schema):
-        schema["allOf"] = [_settled(field.schema, place, shared)]
+        schema["allOf"] = [_relocate(field.schema, place, shared)]
     return schema
 
 
@@ -128,7 +128,7 @@ def _names_places(schema: Any) -> bool:
     return isinstance(schema, list) and any(map(_names_places, schema))
 
 
-def _settled(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dict[str, Any]:
+def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dict[str, Any]:
     """A field's schema as it reads inside the tool's: what it defines stands in the tool's `$defs`, under the field's
     name, and so does all of it where it refers to itself."""
     definitions = schema.get("$defs")

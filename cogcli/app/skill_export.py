@@ -53,7 +53,7 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
 
 
 def folder_name(id: str) -> str:
-    """The name of a skill's folder: its id with hyphens; one that would be too long ends in its hash."""
+    """The name of the folder of a skill: its id with hyphens; a too long one is cut and ends with a hash."""
     name = re.sub(r"[._]", "-", id)
     return (
         name
@@ -63,7 +63,7 @@ def folder_name(id: str) -> str:
 
 
 def document(name: str, spec: dict[str, Any]) -> str:
-    """The text of a SKILL.md, from what `skills show` tells."""
+    """The text of a SKILL.md, from the object of `skills show`."""
     head = [
         "---",
         f"name: {_quoted(name)}",
@@ -108,7 +108,7 @@ def _table(fields: dict[str, Any]) -> Iterator[str]:
 
 
 def _inline(text: str) -> str:
-    """Text as it stands within a line of Markdown: nothing of it is markup."""
+    """Text escaped for a line of Markdown."""
     return _MARKUP.sub(r"\\\1", visible(" ".join(text.split())))
 
 

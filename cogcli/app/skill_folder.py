@@ -1,7 +1,7 @@
-"""Reading a folder with a SKILL.md that somebody else made (docs/reference/protocols.md#skill-folders).
+"""Reads a folder with a SKILL.md of another tool (docs/reference/protocols.md#skill-folders).
 
-1. The folder's name is the skill's; the head is read under the rules of every spec file.
-2. No symbolic link is followed, no special file is opened, every size has a cap; whatever breaks that refuses it all.
+1. The skill has the name of the folder; its head is read under the rules of all spec files.
+2. No symbolic link is followed, no special file is opened, each size is limited; a violation refuses the folder.
 3. Nothing of it is run, and `allowed-tools` allows nothing.
 """
 
@@ -35,7 +35,7 @@ _FENCE: Final = re.compile(r"---[ \t]*")
 
 
 class SkillFolder(NamedTuple):
-    """What a folder holds: its head as it was read, its body, and its other files by relative path."""
+    """The parsed head, the body, and the other files by relative path."""
 
     name: str
     description: str

@@ -56,7 +56,7 @@ _MOST_BLOCK: Final = 200_000
 
 
 class Imported(NamedTuple):
-    """What was written, and what whoever asked for it should know."""
+    """The written files, and the warnings about them."""
 
     id: str
     file: str
@@ -101,7 +101,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
 
 
 def skill_text(folder: SkillFolder, capability: Capability, wiring: _Wiring) -> str:
-    """The skill file. Every text of the folder stands in quotes or in a block, so that none is YAML."""
+    """The text of the skill file. Texts of the folder are quoted or block scalars, so that none is read as YAML."""
     told = {
         "sha256": sha256(folder.document).hexdigest(),
         **{
@@ -186,7 +186,7 @@ def _wired(capability: Capability, body: str) -> _Wiring:
 
 
 def _may_take(names: list[str], inputs: dict[str, FieldSpec]) -> bool:
-    """Whether one of these is meant for a request: by its name, or because it must be given."""
+    """Whether one of these inputs can take the request: by its name, or because it is required."""
     return any(name in _REQUEST or inputs[name].required for name in names)
 
 
@@ -209,19 +209,19 @@ def _unfit(capability: Capability, why: str) -> UsageError:
 
 
 def _declared(field: FieldSpec) -> dict[str, Any]:
-    """A field as it is written: what decides whether values fit."""
-    told: dict[str, Any] = {"type": field.type}
+    """The declaration of a field: the members that decide whether a value fits."""
+    declared: dict[str, Any] = {"type": field.type}
     if field.required:
-        told["required"] = True
+        declared["required"] = True
     if field.default is not None:
-        told["default"] = field.default
+        declared["default"] = field.default
     if field.description:
-        told["description"] = field.description
-    return told
+        declared["description"] = field.description
+    return declared
 
 
 def _literal(key: str, text: str) -> list[str]:
-    """A text that is taken as it is: as a block that people can read, else in quotes."""
+    """A text as a YAML literal: a block scalar where possible, else quoted."""
     indent = " " * (len(key) - len(key.lstrip()) + 2)
     lines = text.split("\n")
     size = sum(len(line.encode()) + len(indent) + 3 for line in lines)
@@ -236,7 +236,7 @@ def _json(value: Any) -> str:
 
 
 def _write(place: str, text: str, files: dict[str, bytes]) -> None:
-    """Make the whole folder beside its place, then move it there."""
+    """Write the folder beside its final place, then move it there, so that it is never half there."""
     above = os.path.dirname(place)
     building = os.path.join(above, f".tmp-{os.urandom(6).hex()}")
     try:
@@ -253,7 +253,7 @@ def _write(place: str, text: str, files: dict[str, bytes]) -> None:
 
 
 def _checked(settings: Settings, file: str, place: str) -> list[str]:
-    """The warnings of the new file; with an error it goes away again."""
+    """The warnings of the new file. With an error it is removed, and ProblemsFound raised."""
     from cogcli.app.checks import check_registry
 
     problems: list[Problem] = check_registry(settings, [file]).problems

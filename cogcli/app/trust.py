@@ -1,7 +1,7 @@
 """Trust in a project (docs/reference/service.md#trust): as it was accepted, file by file, or the folder
 whatever it holds.
 
-The store lies beside the user's configuration, never in the project: nothing that a project says can widen trust.
+The store is beside the user's configuration, never in the project: no file of a project can widen trust.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 SCHEMA: Final = "cogcli.trust/2"
 VARIABLE: Final = "COGCLI_TRUST_PROJECT"
 _LIMIT: Final = 64 * 1024 * 1024
-_TOLD: Final = 10
-"""How many changed files an error tells; `config show` tells all."""
+_MOST_NAMED: Final = 10
+"""How many changed files an error names; `config show` lists all."""
 _SMALL: Final = 256 * 1024
 """Up to so many bytes are read anew each time: that is as fast as looking whether they need to be."""
 _SETTLED: Final = 2_000_000_000
@@ -81,14 +81,14 @@ class Trust:
             return "the project was trusted by its service files alone, which is no longer enough"
         if self.state != "changed":
             return ""
-        told = [f"{what} {name}" for what, name in self.changes[:_TOLD]]
-        if len(self.changes) > _TOLD:
-            told.append(f"{len(self.changes) - _TOLD} more (cogcli config show trust)")
-        return f"the project is not as it was trusted ({', '.join(told)})"
+        changed = [f"{what} {name}" for what, name in self.changes[:_MOST_NAMED]]
+        if len(self.changes) > _MOST_NAMED:
+            changed.append(f"{len(self.changes) - _MOST_NAMED} more (cogcli config show trust)")
+        return f"the project is not as it was trusted ({', '.join(changed)})"
 
 
 def store_path(environ: Mapping[str, str]) -> str:
-    """The file that remembers which projects are trusted."""
+    """The store: a file with the trusted projects and their digests."""
     return os.path.join(config_home(environ), "trust.json")
 
 
@@ -112,7 +112,7 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
 
 
 def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None = None) -> Trust:
-    """What a project is trusted with now. `file` is its own configuration, where that was read already."""
+    """The present trust in a project. `file` is its configuration, if that has been read."""
     if environ.get(VARIABLE) == "1":
         return Trust("environment", layers=lambda: layers_of(project, file))
     entry = _read(environ).get(_key(project))
@@ -202,9 +202,9 @@ def _memory(project: str, environ: Mapping[str, str]) -> str:
 
 
 def _remembered(identity: str, accepted: dict[str, str]) -> bytes:
-    """One digest over what the files are and what they were accepted as."""
-    told = repr((identity, sorted(accepted.items()))).encode("utf-8", "surrogateescape")
-    return sha256(told).hexdigest().encode()
+    """A digest of the identity of the files and of the accepted digests."""
+    content = repr((identity, sorted(accepted.items()))).encode("utf-8", "surrogateescape")
+    return sha256(content).hexdigest().encode()
 
 
 # -- the store --------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def revoke(project: str, environ: Mapping[str, str]) -> bool:
 
 
 def _key(project: str) -> str:
-    """The real path of a project, as text that stands for this path alone."""
+    """The real path of a project, as text that is unique for this path."""
     path = os.path.realpath(project)
     return path if path.isprintable() and "\\" not in path else ascii(path)
 
@@ -270,7 +270,7 @@ def _read(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _change(environ: Mapping[str, str], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Write what becomes of the store, with nobody else at it; what it held before."""
+    """Change the store under a lock; returns its content before."""
     import orjson
 
     from cogcli.core.files import Alone, write_atomic

@@ -1,4 +1,4 @@
-"""What a project is trusted with, file by file (docs/reference/service.md#trust): each file by the digest of its bytes.
+"""The files and programs that the trust in a project covers (docs/reference/service.md#trust), each with its digest.
 
 1. The service files and bindings of all its registry roots.
 2. Below a root that holds a module which a service names: every file that Python can import.
@@ -40,7 +40,7 @@ _RUN: Final = (
 )  # fmt: skip
 """Endings of what programs load from folders that their variables name."""
 _SEPARATORS: Final = ("\\s+", re.escape(os.pathsep), "[\\s:;,=]+")
-"""What stands between the names of files in one text: options by blanks, folders as in `PATH`, and all of these."""
+"""Separators of file names in one text: blanks, the separator of `PATH`, and all of these."""
 _LONGEST: Final = 4096
 _INSTALLED: Final = "pyvenv.cfg"
 """What marks a virtual environment, whose packages are installed and not a part of the project."""
@@ -80,7 +80,7 @@ def _service_files(layer: Layer) -> Iterator[str]:
 
 
 def needs_of(project: str, layers: Iterable[Layer]) -> Needs:
-    """What all service files of a project ask for, in order or not: a file that cannot be read asks for nothing."""
+    """The needs of all service files of a project, valid or not; an unreadable file has none."""
     modules: set[tuple[str, str]] = set()
     programs: set[Program] = set()
     documents: set[str] = set()
@@ -124,7 +124,7 @@ def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str, t
 
 
 def find_files(project: str, layers: Sequence[Layer], needs: Needs, environ: Mapping[str, str]) -> FoundPaths:
-    """What there is now of all that counts."""
+    """The files and programs that count, as they exist now."""
     files = service_files(project, layers)
     for layer in layers:
         files |= {_name(project, place.path): place.path for place in layout_of(layer).all("binding")}
@@ -147,7 +147,7 @@ def find_files(project: str, layers: Sequence[Layer], needs: Needs, environ: Map
 
 
 def _files_of(program: Program, path: str, project: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """The files of the project that a program, found at `path`, is told to run or to load."""
+    """The files of the project that a program, found at `path`, gets to run or to load."""
     root, _, _, args, cwd, _, variables = program
     home = os.path.join(project, root)
     place = os.path.join(home, cwd)
@@ -168,7 +168,7 @@ def _files_of(program: Program, path: str, project: str, environ: Mapping[str, s
 
 
 def _holds(root: str, module: str) -> bool:
-    """Whether anything below a root could be taken for a module."""
+    """Whether a root holds a file or folder that Python would import under this module name."""
     top = module.partition(".")[0]
     try:
         return any(name.partition(".")[0] == top for name in os.listdir(root))
@@ -226,7 +226,7 @@ def _entries(folder: str) -> list[tuple[str, bool]]:
 
 
 def _program(command: str, place: str, own_path: str, environ: Mapping[str, str]) -> str:
-    """Where a program is found; empty if it is not."""
+    """The path of a program; empty if it is not found."""
     import shutil
 
     search = _expanded(own_path, environ)
@@ -280,48 +280,51 @@ def _is_of(path: str, project: str, root: str, is_kind: Callable[[int], bool]) -
 
 
 def digests(found: FoundPaths) -> dict[str, str]:
-    """What stands for each file and program. Raises EnvironmentRefusal `trust.size` for more than can be looked at."""
+    """By name: the digest of each file, the path of each program. Raises EnvironmentRefusal `trust.size` for too
+    much."""
     if len(found.files) > MAX_FILES:
         raise _too_much()
-    left, told = MAX_BYTES, dict(found.programs)
+    left, by_name = MAX_BYTES, dict(found.programs)
     for name, path in found.files.items():
         try:
             data = read_regular(path, limit=left)
         except FileRefused as refused:
             if refused.reason == "too-large":
                 raise _too_much() from refused
-            told[name] = refused.reason
+            by_name[name] = refused.reason
             continue
         left -= len(data)
-        told[name] = f"sha256:{sha256(data).hexdigest()}"
-    return told
+        by_name[name] = f"sha256:{sha256(data).hexdigest()}"
+    return by_name
 
 
 def identities(found: FoundPaths) -> tuple[str, int, int]:
-    """One digest over what the system says of each file without reading it; when the newest was changed, in
-    nanoseconds; how many bytes they have. A system that cannot say when a file was changed gives no digest."""
+    """A digest over the `stat` of each file; the time of the newest change in nanoseconds; the size of all in bytes.
+
+    The digest is empty where a file is missing, and on Windows, which has no time of the last change.
+    """
     total, newest, size = sha256(repr(sorted(found.programs.items())).encode(errors="surrogateescape")), 0, 0
     for name, path in sorted(found.files.items()):
         try:
-            told = os.stat(path)
+            status = os.stat(path)
         except OSError:
             return "", 0, 0
-        newest, size = max(newest, told.st_ctime_ns, told.st_mtime_ns), size + told.st_size
+        newest, size = max(newest, status.st_ctime_ns, status.st_mtime_ns), size + status.st_size
         about = (
             name,
-            told.st_dev,
-            told.st_ino,
-            told.st_mode,
-            told.st_size,
-            told.st_mtime_ns,
-            told.st_ctime_ns,
+            status.st_dev,
+            status.st_ino,
+            status.st_mode,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
         )
         total.update(repr(about).encode(errors="surrogateescape"))
     return "" if sys.platform == "win32" else total.hexdigest(), newest, size
 
 
 def _name(project: str, path: str) -> str:
-    """A path relative to the project, as text that stands for this path alone."""
+    """A path relative to the project, as text that is unique for this path."""
     name = os.path.relpath(path, project).replace(os.sep, "/")
     return name if name.isprintable() and "\\" not in name else ascii(name)
 

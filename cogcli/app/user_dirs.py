@@ -1,4 +1,4 @@
-"""Where this machine keeps what belongs to its user: configuration, state, caches; and how paths are shown."""
+"""The directories of the user (configuration, state, caches), the project, and displayed paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def config_home(environ: Mapping[str, str]) -> str:
 
 
 def state_home(environ: Mapping[str, str]) -> str:
-    """The directory of what should outlive a cache: episodes run outside projects, crash reports."""
+    """The directory of files that are no cache: episodes of runs outside projects, crash reports."""
     return _home(environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state")
 
 
@@ -29,7 +29,7 @@ def cache_home(environ: Mapping[str, str]) -> str:
 
 
 def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: str) -> str:
-    """Relative XDG paths are ignored, as their specification asks."""
+    """The directory for this platform. A relative XDG path is ignored, as the XDG specification requires."""
     if os.path.isabs(named := variable(environ, xdg)):
         return os.path.join(named, "cogcli")
     if sys.platform == "win32" and (named := variable(environ, windows)):
@@ -51,8 +51,7 @@ def _own_home() -> str:
 
 
 def working_directory() -> str:
-    """Where this process stands. Raises EnvironmentRefusal where that directory is gone, UsageError where its name
-    is not UTF-8."""
+    """The working directory. Raises EnvironmentRefusal where it was removed, UsageError where its name is not UTF-8."""
     try:
         return require_text(os.getcwd(), "the name of the working directory", "rename it")
     except OSError as error:
@@ -64,7 +63,7 @@ def working_directory() -> str:
 
 
 def display_path(path: str, base: str) -> str:
-    """A path as users see it: relative to `base` where it lies inside, else whole; always with `/`."""
+    """The displayed form of a path: relative to `base` if inside, else absolute; always with `/`."""
     path = os.path.abspath(path)
     inside = path == base or path.startswith(base.rstrip(os.sep) + os.sep)
     return (os.path.relpath(path, base) if inside else path).replace(os.sep, "/")

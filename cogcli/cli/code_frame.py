@@ -25,7 +25,7 @@ _FLAG = re.compile(
 )
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)([^\s,\"'\]}$]{8,})", re.IGNORECASE)
 _TAKEN = re.compile(r"[^ ]*\$\{|(?:inputs?|vars|outputs?|frame|working|extensions)\.|(?:true|false|null)$")
-"""How values begin that are looked up: no secret stands there."""
+"""Prefixes of references: such a value is looked up elsewhere and is no secret itself."""
 _LARGEST = 256 * 1024
 _WIDEST = 400
 """Columns of a line where nothing folds or cuts it: enough for what people write."""

@@ -49,16 +49,16 @@ def _parse_report(value: str, kinds: Sequence[str]) -> ReportFile:
 
 def _require_writable(path: str) -> None:
     folder = os.path.dirname(path) or os.curdir
-    said = ""
+    reason = ""
     if not os.path.isdir(folder):
-        said = f"there is no directory `{folder}`"
+        reason = f"there is no directory `{folder}`"
     elif os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
-        said = "is no regular file"  # replacing a link or a device would take it away from everybody
+        reason = "is no regular file"  # replacing a link or a device would take it away from everybody
     elif not os.access(folder, os.W_OK | os.X_OK):
-        said = f"directory `{folder}` cannot be written"
-    if said:
+        reason = f"directory `{folder}` cannot be written"
+    if reason:
         raise UsageError(
-            "usage.value", f"`--report`: `{path}`: {said}", hint="name a file that can be written"
+            "usage.value", f"`--report`: `{path}`: {reason}", hint="name a file that can be written"
         )
 
 

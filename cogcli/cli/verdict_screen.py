@@ -47,8 +47,8 @@ def _details_text(verdict: Verdict) -> str:
         return f"{verdict.reason or verdict.subject}"
     passed = sum(check.passed for check in verdict.checks)
     total = len(verdict.checks)
-    said = count_of(total, "check") if passed == total else f"{passed} of {total}"
-    return f"{said:<9} {took}".rstrip()
+    amount = count_of(total, "check") if passed == total else f"{passed} of {total}"
+    return f"{amount:<9} {took}".rstrip()
 
 
 def details(out: OutputStream, verdict: Verdict, *, again: str = "") -> list[StyledLine]:
@@ -61,8 +61,8 @@ def details(out: OutputStream, verdict: Verdict, *, again: str = "") -> list[Sty
     names = max((cells(check.name) for check in verdict.checks), default=0)
     for check in verdict.checks:
         lines += _check(out, check, names)
-    told = {"curl": verdict.curl, "episode": verdict.episode, "re-run": again}
-    lines += [[(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in told.items() if text]
+    extras = {"curl": verdict.curl, "episode": verdict.episode, "re-run": again}
+    lines += [[(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in extras.items() if text]
     return lines
 
 
@@ -94,5 +94,5 @@ def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
 def sums(verdicts: Sequence[Verdict], seconds: float) -> str:
     """`6 passed, 1 failed, 1 skipped in 0.31s`."""
     counts = {status: sum(v.status == status for v in verdicts) for status in (PASSED, FAILED, SKIPPED)}
-    said = ", ".join(f"{count} {status}" for status, count in counts.items() if count or status == PASSED)
-    return f"{said} in {seconds:.2f}s"
+    totals = ", ".join(f"{count} {status}" for status, count in counts.items() if count or status == PASSED)
+    return f"{totals} in {seconds:.2f}s"
