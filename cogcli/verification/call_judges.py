@@ -1,4 +1,4 @@
-"""Which document a binding's calls are judged by, and which server stands in for its service."""
+"""The document that checks a binding's calls, and the mock server of its service."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from cogcli.verification.loopback_server import Answering
 
 Judge = Callable[["ObservedExchange"], list[Check]]
-"""The checks of one exchange."""
+"""Gives the checks of one exchange."""
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
-    """Judges calls of a binding by its service's document; None without one. Raises DocumentFault."""
+    """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
     if service.kind == "openrpc":
         return _rpc_judge(binding, service)
     return _http_judge(binding, service) if service.kind == "openapi" else None
@@ -51,7 +51,7 @@ def _rpc_judge(binding: Binding, service: Service) -> Judge | None:
 
 
 def document_server(service: Service) -> Answering | None:
-    """A server that follows the service's document; None without one. Raises DocumentFault."""
+    """A mock server by the service's document; None without one. Raises DocumentFault."""
     from cogcli.verification.document_mock import DocumentMock
     from cogcli.verification.rpc_mock import RpcMock
 

@@ -1,4 +1,4 @@
-"""A request as a line for a shell, every secret as the variable that holds it
+"""A request as a shell command, each secret as the variable that holds it
 (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ _OURS: Final = frozenset(
         "transfer-encoding", "idempotency-key",
     )
 )  # fmt: skip
-_LONGEST: Final = 4000
+_MAX_LENGTH: Final = 4000
 
 
 def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> str:
-    """The request `seen`, sent to `base_url` (its origin counts). Header values that the specs write are theirs."""
+    """The curl command of the request `seen` to the origin of `base_url`. Headers of the specs have their written
+    values."""
     parts = ["curl"]
     if seen.method != ("POST" if seen.body else "GET"):
         parts += ["-X", seen.method]
@@ -37,11 +38,11 @@ def curl_line(seen: Seen, base_url: str, service: Service, binding: Binding) -> 
         masked = Redactor().mask(seen.body.decode("utf-8", "replace"))
         parts += ["-d", quote(str(masked))]
     line = " ".join(parts)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"
 
 
 def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[str, str]]:
-    configured = _configured(service, binding)
+    configured = _declared_headers(service, binding)
     auth = service.settings.get("auth_ref")
     for name, value in seen.headers.items():
         if name in _OURS or (name == "authorization" and auth):
@@ -51,21 +52,21 @@ def _headers(seen: Seen, service: Service, binding: Binding) -> Iterator[tuple[s
             if value:
                 yield name, str(Redactor().mask({name: value})[name])
         elif PLACEHOLDER.search(written):
-            yield name, _doubly_quoted(f"{name}: {written}")
+            yield name, _double_quote(f"{name}: {written}")
         else:
             yield name, str(Redactor().mask({name: written})[name])
     if auth:
         yield "authorization", f'"authorization: Bearer ${variable_of(auth)}"'
 
 
-def _configured(service: Service, binding: Binding) -> Mapping[str, str]:
-    """Headers as the files write them, names in lower case."""
+def _declared_headers(service: Service, binding: Binding) -> Mapping[str, str]:
+    """The headers as written in the specs, names in lower case."""
     written = {**(service.metadata.get("headers") or {}), **(binding.metadata.get("headers") or {})}
     return {name.lower(): value for name, value in written.items()}
 
 
-def _doubly_quoted(text: str) -> str:
-    """A text in which only `${NAME}` is filled in by the shell."""
+def _double_quote(text: str) -> str:
+    """A text in double quotes in which the shell expands `${NAME}` alone."""
     parts = PLACEHOLDER.split(text)
     plain = [
         re.sub(r'([\\"$`])', r"\\\1", part) if n % 2 == 0 else f"${part}" for n, part in enumerate(parts)
@@ -74,7 +75,7 @@ def _doubly_quoted(text: str) -> str:
 
 
 def variable_of(auth_ref: str) -> str:
-    """A variable that may hold the secret of an `auth_ref`, in capitals."""
+    """The name of a variable for the secret of an `auth_ref`, in capitals."""
     name = auth_ref.removeprefix("env:")
     if name.startswith(("file:", "keyring:")):
         name = name.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""A server that does what an API document says (docs/reference/protocols.md#mocks).
+"""A mock server by an OpenAPI document (docs/reference/protocols.md#mocks).
 
 1. An unknown path is 404, another method 405, a request that breaks its schemas 422 with a pointer for each fault.
 2. It answers with the first 2xx: the example written there, else the smallest value the schema allows.
@@ -24,7 +24,7 @@ _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")
 
 
 class Route(NamedTuple):
-    """One path of the document; groups are the values of its parameters, `names` their names."""
+    """One path of the document; the pattern's groups are the values of its parameters, `names` their names."""
 
     path: str
     pattern: re.Pattern[str]
@@ -33,7 +33,7 @@ class Route(NamedTuple):
 
 
 class DocumentMock:
-    """The server of one document, its paths standing below `base`."""
+    """The mock server of one document, its paths below `base`."""
 
     def __init__(self, value: dict[str, Any], base: str = "") -> None:
         """Raises DocumentFault where the document cannot be used."""
@@ -66,24 +66,24 @@ class DocumentMock:
         number = int(wanted[1]) if wanted else int(status.replace("XX", "00")) if status != "default" else 200
         raw = self._response(operation, status)
         content = raw.get("content") or {}
-        media_type, told = _content(content)
+        media_type, declared = _content(content)
         if not media_type or number == 204:
             return Reply(number)
         try:
-            body = self._body(operation.responses.get(status), told, media_type)
+            body = self._body(operation.responses.get(status), declared, media_type)
         except NoSample as lost:
             return _problem(500, f"reply {status} of {operation.title}: {lost}")
         return Reply(number, {"Content-Type": media_type}, (body,))
 
-    def _body(self, schema: Any, told: dict[str, Any], media_type: str) -> bytes:
+    def _body(self, schema: Any, declared: dict[str, Any], media_type: str) -> bytes:
         """The body of a reply; `schema` is None where it holds no JSON."""
-        if "example" in told:
-            value = told["example"]
-        elif told.get("examples"):
-            first, _ = resolve(self._value, next(iter(told["examples"].values())), ())
+        if "example" in declared:
+            value = declared["example"]
+        elif declared.get("examples"):
+            first, _ = resolve(self._value, next(iter(declared["examples"].values())), ())
             value = first.get("value")
         elif schema is None:
-            value = sample(told["schema"]) if isinstance(told.get("schema"), dict) else ""
+            value = sample(declared["schema"]) if isinstance(declared.get("schema"), dict) else ""
         else:
             value = sample(schema)
         if schema is None and isinstance(value, str):
@@ -91,7 +91,7 @@ class DocumentMock:
         return orjson.dumps(value)
 
     def _response(self, operation: OpenApiOperation, status: str) -> dict[str, Any]:
-        """What the document says of a reply, as written."""
+        """The document's response object of a status."""
         item, _ = resolve(self._value, found_at(self._value, ("paths", operation.path)), ())
         responses = item[operation.method.lower()]["responses"]
         key = next(key for key in responses if key == status or key.upper() == status)
@@ -100,7 +100,7 @@ class DocumentMock:
 
 
 def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
-    """Every path with what can be called there; literal ones before those with parameters."""
+    """Every path with its methods; literal ones before those with parameters."""
     methods: dict[str, list[str]] = {}
     for entry in document.entries:
         methods.setdefault(entry.path, []).append(entry.method)
@@ -118,7 +118,8 @@ def _route(path: str, methods: tuple[str, ...]) -> Route:
 
 
 def _parameter(after: str, *, last: bool) -> str:
-    """The value of a parameter and the text after it: it ends where that is first met, and nothing is tried twice."""
+    """The pattern of a parameter and the text after it: the value ends at its first occurrence, without
+    backtracking."""
     inside, slash, beyond = after.partition("/")
     ends = "(?=/)" if slash else r"\Z" if last else ""
     whole = "([^/]++)" if ends else "([^/])"
@@ -127,7 +128,7 @@ def _parameter(after: str, *, last: bool) -> str:
 
 
 def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
-    """The route of a path as sent, and the values of its parameters."""
+    """The route of a sent path and the values of its parameters; None without one."""
     for route in routes:
         found = route.pattern.fullmatch(path)
         if found:
@@ -136,7 +137,7 @@ def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, 
 
 
 def _status(operation: OpenApiOperation, wanted: str | None) -> str | None:
-    """The declared reply to give: the one asked for, else the first 2xx."""
+    """The declared status to answer with: the wanted one, else the first 2xx."""
     declared = operation.responses
     if wanted is not None:
         return next((key for key in (wanted, f"{wanted[0]}XX", "default") if key in declared), None)
@@ -146,7 +147,7 @@ def _status(operation: OpenApiOperation, wanted: str | None) -> str | None:
 
 
 def _content(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The media type to answer in, JSON before others, and what is said of it."""
+    """The media type of the answer, JSON preferred, and its media type object."""
     named = sorted(content, key=lambda name: "json" not in name)
     if not named:
         return "", {}
@@ -157,12 +158,12 @@ def _content(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def _problem(
     status: int, message: str, faults: list[RequestFault] | None = None, headers: Any = None
 ) -> Reply:
-    told = [fault._asdict() for fault in faults or ()]
-    return json_reply({"message": message, "errors": told}, status, headers)
+    errors = [fault._asdict() for fault in faults or ()]
+    return json_reply({"message": message, "errors": errors}, status, headers)
 
 
 def add_examples(value: Any, *, named: bool = False) -> Any:
-    """The document with `example` of schemas as `examples`, which newer readers keep."""
+    """The document with each schema's `example` as `examples`, which the schema bundler keeps."""
     if isinstance(value, list):
         return [add_examples(item) for item in value]
     if not isinstance(value, dict):
@@ -190,4 +191,4 @@ _NAMES: Final = frozenset(
         "contentDescriptors",
     )
 )
-"""Keys whose members have names of their own, `example` among them perhaps."""
+"""Keys whose members have free names, which may be `example`."""

@@ -1,4 +1,4 @@
-"""One request and its reply, judged by the operation they belong to (docs/reference/protocols.md#scenarios)."""
+"""Checking one request and its reply by their operation (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SHOWN: Final = 3
 
 
 class ObservedExchange(NamedTuple):
-    """What went over the wire, unmasked; `status` is 0 where nothing was answered.
+    """One request and its reply, unmasked; `status` is 0 without a reply.
 
-    `whole` tells whether header values are known: a record holds their names only.
+    `whole`: whether header values are known; a record holds only their names.
     """
 
     seen: Seen
@@ -32,13 +32,13 @@ class ObservedExchange(NamedTuple):
 
 
 def exchange_from_mock(seen: Seen, reply: Reply) -> ObservedExchange:
-    """An exchange that our own server took part in."""
+    """The exchange of a request to a mock server."""
     media_type = next((v for n, v in reply.headers.items() if n.lower() == "content-type"), "")
     return ObservedExchange(seen, reply.status, media_type, b"".join(reply.chunks))
 
 
 def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
-    """An exchange out of the record of an attempt; None where no request was made."""
+    """The exchange in the record of an attempt; None where no request was made."""
     url, status = record.get("url"), record.get("status_code")
     if not url:
         return None
@@ -62,7 +62,7 @@ def _bytes(body: Any) -> bytes:
 def judge_exchange(
     exchange: ObservedExchange, document: OpenApiDocument, operation: OpenApiOperation, base: str
 ) -> list[Check]:
-    """The checks of an exchange, in the order of the screen."""
+    """The checks of an exchange, in display order."""
     found = [_request(exchange, document, operation, base.rstrip("/"))]
     found += _body(exchange, operation)
     key = declared_status(operation, exchange.status)

@@ -1,8 +1,8 @@
 """Every row of the failure model, provoked (docs/reference/execution.md#errors, docs/reference/protocols.md#failures).
 
-What is expected of a code stands in `core.errors.FAILURES`; here stands what brings it about. Each row is run three
-times: as it is, with a step that retries, and with a binding to fall back to. What then happened is compared with what
-the table promises. A canary is among the secrets of every call and echoed by every server; no file may hold it.
+`core.errors.FAILURES` holds the expected behaviour of a code; this module holds a cause for it. Each row runs three
+times: alone, with a step that retries, and with a fallback binding. The results are compared with the table. A canary
+is among the secrets of every call and echoed by every server; no file may hold it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cogcli.verification.rule_runner import InvokerRule, InvokerRules, RuleBroke
 
 CANARY: Final = "canary-4f9d1c7e2b"
 UNSPOKEN: Final = "morse"
-"""A protocol that nothing speaks."""
+"""A protocol without an invoker."""
 _NAME: Final = "BENCH_CANARY"
 _AGAIN: Final = {"retry": {"max_attempts": 2, "backoff_seconds": 0}}
 _SHORT: Final = 0.15
@@ -33,9 +33,9 @@ _JSON: Final = "application/json"
 
 
 class FailureRule(NamedTuple):
-    """How a code is brought about: members of the call, and how the server answers, which always tells the canary.
+    """The cause of a code: members of the call, and the server's answer, which always holds the canary.
 
-    `setting` is made for each run and entered around it; it may add members to the call.
+    `setting` is entered around each run; it may add members to the call.
     """
 
     code: str
@@ -46,21 +46,21 @@ class FailureRule(NamedTuple):
 
 
 def lines() -> InvokerRules:
-    """A line for each row of the protocols that are spoken; rows of one code are told apart by what provokes them."""
+    """A rule for each row of the supported protocols; rows of one code differ by the name of their cause."""
     spoken = (row for row in _ROWS if row.wire.get("protocol", "openapi") in {*INVOKERS, UNSPOKEN})
-    return {f"{row.code} {row.rule}".rstrip(): _line(row) for row in spoken}
+    return {f"{row.code} {row.rule}".rstrip(): _rule_of(row) for row in spoken}
 
 
-def _line(row: FailureRule) -> InvokerRule:
+def _rule_of(row: FailureRule) -> InvokerRule:
     failure = FAILURE_OF[row.code]
     promised = [
         name for name, on in (("retried", failure.retryable), ("falls back", failure.falls_back)) if on
     ]
     said = f"{failure.cls.__name__}, exit {failure.exit}{''.join(f', {word}' for word in promised)}"
-    return InvokerRule(said, lambda bench: _show(bench, row, failure))
+    return InvokerRule(said, lambda bench: _check_rule(bench, row, failure))
 
 
-def _show(bench: Bench, row: FailureRule, failure: FailureRow) -> None:
+def _check_rule(bench: Bench, row: FailureRule, failure: FailureRow) -> None:
     plain = _run(bench, row)
     error = require_error(plain, row.code)
     _require_class(error, failure)
@@ -68,13 +68,13 @@ def _show(bench: Bench, row: FailureRule, failure: FailureRow) -> None:
     repeated = _run(bench, row, config={**row.wire.get("config", {}), **_AGAIN})
     require_error(repeated, row.code)
     again = [e for e in repeated.of_type("call.retried") if e.payload.get("reason") == "retry"]
-    require(bool(again), failure.retryable and _called(plain), "repeated by the step's retry")
-    _show_fallback(bench, row, failure, reached=_called(plain))
+    require(bool(again), failure.retryable and _was_called(plain), "repeated by the step's retry")
+    _check_fallback(bench, row, failure, reached=_was_called(plain))
     for ran in (plain, repeated):
         _require_no_canary(ran)
 
 
-def _show_fallback(bench: Bench, row: FailureRule, failure: FailureRow, *, reached: bool) -> None:
+def _check_fallback(bench: Bench, row: FailureRule, failure: FailureRow, *, reached: bool) -> None:
     with Loopback(lambda seen: json_reply({"ok": True})) as other:
         ran = _run(bench, row, second=other.url)
         used = any(attempt.member.binding_id == "second" for attempt in ran.attempts)
@@ -86,7 +86,7 @@ def _show_fallback(bench: Bench, row: FailureRule, failure: FailureRow, *, reach
 
 
 def _require_class(error: RuntimeErrorBase, failure: FailureRow) -> None:
-    """Choosing a binding tells the one reason there is under that reason's own code."""
+    """Check an error's class. Selection raises a single reason under that reason's own code."""
     allowed = {failure.cls.__name__}
     if failure.exit == 3:
         allowed.add(BindingResolutionError.__name__)
@@ -94,8 +94,8 @@ def _require_class(error: RuntimeErrorBase, failure: FailureRow) -> None:
         raise RuleBroken(f"found {type(error).__name__}, expected {failure.cls.__name__}")
 
 
-def _called(ran: Ran) -> bool:
-    """Whether the capability was called at all: before that nothing is repeated, and no binding is left."""
+def _was_called(ran: Ran) -> bool:
+    """Whether the capability was called: before that there is no retry and no fallback."""
     return bool(ran.attempts)
 
 
@@ -110,30 +110,30 @@ def _run(bench: Bench, row: FailureRule, **more: Any) -> Ran:
         if row.setting is not None:
             given |= stack.enter_context(row.setting(bench)) or {}
         if "url" not in given:
-            given["url"] = stack.enter_context(Loopback(row.answering or _fine)).url
+            given["url"] = stack.enter_context(Loopback(row.answering or _succeed)).url
         return bench.run(HarnessCall(**given))
 
 
-def _fine(seen: Seen) -> Reply:
-    return _echoed(200, seen)
+def _succeed(seen: Seen) -> Reply:
+    return _echo_reply(200, seen)
 
 
-def _echoed(status: int, seen: Seen, headers: Mapping[str, str] | None = None) -> Reply:
-    """A reply that tells the secrets it was given."""
+def _echo_reply(status: int, seen: Seen, headers: Mapping[str, str] | None = None) -> Reply:
+    """A reply that echoes the secrets in the request."""
     told = {"ok": True, "echo": seen.headers.get("authorization"), "message": f"no, {CANARY}"}
     return json_reply(told, status, headers)
 
 
 def _status(status: int, headers: Mapping[str, str] | None = None) -> Answering:
-    return lambda seen: _echoed(status, seen, headers)
+    return lambda seen: _echo_reply(status, seen, headers)
 
 
-def _says(media_type: str, body: bytes) -> Answering:
+def _reply_with(media_type: str, body: bytes) -> Answering:
     return lambda seen: Reply(200, {"Content-Type": media_type}, (body,))
 
 
 def _slow(seen: Seen) -> Reply:
-    return _echoed(200, seen)._replace(delay=30.0)
+    return _echo_reply(200, seen)._replace(delay=30.0)
 
 
 _COMMON: Final[dict[str, Any]] = {
@@ -147,16 +147,16 @@ _COMMON: Final[dict[str, Any]] = {
 
 
 @contextmanager
-def _refusing(bench: Bench) -> Iterator[dict[str, Any]]:
-    """A port that nobody listens at."""
+def _refusing_port(bench: Bench) -> Iterator[dict[str, Any]]:
+    """A port without a listener."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield {"url": f"http://127.0.0.1:{held.getsockname()[1]}"}
 
 
 @contextmanager
-def _speaking(answer: bytes) -> Iterator[dict[str, Any]]:
-    """A server that says these bytes to everybody, and hangs up."""
+def _raw_server(answer: bytes) -> Iterator[dict[str, Any]]:
+    """A server that sends these bytes to every client, then closes the connection."""
     import threading
 
     listener = socket.create_server(("127.0.0.1", 0))
@@ -187,13 +187,13 @@ def _speaking(answer: bytes) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _plain_for_tls(bench: Bench) -> Iterator[dict[str, Any]]:
-    with Loopback(_fine) as server:
+    with Loopback(_succeed) as server:
         yield {"url": server.url.replace("http:", "https:")}
 
 
 @contextmanager
 def _without_keyring(bench: Bench) -> Iterator[None]:
-    """As on a machine where that extra is not installed."""
+    """Block the import of keyring, as on a machine without that extra."""
     before = sys.modules.get("keyring")
     sys.modules["keyring"] = None  # type: ignore[assignment]
     try:
@@ -216,7 +216,7 @@ def odd(text): return {"r": object()}
 
 
 def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
-    """A function of a module that is not ours."""
+    """A call of a function in a module outside the package."""
 
     @contextmanager
     def setting(bench: Bench) -> Iterator[dict[str, Any]]:
@@ -229,7 +229,7 @@ def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
 
 
 def _tool(name: str, *options: str, command: str = sys.executable, **wire: Any) -> Callable[[Bench], Any]:
-    """A tool of the server that stands in."""
+    """A call of a tool of the mock server."""
 
     @contextmanager
     def setting(bench: Bench) -> Iterator[dict[str, Any]]:
@@ -258,7 +258,7 @@ def _rpc(code: int, status: int = 200) -> Answering:
     return answering
 
 
-def _approved(*, granted: bool) -> Answered:
+def _approval(*, granted: bool) -> Answered:
     asked = Asked("ap_verify", CAPABILITY, STEP, "sha256:other", "sha256:other", "2999-01-01T00:00:00Z")
     return Answered(asked, granted, "verify", "", "2000-01-01T00:00:00Z")
 
@@ -276,7 +276,7 @@ _PYTHON: Final[dict[str, Any]] = {
 
 
 def _gate(answer: dict[str, Any]) -> Callable[[Bench], Any]:
-    """A gate that gives this answer."""
+    """A gate with this answer."""
 
     @contextmanager
     def setting(bench: Bench) -> Iterator[dict[str, Any]]:
@@ -291,7 +291,7 @@ def _outputs(**types: str) -> dict[str, Any]:
 
 
 def _to(target: str, **config: Any) -> dict[str, Any]:
-    """Members of a call whose output goes to a target, the skill promising nothing."""
+    """Members of a call whose output is written to a target, in a skill without outputs."""
     return {"step": {"output": {"r": target}, "config": config}, "outputs": {}}
 
 
@@ -341,23 +341,23 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("response.missing", "",
                 {"response": {"r": "response.no"}, "capability": {"outputs": _outputs(r="any")}}),
     FailureRule("response.type", "",
-                {"capability": {"outputs": _outputs(r="boolean")}}, _says(_JSON, b'{"ok": 1}')),
-    FailureRule("response.not-json", "type", {}, _says("text/html", b"<p>")),
-    FailureRule("response.not-json", "NaN", {}, _says(_JSON, b'{"ok": NaN}')),
-    FailureRule("response.not-json", "key twice", {}, _says(_JSON, b'{"ok": 1, "ok": 2}')),
-    FailureRule("response.not-json", "depth", {}, _says(_JSON, b"[" * 200 + b"]" * 200)),
-    FailureRule("response.not-json", "encoding", {}, _says(_JSON, b'"\xff"')),
+                {"capability": {"outputs": _outputs(r="boolean")}}, _reply_with(_JSON, b'{"ok": 1}')),
+    FailureRule("response.not-json", "type", {}, _reply_with("text/html", b"<p>")),
+    FailureRule("response.not-json", "NaN", {}, _reply_with(_JSON, b'{"ok": NaN}')),
+    FailureRule("response.not-json", "key twice", {}, _reply_with(_JSON, b'{"ok": 1, "ok": 2}')),
+    FailureRule("response.not-json", "depth", {}, _reply_with(_JSON, b"[" * 200 + b"]" * 200)),
+    FailureRule("response.not-json", "encoding", {}, _reply_with(_JSON, b'"\xff"')),
     FailureRule("response.not-json", "function", _PYTHON, None, _function("odd", "thread")),
     FailureRule("response.size", "frame", _MCP, None, _tool("huge")),
     FailureRule("response.size", "", {"metadata": {"max_response_bytes": 20}}),
     # protocol routing
     FailureRule("protocol.unsupported", "", {"protocol": UNSPOKEN}),
     # unreachable
-    FailureRule("call.transport", "refused", {}, None, _refusing),
-    FailureRule("call.transport", "reset", {}, None, lambda bench: _speaking(b"")),
-    FailureRule("call.transport", "malformed", {}, None, lambda bench: _speaking(b"HELLO THERE\r\n\r\n")),
+    FailureRule("call.transport", "refused", {}, None, _refusing_port),
+    FailureRule("call.transport", "reset", {}, None, lambda bench: _raw_server(b"")),
+    FailureRule("call.transport", "malformed", {}, None, lambda bench: _raw_server(b"HELLO THERE\r\n\r\n")),
     FailureRule("call.transport", "cut",
-                {}, None, lambda bench: _speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")),
+                {}, None, lambda bench: _raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")),
     FailureRule("call.transport", "TLS", {}, None, _plain_for_tls),
     FailureRule("call.transport", "worker died", _PYTHON, None, _function("dies", "process")),
     FailureRule("call.transport", "program",
@@ -383,7 +383,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("call.server-error", "SystemExit", _PYTHON, None, _function("leaves", "thread")),
     FailureRule("call.server-error", "RPC -32603", _RPC, _rpc(-32603)),
     FailureRule("call.server-error", "RPC -32000", _RPC, _rpc(-32000, 500)),
-    FailureRule("call.server-error", "RPC malformed", _RPC, _says(_JSON, b"[]")),
+    FailureRule("call.server-error", "RPC malformed", _RPC, _reply_with(_JSON, b"[]")),
     FailureRule("call.server-error", "tool", _MCP, None, _tool("refuses")),
     *(FailureRule("call.rejected", str(n), {}, _status(n)) for n in (400, 401, 404, 409, 422)),
     FailureRule("call.rejected", "RPC -32602", _RPC, _rpc(-32602, 503)),
@@ -406,11 +406,11 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("safety.gate", "", {}, None, _gate({"allowed": False})),
     FailureRule("safety.gate-error", "", {}, None, _gate({"allowed": "yes"})),
     FailureRule("safety.rejected", "", {"capability": {"safety": {"requires_confirmation": True}},
-                                "approved": _approved(granted=False)}),
+                                "approved": _approval(granted=False)}),
     FailureRule("safety.scope", "", {"network": "public"}),
     FailureRule("safety.confirmation", "", {"capability": {"safety": {"requires_confirmation": True}}}),
     FailureRule("policy.approval", "", {"capability": {"safety": {"requires_confirmation": True}},
-                                "approved": _approved(granted=True)}),
+                                "approved": _approval(granted=True)}),
     # else
     FailureRule("internal", "", {"broken": True}),
 )  # fmt: skip

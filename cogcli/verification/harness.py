@@ -1,7 +1,7 @@
-"""A bench: one call, or one small skill, through the whole engine, its episode in a directory that is thrown away.
+"""A bench: runs one call, or one small skill, through the whole engine, its episode in a temporary directory.
 
-What is verified here is verified as it runs: selection, templates, invokers, retries, fallbacks, journal. Nothing
-of the caller's project, environment or registry takes part.
+Selection, templates, invokers, retries, fallbacks and journal are those of a real run. Nothing of the user's project,
+environment or registry is used.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.service import service_from
 from cogcli.specs.skill import skill_from
+from cogcli.verification.loopback_server import Answering, Loopback, Seen
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -65,37 +66,37 @@ class HarnessCall(NamedTuple):
     service_metadata: Mapping[str, Any] = {}
     network: str = "private"
     trusted: bool = True
-    """Whether the layer of the service may read variables and start things."""
+    """Whether the service's layer is trusted."""
     effect: str = "none"
     input: Mapping[str, Any] = {"a": 1}
     capability: Mapping[str, Any] = {}
     config: Mapping[str, Any] = {}
     environ: Mapping[str, str] = {}
     second: str = ""
-    """The address of a service whose binding is the fallback; it answers `{ok}`."""
+    """The address of the fallback's service, which answers `{ok}`."""
     gate: str = ""
-    """The address of a service that is asked before the call, and answers `{allowed}`."""
+    """The address of a gate's service, which answers `{allowed}`."""
     root: str = ""
-    """The directory of the layer, where `spec_ref` leads."""
+    """The directory of the layer, which holds the file of `spec_ref`."""
     options: Mapping[str, Any] = {}
     step: Mapping[str, Any] = {}
     """Members that replace those of the one step."""
     nested: Mapping[str, Any] | None = None
-    """Config of the step where it stands in a skill inside the one that runs."""
+    """Config of the step that nests a skill with the call, where the call is nested."""
     outputs: Mapping[str, Any] | None = None
     """The skill's declared outputs instead of the capability's."""
     without: tuple[str, ...] = ()
-    """Kinds of specs that are left out: `bindings`, `services`."""
+    """Kinds of specs to leave out: `bindings`, `services`."""
     rule: bool = True
-    """Whether a flag names the binding."""
+    """Whether `--bind` names the binding."""
     approved: Answered | None = None
-    """What a person is taken to have said about this call."""
+    """The recorded approval of this call."""
     broken: bool = False
-    """Whether the runner itself has a bug."""
+    """Whether the runner raises an unexpected exception."""
 
 
 class Ran(NamedTuple):
-    """What a call came to. `deadlines` are the seconds each attempt was given; `files` the episode's, by name."""
+    """The result of a call. `deadlines`: the seconds of each attempt; `files`: the episode's files by name."""
 
     finished: Finished
     events: list[Event]
@@ -106,14 +107,14 @@ class Ran(NamedTuple):
 
     @property
     def error(self) -> RuntimeErrorBase | None:
-        """The error that the run ended with; of a failed step the one inside."""
+        """The error of the run; of a failed step its cause."""
         error = self.finished.outcome.error
         cause = error.__cause__ if error is not None else None
         return cause if isinstance(cause, RuntimeErrorBase) and error and cause.code == error.code else error
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """What the run gave."""
+        """The outputs of the run."""
         return self.finished.outcome.outputs or {}
 
     def of_type(self, event_type: str) -> list[Event]:
@@ -122,7 +123,7 @@ class Ran(NamedTuple):
 
 
 class Bench:
-    """Runs calls, each as an episode of its own. Leaves nothing behind."""
+    """Runs calls, each as an episode of its own; removes all files at the end."""
 
     def __init__(self) -> None:
         self.directory = tempfile.mkdtemp(prefix="cogcli-bench-")
@@ -138,7 +139,7 @@ class Bench:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def run(self, wire: HarnessCall) -> Ran:
-        """Make the call to its end."""
+        """Run the call to its end."""
         from cogcli.episode.seal import persist_pending, seal
         from cogcli.episode.store import Store
 
@@ -186,8 +187,14 @@ class Bench:
         )
 
 
+def call_server(path: str, bench: Bench, answering: Answering, /, **members: Any) -> tuple[Ran, list[Seen]]:
+    """Make a call to a loopback server at `path`; its result, and the requests that the server got."""
+    with Loopback(answering) as server:
+        return bench.run(HarnessCall(url=f"{server.url}{path}", **members)), server.seen
+
+
 class _Timed:
-    """Live calls, with the seconds that each attempt was given."""
+    """Makes live calls, recording the seconds of each attempt."""
 
     def __init__(self, runner: LiveRunner, *, broken: bool) -> None:
         self._runner = runner
@@ -210,7 +217,7 @@ class _Timed:
 
 
 def catalog_of(wire: HarnessCall) -> Catalog:
-    """The specs of one call, as if they had been loaded from a trusted layer."""
+    """The specs of one call, as loaded from a trusted layer."""
     bindings = [_first(wire)]
     services = [_service(wire)]
     capabilities = [_capability(wire)]
@@ -300,7 +307,7 @@ def _service(wire: HarnessCall) -> Service:
 
 
 def _skills(wire: HarnessCall, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The skill that runs, and the one inside it."""
+    """The skill that runs, and the nested one."""
     if wire.nested is None:
         return [_one_step(wire, names)]
     inner = {**_one_step(wire._replace(config=wire.nested), names), "id": INNER}

@@ -1,4 +1,4 @@
-"""A web server in this process, on loopback: it answers as it is told and remembers what it was asked."""
+"""A web server in this process, on loopback: it answers by a function and records its requests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cogcli.verification.scenario import LOOPBACK
 
 _LARGEST: Final = 64 * 1024 * 1024
 _IDLE: Final = 30.0
-"""Seconds a connection may say nothing."""
+"""Seconds that a connection may be idle."""
 
 
 class Seen(NamedTuple):
-    """One request. Header names are lower case; `path` and `query` are as they were sent."""
+    """One request. Header names are lower case; `path` and `query` are not decoded."""
 
     method: str
     path: str
@@ -28,9 +28,9 @@ class Seen(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What is sent back: the body in `chunks`, `pause` seconds before each but the first, `delay` before all of it.
+    """One reply: the body in `chunks`, `pause` seconds before each but the first, `delay` seconds before the reply.
 
-    `length` is announced where given, else the true length of the body.
+    `length` is the announced length, the true one by default.
     """
 
     status: int = 200
@@ -45,14 +45,14 @@ Answering = Callable[[Seen], Reply]
 
 
 class Loopback:
-    """The server, running while inside `with`. An `answering` that fails gives 500 and is told in `faults`."""
+    """The server, running inside `with`. An `answering` that raises gives 500 and a message in `faults`."""
 
     def __init__(self, answering: Answering, *, host: str = LOOPBACK[0], port: int = 0) -> None:
         self.exchanges: list[tuple[Seen, Reply]] = []
         self.faults: list[Exception] = []
         self._answering = answering
         self._host = host
-        self._server = _bound(self, host, port)
+        self._server = _bind(self, host, port)
         self._thread = threading.Thread(target=self._serve, name="cogcli-mock", daemon=True)
         self._closed = threading.Event()
 
@@ -63,7 +63,7 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        """`http://host:port`, no slash at the end."""
+        """`http://host:port`, without a final slash."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._server.server_address[1]}"
 
@@ -82,7 +82,7 @@ class Loopback:
     def _serve(self) -> None:
         self._server.serve_forever(poll_interval=0.02)
 
-    def answered(self, seen: Seen) -> Reply:
+    def reply_to(self, seen: Seen) -> Reply:
         """The reply to a request."""
         try:
             reply = self._answering(seen)
@@ -93,7 +93,7 @@ class Loopback:
         return reply
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, but not beyond the end of the server."""
+        """Wait, at most until the server ends."""
         if seconds > 0:
             self._closed.wait(seconds)
 
@@ -104,15 +104,15 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        """Ignores errors of clients that closed their connection."""
 
 
 class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
-def _bound(owner: Loopback, host: str, port: int) -> _Server:
-    """A server on the port asked for, or on a free one where that is taken."""
+def _bind(owner: Loopback, host: str, port: int) -> _Server:
+    """A server on this port, or on a free one if it is in use."""
     cls = _Server6 if ":" in host else _Server
 
     class Handler(_Handler):
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *values: Any) -> None:
-        """Nothing is printed."""
+        """Prints nothing."""
 
     def answer(self) -> None:
         self.close_connection = True
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(min(int(length), _LARGEST)) if length.isdigit() else b""
         # `//x` would be read as a host: what was sent counts.
         path = parts.path if self.path.startswith(parts.path) else self.path.partition("?")[0]
-        reply = self.loopback.answered(Seen(self.command, path, parts.query, headers, body))
+        reply = self.loopback.reply_to(Seen(self.command, path, parts.query, headers, body))
         self.loopback.wait(reply.delay)
         self._send(reply)
 

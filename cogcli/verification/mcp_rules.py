@@ -1,4 +1,4 @@
-"""The rules of the mcp client, each shown against a program of our own over stdio
+"""The rules of the mcp client, each checked with our mock server over stdio
 (docs/reference/protocols.md#mcp, docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SHORT: Final = 0.3
 _SECRET: Final = "s3cr3t-of-the-bench"  # noqa: S105
 
 
-def _asked(bench: Bench, tool: str, *options: str, **wire: Any) -> Ran:
-    """A call of one tool of a server started for it."""
+def _call_tool(bench: Bench, tool: str, *options: str, **wire: Any) -> Ran:
+    """Call one tool of a mock server started for it."""
     require_sdk()
     settings = {"command": sys.executable, "args": ["-S", SERVER, *options], **wire.pop("settings", {})}
     environ = {
@@ -41,7 +41,7 @@ def _asked(bench: Bench, tool: str, *options: str, **wire: Any) -> Ran:
 
 
 def require_sdk() -> None:
-    """Raises NotHere without the official SDK."""
+    """Raises RuleSkipped without the official SDK."""
     try:
         import mcp  # noqa: F401
     except ImportError as error:
@@ -49,54 +49,54 @@ def require_sdk() -> None:
 
 
 def _body(bench: Bench) -> None:
-    ran = _asked(bench, "echo")
+    ran = _call_tool(bench, "echo")
     require(require_ok(ran), {"r": {"a": 1}}, "outputs")
-    ran = _asked(bench, "echo", metadata={"response_mode": "text"})
+    ran = _call_tool(bench, "echo", metadata={"response_mode": "text"})
     require(require_ok(ran), {"r": {"text": "x"}}, "outputs of mode text")
 
 
 def _arguments(bench: Bench) -> None:
-    ran = _asked(bench, "echo", input={"a": "one"})
+    ran = _call_tool(bench, "echo", input={"a": "one"})
     error = require_error(ran, "request.value")
     require(error.left, False, "left")
 
 
 def _tool_unknown(bench: Bench) -> None:
-    require_error(_asked(bench, "ecco"), "call.rejected", left=False)
+    require_error(_call_tool(bench, "ecco"), "call.rejected", left=False)
 
 
 def _tool_fails(bench: Bench) -> None:
-    error = require_error(_asked(bench, "fails"), "call.rejected", left=True)
+    error = require_error(_call_tool(bench, "fails"), "call.rejected", left=True)
     require("no luck" in error.message, True, "the tool's words in the message")
 
 
 def _rpc_error(bench: Bench) -> None:
-    require_error(_asked(bench, "refuses"), "call.server-error", left=True)
+    require_error(_call_tool(bench, "refuses"), "call.server-error", left=True)
 
 
 def _strict(bench: Bench) -> None:
     for tool in ("nan", "twice"):
-        ran = _asked(bench, tool)
+        ran = _call_tool(bench, tool)
         if ran.error is None or ran.error.code not in ("response.not-json", "call.server-error"):
             raise RuleBroken(f"{tool}: found {ran.error and ran.error.code}, expected response.not-json")
 
 
 def _frame(bench: Bench) -> None:
-    require_error(_asked(bench, "huge"), "response.size")
+    require_error(_call_tool(bench, "huge"), "response.size")
 
 
 def _noise(bench: Bench) -> None:
-    require_ok(_asked(bench, "noisy"))
+    require_ok(_call_tool(bench, "noisy"))
 
 
 def _silent(bench: Bench) -> None:
-    ran = _asked(bench, "echo", "silent", service_metadata={"timeout_seconds": _SHORT})
+    ran = _call_tool(bench, "echo", "silent", service_metadata={"timeout_seconds": _SHORT})
     require_error(ran, "call.transport")
     _require_prompt(ran)
 
 
 def _hanging(bench: Bench) -> None:
-    ran = _asked(bench, "hangs", metadata={"timeout_seconds": 3 * _SHORT + 1})
+    ran = _call_tool(bench, "hangs", metadata={"timeout_seconds": 3 * _SHORT + 1})
     require_error(ran, "call.timeout")
     _require_prompt(ran)
 
@@ -107,21 +107,21 @@ def _require_prompt(ran: Ran) -> None:
 
 
 def _dying(bench: Bench) -> None:
-    require_error(_asked(bench, "dies"), "call.transport", left=True)
+    require_error(_call_tool(bench, "dies"), "call.transport", left=True)
 
 
 def _session_lost(bench: Bench) -> None:
-    ran = _asked(bench, "forgets", "", os.path.join(bench.directory, "processes"), effect="effect")
+    ran = _call_tool(bench, "forgets", "", os.path.join(bench.directory, "processes"), effect="effect")
     require(require_ok(ran), {"r": {"a": 1}}, "outputs")
 
 
 def _program(bench: Bench) -> None:
-    ran = _asked(bench, "echo", settings={"command": "no-such-program-of-the-bench", "args": []})
+    ran = _call_tool(bench, "echo", settings={"command": "no-such-program-of-the-bench", "args": []})
     require_error(ran, "call.transport", left=False)
 
 
 def _environment(bench: Bench) -> None:
-    ran = _asked(
+    ran = _call_tool(
         bench, "echo", settings={"env": {"BENCH_SAYS": "key ${BENCH_KEY}"}}, environ={"BENCH_KEY": _SECRET}
     )
     require_ok(ran)
@@ -131,20 +131,20 @@ def _environment(bench: Bench) -> None:
 
 
 def _key(bench: Bench) -> None:
-    ran = _asked(bench, "meta", effect="idempotent")
+    ran = _call_tool(bench, "meta", effect="idempotent")
     require("cogcli/idempotency-key" in require_ok(ran)["r"], True, "an idempotency key in _meta")
 
 
 def _pin(bench: Bench) -> None:
-    require_ok(_asked(bench, "echo", settings={"env": {"BENCH_SAYS": "adds numbers"}}))
-    ran = _asked(bench, "echo", settings={"env": {"BENCH_SAYS": "adds numbers, and mails them"}})
+    require_ok(_call_tool(bench, "echo", settings={"env": {"BENCH_SAYS": "adds numbers"}}))
+    ran = _call_tool(bench, "echo", settings={"env": {"BENCH_SAYS": "adds numbers, and mails them"}})
     error = require_error(ran, "safety.scope")
     require("description" in error.message, True, "the changed field in the message")
 
 
 def _orphans(bench: Bench) -> None:
     file = os.path.join(bench.directory, "pids")
-    require_ok(_asked(bench, "breeds", "deaf", file))
+    require_ok(_call_tool(bench, "breeds", "deaf", file))
     with open(file, encoding="utf-8") as told:
         pids = [int(line) for line in told]
     until = time.monotonic() + _PATIENT
@@ -164,7 +164,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _untrusted(bench: Bench) -> None:
-    require_error(_asked(bench, "echo", trusted=False), "service.untrusted")
+    require_error(_call_tool(bench, "echo", trusted=False), "service.untrusted")
 
 
 def _shipped(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""The mock servers that scenarios in the wild name (docs/reference/protocols.md#mocks): POST, replies made
+"""The mock servers that published scenarios name (docs/reference/protocols.md#mocks): POST, replies made
 from the request."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Made = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Unfit(Exception):
-    """A request that the service would refuse."""
+    """The request is one that the service refuses."""
 
 
 def _data_schema_validate(asked: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _text_summarize(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code_execute(asked: dict[str, Any]) -> dict[str, Any]:
-    """Runs nothing: it tells how much it was given."""
+    """Runs nothing: the reply holds the length of the code."""
     code = _text(asked, "code")
     return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
 
@@ -93,7 +93,7 @@ STAND_INS: Final[dict[str, Made]] = {
 
 
 def stand_in(type: str) -> Answering:
-    """A server of one of the types above, at whatever path it is called."""
+    """A server of one of the types above, on every path."""
     made = STAND_INS[type]
 
     def answering(seen: Seen) -> Reply:
@@ -121,16 +121,16 @@ def _object(body: bytes) -> dict[str, Any] | None:
 
 
 def canned_replies(replies: tuple[CannedReply, ...]) -> Answering:
-    """A server that gives these replies in turn, the last again and again."""
+    """A server that gives these replies in turn, then repeats the last."""
     numbers = count()
 
     def answering(seen: Seen) -> Reply:
-        return _sent(replies[min(next(numbers), len(replies) - 1)])
+        return _reply_of(replies[min(next(numbers), len(replies) - 1)])
 
     return answering
 
 
-def _sent(reply: CannedReply) -> Reply:
+def _reply_of(reply: CannedReply) -> Reply:
     delay = reply.delay_ms / 1000
     if reply.body is None:
         return Reply(reply.status, reply.headers, (), delay)

@@ -1,12 +1,13 @@
-"""The rules of the openapi invoker, each shown against a server on loopback
+"""The rules of the openapi invoker, each checked with a server on loopback
 (docs/reference/protocols.md#openapi, docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from typing import Any, Final
 
-from cogcli.verification.harness import Bench, HarnessCall, Ran
+from cogcli.verification.harness import Bench, HarnessCall, call_server
 from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
 from cogcli.verification.rule_runner import (
     InvokerRule,
@@ -19,15 +20,11 @@ from cogcli.verification.rule_runner import (
 
 _SHORT: Final = 0.6
 _PATIENT: Final = 10.0
-"""A call that is cut off at a fraction of a second must have ended long before this many."""
+"""Seconds by which a call with a timeout of a fraction of a second must have ended."""
 _SECRET: Final = "s3cr3t-of-the-bench"  # noqa: S105
 
 
-def _asked(bench: Bench, answering: Answering, **wire: Any) -> tuple[Ran, list[Seen]]:
-    """A call to a server that answers so, and the requests it got."""
-    with Loopback(answering) as server:
-        ran = bench.run(HarnessCall(url=f"{server.url}/base", **wire))
-        return ran, server.seen
+_call = partial(call_server, "/base")
 
 
 def _ok(seen: Seen) -> Reply:
@@ -44,13 +41,13 @@ def _zipped(body: bytes) -> Answering:
 
 
 def _method_default(bench: Bench) -> None:
-    ran, seen = _asked(bench, _ok)
+    ran, seen = _call(bench, _ok)
     require_ok(ran)
     require([(s.method, s.path, s.body) for s in seen], [("POST", "/base/op", b'{"a":1}')], "request")
 
 
 def _method_get(bench: Bench) -> None:
-    ran, seen = _asked(bench, _ok, metadata={"method": "GET"})
+    ran, seen = _call(bench, _ok, metadata={"method": "GET"})
     require_ok(ran)
     require([(s.method, s.query, s.body) for s in seen], [("GET", "a=1", b"")], "request")
 
@@ -60,7 +57,7 @@ def _slow(seen: Seen) -> Reply:
 
 
 def _cut_off(bench: Bench, **wire: Any) -> None:
-    ran, _ = _asked(bench, _slow, **wire)
+    ran, _ = _call(bench, _slow, **wire)
     require_error(ran, "call.timeout", left=True)
     if ran.seconds > _PATIENT:
         raise RuleBroken(f"ended after {ran.seconds:.1f} s, expected {_SHORT} s")
@@ -75,7 +72,7 @@ def _timeout_service(bench: Bench) -> None:
 
 
 def _timeout_default(bench: Bench) -> None:
-    ran, _ = _asked(bench, _ok)
+    ran, _ = _call(bench, _ok)
     require_ok(ran)
     if not 25 < ran.deadlines[0] <= 30:
         raise RuleBroken(f"the invoker was given {ran.deadlines[0]:.1f} s, expected 30")
@@ -83,20 +80,20 @@ def _timeout_default(bench: Bench) -> None:
 
 def _timeout_drip(bench: Bench) -> None:
     drip = Reply(200, {"Content-Type": "application/json"}, (b" ",) * 600 + (b"{}",), pause=0.05)
-    ran, _ = _asked(bench, lambda seen: drip, metadata={"timeout_seconds": 2 * _SHORT})
+    ran, _ = _call(bench, lambda seen: drip, metadata={"timeout_seconds": 2 * _SHORT})
     require_error(ran, "call.timeout", left=True)
     if ran.seconds > _PATIENT:
         raise RuleBroken(f"ended after {ran.seconds:.1f} s, expected {2 * _SHORT} s")
 
 
 def _headers_service(bench: Bench) -> None:
-    ran, seen = _asked(bench, _ok, service_metadata={"headers": {"X-Team": "harbour"}})
+    ran, seen = _call(bench, _ok, service_metadata={"headers": {"X-Team": "harbour"}})
     require_ok(ran)
     require(seen[0].headers.get("x-team"), "harbour", "header X-Team")
 
 
 def _headers_merge(bench: Bench) -> None:
-    ran, seen = _asked(
+    ran, seen = _call(
         bench,
         _ok,
         service_metadata={"headers": {"X-Team": "service", "Accept": "application/json"}},
@@ -107,7 +104,7 @@ def _headers_merge(bench: Bench) -> None:
 
 
 def _headers_env(bench: Bench) -> None:
-    ran, seen = _asked(
+    ran, seen = _call(
         bench,
         lambda asked: json_reply({"echo": asked.headers.get("x-api-key")}),
         service_metadata={"headers": {"X-Api-Key": "${BENCH_KEY}"}},
@@ -121,7 +118,7 @@ def _headers_env(bench: Bench) -> None:
 
 
 def _auth_ref(bench: Bench) -> None:
-    ran, seen = _asked(bench, _ok, service={"auth_ref": "BENCH_KEY"}, environ={"BENCH_KEY": _SECRET})
+    ran, seen = _call(bench, _ok, service={"auth_ref": "BENCH_KEY"}, environ={"BENCH_KEY": _SECRET})
     require_ok(ran)
     require(seen[0].headers.get("authorization"), f"Bearer {_SECRET}", "header Authorization")
     require(
@@ -130,19 +127,19 @@ def _auth_ref(bench: Bench) -> None:
 
 
 def _headers_sent(bench: Bench) -> None:
-    ran, seen = _asked(bench, _ok, effect="idempotent")
+    ran, seen = _call(bench, _ok, effect="idempotent")
     require_ok(ran)
     require(bool(seen[0].headers.get("idempotency-key")), True, "an Idempotency-Key")
     require(seen[0].headers.get("traceparent", "")[:3], "00-", "traceparent")
 
 
 def _mode_json(bench: Bench) -> None:
-    ran, _ = _asked(bench, _typed("application/problem+json", b'{"a": [1, null]}'))
+    ran, _ = _call(bench, _typed("application/problem+json", b'{"a": [1, null]}'))
     require(require_ok(ran), {"r": {"a": [1, None]}}, "outputs")
 
 
 def _mode_text(bench: Bench) -> None:
-    ran, _ = _asked(
+    ran, _ = _call(
         bench,
         _typed("text/html", b"<p>hi"),
         metadata={"response_mode": "text"},
@@ -153,31 +150,31 @@ def _mode_text(bench: Bench) -> None:
 
 def _mode_raw(bench: Bench) -> None:
     raw = {"response_mode": "raw"}
-    ran, _ = _asked(bench, _typed("text/csv", b"a,b"), metadata=raw)
+    ran, _ = _call(bench, _typed("text/csv", b"a,b"), metadata=raw)
     require(require_ok(ran), {"r": {"body": "a,b", "content_type": "text/csv"}}, "outputs")
-    ran, _ = _asked(bench, _typed("image/png", b"\x89PNG"), metadata=raw)
+    ran, _ = _call(bench, _typed("image/png", b"\x89PNG"), metadata=raw)
     require(require_ok(ran), {"r": {"body_base64": "iVBORw==", "content_type": "image/png"}}, "outputs")
 
 
 def _mode_not_json(bench: Bench) -> None:
-    ran, _ = _asked(bench, _typed("text/html", b"<p>hi"))
+    ran, _ = _call(bench, _typed("text/html", b"<p>hi"))
     error = require_error(ran, "response.not-json")
     require("text/html" in error.message, True, "text/html in the message")
     for body in (b'{"a": NaN}', b'{"a": 1, "a": 2}', b"[" * 200 + b"]" * 200, b'{"a": 1'):
-        ran, _ = _asked(bench, _typed("application/json", body))
+        ran, _ = _call(bench, _typed("application/json", body))
         require_error(ran, "response.not-json")
 
 
 def _mode_empty(bench: Bench) -> None:
     for status in (204, 200):
-        ran, _ = _asked(bench, _typed("application/json", status=status))
+        ran, _ = _call(bench, _typed("application/json", status=status))
         require(require_ok(ran), {"r": {}}, f"outputs of {status}")
-    ran, _ = _asked(bench, _ok, metadata={"method": "HEAD"})
+    ran, _ = _call(bench, _ok, metadata={"method": "HEAD"})
     require(require_ok(ran), {"r": {}}, "outputs of HEAD")
 
 
 def _status_500(bench: Bench) -> None:
-    ran, seen = _asked(bench, _typed("text/plain", b"no", status=500))
+    ran, seen = _call(bench, _typed("text/plain", b"no", status=500))
     error = require_error(ran, "call.server-error", left=True)
     require((type(error).__name__, error.retryable, len(seen)), ("ServerFaultError", True, 1), "the error")
 
@@ -185,7 +182,7 @@ def _status_500(bench: Bench) -> None:
 def _redirect(bench: Bench) -> None:
     with Loopback(_ok) as other:
         location = f"{other.url}/stolen"
-        ran, seen = _asked(bench, lambda asked: Reply(302, {"Location": location}))
+        ran, seen = _call(bench, lambda asked: Reply(302, {"Location": location}))
         error = require_error(ran, "call.rejected")
         require((len(seen), len(other.seen)), (1, 0), "requests here, at the target")
         require("/stolen" in error.message, True, "the target in the message")
@@ -193,25 +190,25 @@ def _redirect(bench: Bench) -> None:
 
 def _size_reply(bench: Bench) -> None:
     big = _typed("application/json", b'"' + b"x" * 50_000 + b'"')
-    ran, _ = _asked(bench, big, metadata={"max_response_bytes": 1000})
+    ran, _ = _call(bench, big, metadata={"max_response_bytes": 1000})
     require_error(ran, "response.size")
-    ran, seen = _asked(bench, _ok, metadata={"max_request_bytes": 10}, input={"a": "x" * 100})
+    ran, seen = _call(bench, _ok, metadata={"max_request_bytes": 10}, input={"a": "x" * 100})
     require_error(ran, "request.size", left=False)
     require(seen, [], "requests")
 
 
 def _gzip_bomb(bench: Bench) -> None:
     bomb = _zipped(b" " * 20_000_000)
-    ran, _ = _asked(bench, bomb, metadata={"max_response_bytes": 1_000_000})
+    ran, _ = _call(bench, bomb, metadata={"max_response_bytes": 1_000_000})
     require_error(ran, "response.size")
-    ran, _ = _asked(bench, _zipped(b'{"a": 1}'))
+    ran, _ = _call(bench, _zipped(b'{"a": 1}'))
     require(require_ok(ran), {"r": {"a": 1}}, "outputs of an honest one")
 
 
 def _retry_after(bench: Bench) -> None:
     replies = iter((Reply(503, {"Retry-After": "0"}), json_reply({"n": 2})))
     patient = {"retry_count": 1, "retry_backoff_base": 30}
-    ran, seen = _asked(bench, lambda asked: next(replies), metadata=patient)
+    ran, seen = _call(bench, lambda asked: next(replies), metadata=patient)
     require(require_ok(ran), {"r": {"n": 2}}, "outputs")
     require(len(seen), 2, "requests")
     keys = {asked.headers.get("idempotency-key") for asked in seen}
@@ -221,23 +218,23 @@ def _retry_after(bench: Bench) -> None:
 def _retry_effect(bench: Bench) -> None:
     again = {"retry_count": 2, "retry_backoff_base": 0}
     for effect, wanted in (("none", 3), ("idempotent", 3), ("effect", 1), ("unknown", 1)):
-        _, seen = _asked(bench, lambda asked: Reply(503), metadata=again, effect=effect)
+        _, seen = _call(bench, lambda asked: Reply(503), metadata=again, effect=effect)
         require(len(seen), wanted, f"requests of class {effect}")
 
 
 def _path_encoding(bench: Bench) -> None:
     named = {"operation": "notes/{id}/text", "request": {"id": "input.id"}, "metadata": {"method": "GET"}}
-    ran, seen = _asked(bench, _ok, input={"id": "a/b c?d#e%"}, **named)
+    ran, seen = _call(bench, _ok, input={"id": "a/b c?d#e%"}, **named)
     require_ok(ran)
     require(seen[0].path, "/base/notes/a%2Fb%20c%3Fd%23e%25/text", "path")
     for bad in ("", ".", "..", None, ["x"]):
-        ran, seen = _asked(bench, _ok, input={"id": bad}, **named)
+        ran, seen = _call(bench, _ok, input={"id": bad}, **named)
         if ran.error is None or seen:
             raise RuleBroken(f"path value {bad!r} was sent")
 
 
 def _address(bench: Bench) -> None:
-    ran, seen = _asked(bench, _ok, network="public")
+    ran, seen = _call(bench, _ok, network="public")
     require_error(ran, "safety.scope")
     require(seen, [], "requests")
     ran = bench.run(HarnessCall(url="http://169.254.169.254/latest"))
@@ -247,7 +244,7 @@ def _address(bench: Bench) -> None:
 def _proxy(bench: Bench) -> None:
     with Loopback(_ok) as proxy:
         environ = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"), proxy.url)
-        ran, seen = _asked(bench, _ok, environ=environ)
+        ran, seen = _call(bench, _ok, environ=environ)
         require_ok(ran)
         require((len(seen), len(proxy.seen)), (1, 0), "requests here, at the proxy")
 
@@ -255,11 +252,11 @@ def _proxy(bench: Bench) -> None:
 def _content_json(bench: Bench) -> None:
     told = {"choices": [{"message": {"content": '```json\n{"risk": 3}\n```'}}]}
     mapped = {"r": "response.choices.0.message.content_json.risk"}
-    ran, _ = _asked(bench, lambda asked: json_reply(told), response=mapped)
+    ran, _ = _call(bench, lambda asked: json_reply(told), response=mapped)
     require(require_ok(ran), {"r": 3}, "outputs")
     prose = {"choices": [{"message": {"content": "I would say three."}}]}
     needed = {"outputs": {"r": {"type": "any", "required": True}}}
-    ran, _ = _asked(bench, lambda asked: json_reply(prose), response=mapped, capability=needed)
+    ran, _ = _call(bench, lambda asked: json_reply(prose), response=mapped, capability=needed)
     require_error(ran, "response.missing")
 
 

@@ -1,13 +1,14 @@
-"""The rules of the openrpc invoker, each shown against a server on loopback
+"""The rules of the openrpc invoker, each checked with a server on loopback
 (docs/reference/protocols.md#openrpc, docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import Any, Final
 
-from cogcli.verification.harness import Bench, HarnessCall, Ran
+from cogcli.verification.harness import Bench, call_server
 from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
 from cogcli.verification.rule_runner import (
     InvokerRule,
@@ -35,14 +36,10 @@ _DOCUMENT: Final = {
 }
 
 
-def _asked(bench: Bench, answering: Answering, **wire: Any) -> tuple[Ran, list[Seen]]:
-    """A call to a server that answers so, and the requests it got."""
-    with Loopback(answering) as server:
-        ran = bench.run(HarnessCall(url=f"{server.url}/rpc", protocol="openrpc", **wire))
-        return ran, server.seen
+_run_call = partial(call_server, "/rpc", protocol="openrpc")
 
 
-def _described(bench: Bench) -> dict[str, Any]:
+def _with_document(bench: Bench) -> dict[str, Any]:
     """Members of a call whose service has a document."""
     with open(os.path.join(bench.directory, "bench.json"), "w", encoding="utf-8") as file:
         json.dump(_DOCUMENT, file)
@@ -54,8 +51,8 @@ def _call(seen: Seen) -> dict[str, Any]:
     return found
 
 
-def _gives(result: Any, **members: Any) -> Answering:
-    """An answer with this result; `members` replace those of the envelope, None leaving one out."""
+def _result_reply(result: Any, **members: Any) -> Answering:
+    """A server that answers with this result; `members` replace those of the envelope, None removes one."""
 
     def answering(seen: Seen) -> Reply:
         told = {"jsonrpc": "2.0", "id": _call(seen).get("id"), "result": result, **members}
@@ -67,7 +64,7 @@ def _gives(result: Any, **members: Any) -> Answering:
 _LEFT_OUT: Final = object()
 
 
-def _fails(code: Any, status: int = 200, message: Any = "no") -> Answering:
+def _error_reply(code: Any, status: int = 200, message: Any = "no") -> Answering:
     def answering(seen: Seen) -> Reply:
         error = {"code": code, "message": message}
         return json_reply({"jsonrpc": "2.0", "id": _call(seen).get("id"), "error": error}, status)
@@ -76,7 +73,7 @@ def _fails(code: Any, status: int = 200, message: Any = "no") -> Answering:
 
 
 def _post(bench: Bench) -> None:
-    ran, seen = _asked(bench, _gives({"n": 1}))
+    ran, seen = _run_call(bench, _result_reply({"n": 1}))
     require(require_ok(ran), {"r": {"n": 1}}, "outputs")
     require((seen[0].method, seen[0].path), ("POST", "/rpc"), "request")
     require(_call(seen[0]), {"jsonrpc": "2.0", "method": "op", "params": {"a": 1}, "id": 1}, "call")
@@ -84,76 +81,80 @@ def _post(bench: Bench) -> None:
 
 def _result_any(bench: Bench) -> None:
     for result in (7, "text", [1], None, False):
-        ran, _ = _asked(bench, _gives(result))
+        ran, _ = _run_call(bench, _result_reply(result))
         require(require_ok(ran).get("r"), result, "result")
 
 
 def _id_value(bench: Bench) -> None:
     for wrong in (2, "1", 1.5, None, True, [1]):
-        ran, _ = _asked(bench, _gives(7, id=wrong))
+        ran, _ = _run_call(bench, _result_reply(7, id=wrong))
         require_error(ran, "call.server-error", left=True)
 
 
 def _result_one(bench: Bench) -> None:
     error = {"code": -32000, "message": "no"}
-    for answering in (_gives(7, error=error), _gives(_LEFT_OUT), _gives(7, jsonrpc="1.0")):
-        ran, _ = _asked(bench, answering)
+    for answering in (
+        _result_reply(7, error=error),
+        _result_reply(_LEFT_OUT),
+        _result_reply(7, jsonrpc="1.0"),
+    ):
+        ran, _ = _run_call(bench, answering)
         require_error(ran, "call.server-error", left=True)
 
 
 def _params_position(bench: Bench) -> None:
     given = {"operation": "add", "input": {"a": 1, "b": 2}, "request": {"a": "input.a", "b": "input.b"}}
-    ran, seen = _asked(bench, _gives(3), **given, **_described(bench))
+    ran, seen = _run_call(bench, _result_reply(3), **given, **_with_document(bench))
     require(require_ok(ran), {"r": 3}, "outputs")
     require(_call(seen[0])["params"], [2, 1], "params")
 
 
 def _notification(bench: Bench) -> None:
-    told = {"operation": "tell", "response": {}, **_described(bench)}
-    for answering in (lambda seen: Reply(204), _gives(9)):
-        ran, seen = _asked(bench, answering, **told)
+    told = {"operation": "tell", "response": {}, **_with_document(bench)}
+    for answering in (lambda seen: Reply(204), _result_reply(9)):
+        ran, seen = _run_call(bench, answering, **told)
         require_ok(ran)
         require("id" in _call(seen[0]), False, "an id")
-    ran, _ = _asked(bench, lambda seen: Reply(500), **told)
+    ran, _ = _run_call(bench, lambda seen: Reply(500), **told)
     require_error(ran, "call.server-error")
 
 
 def _method_names(bench: Bench) -> None:
     for method in ("rpc.discover", "a b", "x\r\ny", "", "x" * 129):
-        ran, seen = _asked(bench, _gives(1), operation=method)
+        ran, seen = _run_call(bench, _result_reply(1), operation=method)
         if ran.error is None or seen:
             raise RuleBroken(f"method {method!r} was sent")
 
 
 def _errors_fault(bench: Bench) -> None:
     for code in (-32603, -32000, -32099):
-        ran, _ = _asked(bench, _fails(code))
+        ran, _ = _run_call(bench, _error_reply(code))
         require_error(ran, "call.server-error", left=True)
 
 
 def _errors_rejected(bench: Bench) -> None:
     for code in (-32602, -32700, 1, -31999):
-        ran, _ = _asked(bench, _fails(code))
+        ran, _ = _run_call(bench, _error_reply(code))
         require_error(ran, "call.rejected", left=True)
 
 
 def _errors_unknown(bench: Bench) -> None:
-    ran, _ = _asked(bench, _fails(-32601))
+    ran, _ = _run_call(bench, _error_reply(-32601))
     error = require_error(ran, "call.rejected")
     require("services refresh" in error.hint, True, "services refresh in the hint")
 
 
 def _errors_status(bench: Bench) -> None:
     for status in (400, 404, 500, 503):
-        ran, _ = _asked(bench, _fails(-32602, status))
+        ran, _ = _run_call(bench, _error_reply(-32602, status))
         require_error(ran, "call.rejected")
-    ran, _ = _asked(bench, lambda seen: Reply(503))
+    ran, _ = _run_call(bench, lambda seen: Reply(503))
     require_error(ran, "call.overloaded")
 
 
 def _errors_malformed(bench: Bench) -> None:
     for code, message in (("-32602", "no"), (-32602, None), (None, "no"), (1.5, "no")):
-        ran, _ = _asked(bench, _fails(code, message=message))
+        ran, _ = _run_call(bench, _error_reply(code, message=message))
         require_error(ran, "call.server-error")
 
 
@@ -164,21 +165,21 @@ def _not_json(bench: Bench) -> None:
         ("application/json", b'{"jsonrpc": "2.0", "id": 1, "id": 1, "result": 1}'),
         ("application/json", b""),
     ):
-        ran, _ = _asked(bench, lambda seen, m=media_type, b=body: Reply(200, {"Content-Type": m}, (b,)))  # type: ignore[misc]
+        ran, _ = _run_call(bench, lambda seen, m=media_type, b=body: Reply(200, {"Content-Type": m}, (b,)))  # type: ignore[misc]
         error = require_error(ran, "response.not-json")
         require("200" in error.message, True, "the status in the message")
 
 
 def _size(bench: Bench) -> None:
-    ran, _ = _asked(bench, _gives("x" * 50_000), metadata={"max_response_bytes": 1000})
+    ran, _ = _run_call(bench, _result_reply("x" * 50_000), metadata={"max_response_bytes": 1000})
     require_error(ran, "response.size")
 
 
 def _headers(bench: Bench) -> None:
     secret = "s3cr3t-of-the-bench"  # noqa: S105
-    ran, seen = _asked(
+    ran, seen = _run_call(
         bench,
-        _gives(1),
+        _result_reply(1),
         service={"auth_ref": "BENCH_KEY"},
         service_metadata={"headers": {"X-Team": "service"}},
         metadata={"headers": {"x-team": "binding"}},
@@ -193,21 +194,21 @@ def _headers(bench: Bench) -> None:
 def _timeout(bench: Bench) -> None:
     drip = Reply(200, {"Content-Type": "application/json"}, (b" ",) * 600, pause=0.05)
     for reply in (drip, json_reply({})._replace(delay=30.0)):
-        ran, _ = _asked(bench, lambda seen, r=reply: r, metadata={"timeout_seconds": _SHORT})  # type: ignore[misc]
+        ran, _ = _run_call(bench, lambda seen, r=reply: r, metadata={"timeout_seconds": _SHORT})  # type: ignore[misc]
         require_error(ran, "call.timeout", left=True)
         if ran.seconds > _PATIENT:
             raise RuleBroken(f"ended after {ran.seconds:.1f} s, expected {_SHORT} s")
 
 
 def _redirect(bench: Bench) -> None:
-    with Loopback(_gives(1)) as other:
-        ran, seen = _asked(bench, lambda asked: Reply(307, {"Location": other.url}))
+    with Loopback(_result_reply(1)) as other:
+        ran, seen = _run_call(bench, lambda asked: Reply(307, {"Location": other.url}))
         require_error(ran, "call.rejected")
         require((len(seen), len(other.seen)), (1, 0), "requests here, at the target")
 
 
 def _address(bench: Bench) -> None:
-    ran, seen = _asked(bench, _gives(1), network="public")
+    ran, seen = _run_call(bench, _result_reply(1), network="public")
     require_error(ran, "safety.scope")
     require(seen, [], "requests")
 
@@ -215,7 +216,7 @@ def _address(bench: Bench) -> None:
 def _retry(bench: Bench) -> None:
     again = {"retry_count": 2, "retry_backoff_base": 0}
     for effect, wanted in (("none", 3), ("idempotent", 3), ("effect", 1)):
-        _, seen = _asked(bench, lambda asked: Reply(503), metadata=again, effect=effect)
+        _, seen = _run_call(bench, lambda asked: Reply(503), metadata=again, effect=effect)
         require(len(seen), wanted, f"requests of class {effect}")
 
 

@@ -1,8 +1,8 @@
-"""Comparing what came back with what a scenario expects (docs/reference/protocols.md#scenarios): exact,
+"""Comparing outputs with those that a scenario expects (docs/reference/protocols.md#scenarios): exact,
 subset or shape.
 
 - exact: equal as JSON, without coercion.
-- subset: every expected member is there; lists have the same length, their elements fit one by one.
+- subset: every expected member is present; lists have the same length, their elements fit one by one.
 - shape: the same kinds of values; every element of a list has the kind of the first expected one.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.jsonvalue import equal, kind_of
 
 ABSENT: Final = object()
-"""Stands for a member that is not there."""
+"""The value of an absent member."""
 _MOST: Final = 20
 
 
@@ -26,7 +26,7 @@ class OutputDifference(NamedTuple):
 
 
 def differences(expected: Any, found: Any, match: str) -> list[OutputDifference]:
-    """At most 20 differences; none if what was found is as expected."""
+    """At most 20 differences; none if the value is as expected."""
     told: list[OutputDifference] = []
     _compare(expected, found, match, "", told)
     return told[:_MOST]

@@ -16,26 +16,26 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
 class RequestFault(NamedTuple):
-    """One thing wrong with a request: `/query/lang`, `/body/data`, and what."""
+    """One fault of a request: its pointer, as `/query/lang` or `/body/data`, and a message."""
 
     pointer: str
     message: str
 
 
 def faults_of(operation: OpenApiOperation, seen: Seen, path_values: dict[str, str]) -> list[RequestFault]:
-    """Everything wrong with a request: parameters first, then the body."""
+    """The faults of a request: those of parameters first, then those of the body."""
     return [*parameter_faults(operation, seen, path_values), *body_faults(operation, seen)]
 
 
 def parameter_faults(
     operation: OpenApiOperation, seen: Seen, path_values: dict[str, str]
 ) -> list[RequestFault]:
-    """What is wrong with path, query and headers; query names that nobody declared, too."""
+    """The faults of path, query and headers, including undeclared query names."""
     query = _query(seen.query)
     faults: list[RequestFault] = []
     for parameter in operation.parameters:
         pointer = f"/{parameter.place}/{parameter.name}"
-        texts = _sent(parameter, seen, path_values, query)
+        texts = _sent_texts(parameter, seen, path_values, query)
         if texts is None:
             if parameter.required:
                 faults.append(RequestFault(pointer, "required, not sent"))
@@ -47,7 +47,7 @@ def parameter_faults(
 
 
 def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
-    """What is wrong with the body: missing, no JSON, or not as its schema says."""
+    """The faults of the body: missing, no JSON, or breaches of its schema."""
     from cogcli.core.strict_json import JsonRefused, loads
 
     if operation.body is None:
@@ -75,10 +75,10 @@ def _query(text: str) -> dict[str, list[str]]:
     return found
 
 
-def _sent(
+def _sent_texts(
     parameter: Parameter, seen: Seen, path_values: dict[str, str], query: dict[str, list[str]]
 ) -> list[str] | None:
-    """The texts of a parameter as they were sent, None if it was not."""
+    """The texts of a parameter as sent, None if it was not sent."""
     if parameter.place == "path":
         return [path_values[parameter.name]] if parameter.name in path_values else None
     if parameter.place == "query":
@@ -88,11 +88,11 @@ def _sent(
 
 
 def _value(schema: Any, texts: list[str], explode: bool) -> Any:
-    """The value that texts stand for, by the type the schema asks for."""
+    """The value of these texts, by the type in the schema."""
     kinds = _kinds(schema)
     if "array" in kinds:
         parts = texts if len(texts) > 1 or explode else texts[0].split(",")
-        items = _followed(schema).get("items", True)
+        items = _resolve(schema).get("items", True)
         return [_scalar(items, part) for part in parts]
     return _scalar(schema, texts[-1])
 
@@ -109,8 +109,8 @@ def _scalar(schema: Any, text: str) -> Any:
 
 
 def _kinds(schema: Any) -> list[str]:
-    """The types a schema names; those of its alternatives where it names none itself."""
-    found = _followed(schema)
+    """The types that a schema names, else those of its alternatives."""
+    found = _resolve(schema)
     declared = found.get("type")
     if declared:
         return declared if isinstance(declared, list) else [declared]
@@ -118,8 +118,8 @@ def _kinds(schema: Any) -> list[str]:
     return [kind for option in options if isinstance(option, dict) for kind in _kinds(option)]
 
 
-def _followed(schema: Any) -> dict[str, Any]:
-    """The schema, or the definition of its own that it refers to."""
+def _resolve(schema: Any) -> dict[str, Any]:
+    """The schema, or the definition inside it that its `$ref` names."""
     if not isinstance(schema, dict):
         return {}
     reference = schema.get("$ref")

@@ -1,4 +1,4 @@
-"""One JSON-RPC call and its answer, judged by the method they belong to (docs/reference/protocols.md#openrpc,
+"""Checking one JSON-RPC call and its answer by their method (docs/reference/protocols.md#openrpc,
 docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cogcli.verification.verdict import Check, find_in_json
 
 
 def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
-    """The checks of an exchange, in the order of the screen."""
+    """The checks of an exchange, in display order."""
     call = _value(exchange.seen.body)
     checks = [_request(exchange, call, method), _params(call, method)]
     if method.is_notification:

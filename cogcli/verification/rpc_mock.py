@@ -1,4 +1,4 @@
-"""A JSON-RPC server that does what an OpenRPC document says (docs/reference/protocols.md#mocks).
+"""A mock server by an OpenRPC document (docs/reference/protocols.md#mocks).
 
 1. An unknown method is -32601, parameters that break their schemas -32602 with a pointer for each fault.
 2. It answers with the method's first example result, else the smallest value that the result's schema allows; a method
@@ -24,7 +24,7 @@ PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -326
 
 
 class RpcMock:
-    """The server of one document, at whatever path it is called."""
+    """The mock server of one document, on every path."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         """Raises DocumentFault where the document cannot be used."""
@@ -46,7 +46,7 @@ class RpcMock:
         return json_reply(answers if isinstance(asked, list) else answers[0])
 
     def _answer(self, call: Any) -> dict[str, Any] | None:
-        """The answer to one call, None to a notification."""
+        """The answer to one call, None for a notification."""
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
             return _error(None, INVALID, "this is no call")
         id = call.get("id")
@@ -77,7 +77,7 @@ class RpcMock:
 
 
 def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
-    """What is wrong with the parameters of a call, by name or by position."""
+    """The faults of a call's parameters, given by name or by position."""
     if isinstance(params, list):
         if len(params) > len(method.params):
             return [RequestFault("/params", f"{len(params)} are too many, expected {len(method.params)}")]

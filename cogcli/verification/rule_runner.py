@@ -1,4 +1,4 @@
-"""What `verify-invoker` and `verify-errors` are lists of: a named line, and what provokes it."""
+"""The rules of `verify-invoker` and `verify-errors`: a named rule, and the function that checks it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
 
 
 class RuleBroken(Exception):
-    """What a line found is not what it must find."""
+    """A rule does not hold: a value differs from the expected one."""
 
 
 class RuleSkipped(Exception):
-    """A line that cannot be provoked on this machine; its message says why."""
+    """A rule that cannot be checked on this machine; the message is the reason."""
 
 
 class InvokerRule(NamedTuple):
-    """A rule in a few words, and what shows it on a bench. It raises Wrong, or NotHere."""
+    """A rule as a short text, and the function that checks it on a bench. It raises RuleBroken or RuleSkipped."""
 
     rule: str
     shown_by: Callable[[Bench], None]
@@ -30,13 +30,13 @@ InvokerRules = Mapping[str, InvokerRule]
 
 
 def require(found: Any, wanted: Any, what: str) -> None:
-    """Raises Wrong unless the two are equal."""
+    """Raises RuleBroken unless the two are equal."""
     if found != wanted:
         raise RuleBroken(f"{what}: found {_short(found)}, expected {_short(wanted)}")
 
 
 def require_error(ran: Ran, code: str, *, left: bool | None = None) -> RuntimeErrorBase:
-    """The run's error, which must have this code. Raises Wrong."""
+    """The run's error, which must have this code. Raises RuleBroken."""
     error = ran.error
     if error is None:
         raise RuleBroken(f"no error, expected {code}; outputs {_short(ran.outputs)}")
@@ -48,14 +48,14 @@ def require_error(ran: Ran, code: str, *, left: bool | None = None) -> RuntimeEr
 
 
 def require_ok(ran: Ran) -> dict[str, Any]:
-    """The outputs of a run that must have gone well. Raises Wrong."""
+    """The outputs of a run, which must have succeeded. Raises RuleBroken."""
     if ran.error is not None:
         raise RuleBroken(f"{ran.error.code}: {ran.error.message}")
     return ran.outputs
 
 
 def verdict_of(id: str, line: InvokerRule, bench: Bench) -> Verdict:
-    """Provoke one line."""
+    """The verdict of checking one rule."""
     begun = time.monotonic()
     base = Verdict(id, PASSED, subject=line.rule)
     try:

@@ -1,8 +1,8 @@
-"""A value that a JSON Schema allows: the author's own where there is one, else the smallest.
+"""A value that fits a JSON Schema: the author's own where there is one, else the smallest.
 
 1. In this order: `example`, `examples`, `default`, `const`, `enum`; else made from the keywords.
 2. Objects get their required members, lists their least number of elements, texts their least length.
-3. Whatever was made is judged by the schema before it is given out.
+3. Every value is checked by the schema before it is returned.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from cogcli.schema.pattern_sample import sample_text
 from cogcli.schema.validator import fits
 
 _DEEPEST: Final = 40
-_LONGEST: Final = 100_000
+_MAX_LENGTH: Final = 100_000
 _MOST_LOOKS: Final = 10_000
 _MOST_NODES: Final = 20_000
 _SPARE: Final[tuple[Any, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
-"""Tried where the keywords alone lead nowhere."""
+"""Values tried where the keywords alone give none."""
 
 
-class _Going:
-    """How deep the search is, and how much of it is left: a short schema can lead to endlessly many values."""
+class _SearchBudget:
+    """The depth left of the search and its steps left: a short schema can have an endless number of values."""
 
     __slots__ = ("depth", "left")
 
@@ -32,49 +32,49 @@ class _Going:
         self.depth = depth
         self.left = left
 
-    def deeper(self) -> _Going:
+    def deeper(self) -> _SearchBudget:
         """One level further."""
-        return _Going(self.depth + 1, self.left)
+        return _SearchBudget(self.depth + 1, self.left)
 
-    def ended(self, schema: Any) -> bool:
-        """Whether to give up; a schema that comes with many definitions costs more to look at."""
+    def is_used_up(self, schema: Any) -> bool:
+        """Whether to stop; a schema with many definitions costs more steps."""
         definitions = schema.get("$defs") if isinstance(schema, dict) else None
         self.left[0] -= 1 + (len(definitions) // 10 if isinstance(definitions, dict) else 0)
         return self.depth > _DEEPEST or self.left[0] < 0
 
 
 class NoSample(Exception):
-    """No value was found that the schema allows."""
+    """No value was found that fits the schema."""
 
 
 def sample(schema: Any) -> Any:
     """A value that fits a schema of 2020-12 whose references stay inside it. Raises NoSample."""
-    for value in _candidates(schema, schema, _Going(0, [_MOST_LOOKS])):
+    for value in _candidates(schema, schema, _SearchBudget(0, [_MOST_LOOKS])):
         if fits(schema, value):
             return deep_copy(value)
     raise NoSample("no value was found that fits the schema")
 
 
-def _candidates(schema: Any, root: Any, going: _Going) -> Iterator[Any]:
-    """Values to try, the likeliest first."""
+def _candidates(schema: Any, root: Any, budget: _SearchBudget) -> Iterator[Any]:
+    """Values to try, the likeliest to fit first."""
     if not isinstance(schema, dict):
         yield from () if schema is False else (None,)
         return
-    if going.ended(schema):
+    if budget.is_used_up(schema):
         return
-    yield from _written(schema)
-    schema = _resolved(schema, root)
-    yield from _written(schema)
+    yield from _author_values(schema)
+    schema = _resolve(schema, root)
+    yield from _author_values(schema)
     for keyword in ("oneOf", "anyOf"):
         for option in schema.get(keyword) or ():
-            merged = _merged({k: v for k, v in schema.items() if k != keyword}, option)
-            yield from _candidates(merged, root, going.deeper())
-    yield from _made(schema, root, going)
+            merged = _merge({k: v for k, v in schema.items() if k != keyword}, option)
+            yield from _candidates(merged, root, budget.deeper())
+    yield from _generate(schema, root, budget)
     yield from _SPARE
 
 
-def _written(schema: dict[str, Any]) -> Iterator[Any]:
-    """What the author gave."""
+def _author_values(schema: dict[str, Any]) -> Iterator[Any]:
+    """The values that the author wrote into the schema."""
     if "example" in schema:
         yield schema["example"]
     if isinstance(schema.get("examples"), list):
@@ -86,24 +86,24 @@ def _written(schema: dict[str, Any]) -> Iterator[Any]:
         yield from schema["enum"]
 
 
-def _resolved(schema: dict[str, Any], root: Any) -> dict[str, Any]:
+def _resolve(schema: dict[str, Any], root: Any) -> dict[str, Any]:
     """The schema with its reference and `allOf` folded in."""
     for _ in range(_DEEPEST):
         if isinstance(schema.get("$ref"), str):
             rest = {k: v for k, v in schema.items() if k != "$ref"}
-            schema = _merged(rest, _pointed(root, schema["$ref"]))
+            schema = _merge(rest, _pointed(root, schema["$ref"]))
         elif schema.get("allOf"):
             parts = schema["allOf"]
             schema = {k: v for k, v in schema.items() if k != "allOf"}
             for part in parts:
-                schema = _merged(schema, part)
+                schema = _merge(schema, part)
         else:
             break
     return schema
 
 
 def _pointed(root: Any, reference: str) -> Any:
-    """What a reference inside the schema names; anything where it names nothing."""
+    """The schema that a reference names; the unrestricted schema where it does not resolve."""
     value = root
     for part in reference.removeprefix("#").split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
@@ -116,8 +116,8 @@ def _pointed(root: Any, reference: str) -> Any:
     return value
 
 
-def _merged(first: dict[str, Any], second: Any) -> dict[str, Any]:
-    """Two schemas that both have to hold, as far as one value can be made from them; the judge has the last word."""
+def _merge(first: dict[str, Any], second: Any) -> dict[str, Any]:
+    """One schema of two that both apply, as far as their keywords can be merged; the final check decides."""
     if not isinstance(second, dict):
         return first
     merged = {**first, **second}
@@ -131,14 +131,14 @@ def _merged(first: dict[str, Any], second: Any) -> dict[str, Any]:
     return merged
 
 
-def _made(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
+def _generate(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
     declared = schema.get("type")
     kinds = declared if isinstance(declared, list) else [declared] if declared else _implied(schema)
     for kind in sorted(kinds, key=lambda kind: kind == "null"):
         if kind == "object":
-            yield from _object(schema, root, going)
+            yield from _object(schema, root, budget)
         elif kind == "array":
-            yield from _array(schema, root, going)
+            yield from _array(schema, root, budget)
         elif kind == "string":
             yield from _text(schema)
         elif kind in ("integer", "number"):
@@ -150,7 +150,7 @@ def _made(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
 
 
 def _implied(schema: dict[str, Any]) -> list[str]:
-    """The type that keywords speak of where none is named."""
+    """The types of a schema's keywords where it names none."""
     for kind, keywords in _SPEAKING.items():
         if any(keyword in schema for keyword in keywords):
             return [kind]
@@ -165,7 +165,7 @@ _SPEAKING: Final = {
 }
 
 
-def _object(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
+def _object(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     additional = schema.get("additionalProperties", True)
     names = list(dict.fromkeys([*required]))
@@ -176,7 +176,7 @@ def _object(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
     names += [f"key{n}" for n in range(wanted - len(names))]
     made = {}
     for name in names:
-        found = _first(_with_defs(properties.get(name, additional), root), going)
+        found = _first(_with_defs(properties.get(name, additional), root), budget)
         if found is _NOTHING:
             return
         made[name] = found
@@ -184,15 +184,15 @@ def _object(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
         yield made
 
 
-def _array(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
+def _array(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
     fixed, items = schema.get("prefixItems") or [], schema.get("items", True)
     least = max(schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0)
     made: list[Any] = []
     for number in range(min(least, 1000)):
         part = fixed[number] if number < len(fixed) else schema.get("contains", items)
-        found = _distinct(_with_defs(part, root), going, made) if schema.get("uniqueItems") else None
+        found = _distinct(_with_defs(part, root), budget, made) if schema.get("uniqueItems") else None
         if found is None:
-            found = _first(_with_defs(part, root), going)
+            found = _first(_with_defs(part, root), budget)
         if found is _NOTHING:
             return
         made.append(found)
@@ -203,37 +203,37 @@ def _array(schema: dict[str, Any], root: Any, going: _Going) -> Iterator[Any]:
 _NOTHING: Final = object()
 
 
-def _first(schema: dict[str, Any], going: _Going) -> Any:
+def _first(schema: dict[str, Any], budget: _SearchBudget) -> Any:
     """The first value that fits, `_NOTHING` where none does."""
-    for value in _candidates(schema, schema, going.deeper()):
+    for value in _candidates(schema, schema, budget.deeper()):
         if fits(schema, value):
             return value
     return _NOTHING
 
 
-def _distinct(schema: dict[str, Any], going: _Going, taken: list[Any]) -> Any:
-    """A value that fits and is not there yet, None where none is near."""
+def _distinct(schema: dict[str, Any], budget: _SearchBudget, taken: list[Any]) -> Any:
+    """A value that fits and is not taken, None where none is found."""
     numbers = schema.get("minimum", 0)
     more = [numbers + n for n in range(len(taken) + 2)] if isinstance(numbers, int) else []
     for value in (
-        *_candidates(schema, schema, going.deeper()),
+        *_candidates(schema, schema, budget.deeper()),
         *more,
         *(f"a{n}" for n in range(len(taken) + 2)),
     ):
-        if value not in taken and not going.ended(schema) and fits(schema, value):
+        if value not in taken and not budget.is_used_up(schema) and fits(schema, value):
             return value
     return None
 
 
 def _with_defs(schema: Any, root: Any) -> dict[str, Any]:
-    """A part of a schema that stands alone: what it may refer to comes along."""
+    """A part of a schema as one of its own, with the definitions of the root."""
     own = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
     kept = {k: v for k, v in root.items() if k in ("$defs", "definitions", "components") and k not in own}
     return {**own, **kept}
 
 
 def _text(schema: dict[str, Any]) -> Iterator[str]:
-    least = min(schema.get("minLength") or 0, _LONGEST)
+    least = min(schema.get("minLength") or 0, _MAX_LENGTH)
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         for extra in range(3):
@@ -260,11 +260,11 @@ _FORMATS: Final = {
     "hostname": "example.org",
     "byte": "",
 }
-"""Nothing asserts a format; a reader of the value may."""
+"""A text per format: formats are not asserted here, but a consumer of the value may assert them."""
 
 
 def _number(schema: dict[str, Any], *, whole: bool) -> Iterator[int | float]:
-    """The number nearest to nothing within the bounds, on the grid of `multipleOf`."""
+    """The number nearest to zero within the bounds that is a multiple of `multipleOf`."""
     step = schema.get("multipleOf") or 1
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")

@@ -1,4 +1,4 @@
-"""Scenarios: one call of a binding, what it is given and what must come back
+"""Scenarios: one call of a binding, its input and its expected outputs
 (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 PROTOCOLS: Final = ("openapi", "openrpc", "mcp")
 REGISTRY: Final = "registry"
-"""A folder beside the scenarios that is one more layer for them."""
+"""A folder beside the scenarios that is an additional layer for them."""
 MATCHES: Final = ("exact", "subset", "shape")
 SPEC: Final = "spec"
-"""The type of the mock server that follows the service's own document."""
+"""The type of the mock server by the service's own document."""
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _LARGEST: Final = 1024 * 1024
 _FOLDER: Final = "tooling"
@@ -34,7 +34,7 @@ class CannedReply(NamedTuple):
 
 
 class MockServer(NamedTuple):
-    """Which server stands in for the service; port 0 is any free one."""
+    """The mock server of the service; port 0 is any free one."""
 
     type: str
     host: str
@@ -43,7 +43,7 @@ class MockServer(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """A scenario as its file declares it. `mock_server` None: by the service's document, or the live service."""
+    """A scenario as declared in its file. `mock_server` None: by the service's document, or the live service."""
 
     id: str
     capability_id: str
@@ -59,7 +59,7 @@ class Scenario(NamedTuple):
 
 
 def directory_of(protocol: str) -> str:
-    """Where a project keeps the scenarios of a protocol, below its root."""
+    """The directory of a protocol's scenarios below a project's root."""
     return f"{_FOLDER}/{protocol}_scenarios"
 
 
@@ -73,7 +73,7 @@ def files_in(directory: str) -> list[str]:
 
 
 def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
-    """The scenario of a file. `types` are the mock servers there are. Raises UsageError for whatever is wrong."""
+    """The scenario in a file. `types`: the known types of mock servers. Raises UsageError for any fault."""
     from cogcli.core.strict_json import JsonRefused, loads
 
     try:
@@ -98,7 +98,7 @@ def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
 
 
 class _ScenarioReader:
-    """Takes the members of one file, saying where a wrong one stands."""
+    """Reads the members of one file, with the position of each in its errors."""
 
     def __init__(self, shown: str, data: bytes) -> None:
         self._shown = shown
@@ -150,7 +150,7 @@ class _ScenarioReader:
     def _members(
         self, raw: Any, place: str, required: Mapping[str, str], optional: Mapping[str, str]
     ) -> dict[str, Any]:
-        """The members of an object that must hold these and may hold those, each of its kind; null is absent."""
+        """The members of an object with required and optional ones, each of its kind; null is absent."""
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
         kinds = {**required, **optional}
@@ -185,7 +185,7 @@ class _ScenarioReader:
         raise UsageError(code, message, hint=hint, file=self._shown, line=line, column=column)
 
     def _position(self, key: str) -> tuple[int, int]:
-        """Where a key stands first, (0, 0) where it does not."""
+        """Line and column of the first occurrence of a key, (0, 0) without one."""
         at = self._text.find(f'"{key}"')
         if at < 0:
             return 0, 0

@@ -1,4 +1,4 @@
-"""What verifying gives: checks with reasons, and the place in a reply that a failed one means."""
+"""The results of verification: checks with reasons, and the place in a reply that a failed check is about."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cogcli.verification.output_diff import ABSENT, OutputDifference
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 _ONE_LINE: Final = 100
-_LONGEST: Final = 300
+_MAX_LENGTH: Final = 300
 
 
 class Frame(NamedTuple):
-    """One line of a reply, and what in it is meant; columns are 1-based."""
+    """One line of a reply, and the range in it that a check is about; columns are 1-based."""
 
     line: int
     text: str
@@ -24,7 +24,7 @@ class Frame(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. `detail` says what was found; `frame` shows it in the reply."""
+    """One check. `detail`: what was found; `frame`: its place in the reply."""
 
     name: str
     passed: bool
@@ -32,7 +32,7 @@ class Check(NamedTuple):
     frame: Frame | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The check as the envelope has it."""
+        """The check as a JSON object."""
         told: dict[str, Any] = {"name": self.name, "passed": self.passed, "detail": self.detail}
         if self.frame:
             told["frame"] = self.frame._asdict()
@@ -40,7 +40,7 @@ class Check(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How one scenario, line or row ended. `reason` is empty where it passed; `code` is that of a failed call."""
+    """The result of one scenario or rule. `reason` is empty if it passed; `code` is that of a failed call."""
 
     id: str
     status: str
@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
     file: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The verdict as the envelope has it."""
+        """The verdict as a JSON object."""
         return {
             "id": self.id,
             "passed": None if self.status == SKIPPED else self.status == PASSED,
@@ -73,10 +73,10 @@ class Verdict(NamedTuple):
 
 
 def find_in_json(value: Any, place: str) -> Frame | None:
-    """Where a slash path stands in a JSON value as it is shown: on one line if it is short; None if nowhere."""
+    """The place of a slash path in a JSON value as shown, on one line if it is short; None for a missing path."""
     parts = place.split("/") if place else []
     value = Redactor().mask(value)
-    marked, found = _marked(value, parts)
+    marked, found = _mark_at(value, parts)
     if found is ABSENT:
         return None
     whole = json.dumps(value, ensure_ascii=False)
@@ -92,16 +92,16 @@ def find_in_json(value: Any, place: str) -> Frame | None:
 _MARK: Final = "\x00here\x00"
 
 
-def _marked(value: Any, parts: list[str]) -> tuple[Any, Any]:
-    """The value with a mark at a path, and what stood there."""
+def _mark_at(value: Any, parts: list[str]) -> tuple[Any, Any]:
+    """The value with a mark at a path, and the value that was there."""
     if not parts:
         return _MARK, value
     key, rest = parts[0], parts[1:]
     if isinstance(value, dict) and key in value:
-        inner, found = _marked(value[key], rest)
+        inner, found = _mark_at(value[key], rest)
         return {**value, key: inner}, found
     if isinstance(value, list) and key.isdigit() and int(key) < len(value):
-        inner, found = _marked(value[int(key)], rest)
+        inner, found = _mark_at(value[int(key)], rest)
         return [*value[: int(key)], inner, *value[int(key) + 1 :]], found
     return value, ABSENT
 
@@ -124,7 +124,7 @@ def join_differences(differences: list[OutputDifference], match: str) -> str:
     return "   ".join(parts)
 
 
-def short(value: Any, limit: int = _LONGEST) -> str:
-    """A JSON value in at most `limit` characters."""
+def short(value: Any, limit: int = _MAX_LENGTH) -> str:
+    """A JSON value as text of at most `limit` characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
