@@ -39,10 +39,10 @@ BUGS = (
     Bug(
         "effect before its intent",
         "engine/call.py",
-        "    _tell_intent(record, capability, chain)\n"
-        "    answer = yield from _attempts(run, record, capability, chain, values)\n",
-        "    answer = yield from _attempts(run, record, capability, chain, values)\n"
-        "    _tell_intent(record, capability, chain)\n",
+        "    _record_intent(record, capability, chain)\n"
+        "    answer = yield from _try_chain(run, record, capability, chain, values)\n",
+        "    answer = yield from _try_chain(run, record, capability, chain, values)\n"
+        "    _record_intent(record, capability, chain)\n",
         kills=(32, 33, 28),
     ),
     Bug(
@@ -175,7 +175,7 @@ BUGS = (
     Bug(
         "what was closed without an answer called again",
         "app/resume_adapters.py",
-        "        end = recording.ended.over(attempt.run_id, attempt.step_id)\n",
+        "        end = log.ended.over(attempt.run_id, attempt.step_id)\n",
         "        end = None\n",
         flow="race",
         kills=(38, 36),
@@ -191,7 +191,7 @@ BUGS = (
     Bug(
         "the verdict of a gate lost",
         "app/resume_adapters.py",
-        '            step_id = step_id.rpartition("@")[0]\n',
+        "            step_id = StepPath(step_id).owner\n",
         "            pass\n",
         flow="gate",
         kills=(32,),
