@@ -14,8 +14,8 @@ from cogcli.specs.layers import HOST_FOLDER
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
+    from cogcli.specs.binding_chain import SelectionOptions
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.eligibility import SelectionOptions
 
 _LIMIT = 256 * 1024
 _WHOLE_FILES = ("active:", "overrides:", "services:")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogcli.app.settings import Settings
+    from cogcli.specs.binding_chain import SelectionOptions
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.eligibility import SelectionOptions
 
 
 class ChoiceExplanation(NamedTuple):
@@ -151,7 +151,7 @@ def _binding_state(
     chain = selection.chain if selection else ()
     for link in chain:
         if link.binding_id == id and not link.eligible:
-            return "unusable", "; ".join(reason.text for reason in link.reasons)
+            return "unusable", link.reason
         if link.binding_id == id and error is None:
             if link is chain[0]:
                 return "chosen", found.considered[-1].reason

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from cogcli.app.settings import Settings
     from cogcli.specs.binding import Binding
+    from cogcli.specs.binding_chain import SelectionOptions
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.eligibility import SelectionOptions
     from cogcli.specs.service import Service
 
 SINGULAR: Final = {"capabilities": "capability", "bindings": "binding", "services": "service"}

@@ -9,6 +9,7 @@ from cogcli.core.errors import BindingResolutionError, CogcliError
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.skill import NESTED, list_targets
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
@@ -102,21 +103,7 @@ class Usable:
         return all(self._target(target) for target in list_targets(skill))
 
     def _target(self, target: str) -> bool:
-        if target.startswith("skill:"):
-            return self.skill(target[6:])
+        if target.startswith(NESTED):
+            return self.skill(target.removeprefix(NESTED))
         capability = self._catalog.capability(target)
         return capability is not None and self.capability(capability.id)
-
-
-def list_targets(skill: Skill) -> list[str]:
-    """The capabilities and nested skills that the steps of a skill may call, in order, each once."""
-    found: list[str] = []
-    for step in skill.steps:
-        router, scatter = step.config.router, step.config.scatter
-        if router:
-            found += [*router.cases.values(), *([router.default] if router.default else [])]
-        elif scatter:
-            found += scatter.targets.values()
-        else:
-            found.append(step.uses)
-    return list(dict.fromkeys(found))

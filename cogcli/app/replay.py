@@ -205,7 +205,7 @@ def _pins_now(settings: Settings, started: Event) -> dict[str, str]:
 def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:
     """The first step in plan order that uses a changed spec, the first of all where only skills changed; None where
     nothing changed."""
-    from cogcli.specs.uses import targets_of
+    from cogcli.specs.skill import targets_of
 
     touched = {name.partition(":")[2] for name in changed}
     if not touched:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.specs.fields import value_from
 
 PROTOCOLS: Final = ("pythoncall", "openapi", "openrpc", "mcp")
 
@@ -17,8 +18,8 @@ class Binding(NamedTuple):
     service: str
     protocol: str
     operation: str
-    request: dict[str, Any]
-    response: dict[str, Any]
+    request: dict[str, Any] = NOTHING
+    response: dict[str, Any] = NOTHING
     metadata: dict[str, Any] = NOTHING
     channel: str = "local"
     layer: str = ""
@@ -49,18 +50,6 @@ def binding_from(
     distrust: str = "",
 ) -> Binding:
     """A binding from its checked mapping."""
-    return Binding(
-        id=raw["id"],
-        capability=raw["capability"],
-        service=raw["service"],
-        protocol=raw["protocol"],
-        operation=raw["operation"],
-        request=raw["request"] or {},
-        response=raw["response"] or {},
-        metadata=raw.get("metadata") or {},
-        channel=channel,
-        layer=layer,
-        file=file,
-        trusted=trusted,
-        distrust=distrust,
+    return value_from(
+        Binding, raw, file=file, channel=channel, layer=layer, trusted=trusted, distrust=distrust
     )

@@ -11,9 +11,10 @@ from cogcli.specs.cache import Compiled
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
     from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.problem_report import Within
     from cogcli.yaml.reader import Places
 
+Within = tuple[str, int] | None
+"""A text and an offset in it, for a problem in the middle of a value."""
 _KIND: Final = "positions"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
-from cogcli.specs.fields import Fields, fields_from
+from cogcli.specs.fields import Fields, fields_from, value_from
 
 TRUST_RANKS: Final = {"sandbox": 0, "standard": 1, "elevated": 2, "privileged": 3}
 CONFORMANCE_RANKS: Final = {"experimental": 0, "standard": 1, "strict": 2}
 ON_FAIL: Final = ("block", "warn", "degrade", "require_human")
+GATES: Final = ("mandatory_pre_gates", "mandatory_post_gates")
 ROLES: Final = ("perceive", "analyze", "evaluate", "decide", "synthesize", "act", "reflect")
 
 EffectClass = Literal["none", "idempotent", "effect", "unknown"]
@@ -113,26 +114,18 @@ def capability_from(raw: dict[str, Any], file: str = "") -> Capability:
     """A capability from its checked mapping, bases already folded in."""
     hints = raw.get("cognitive_hints") or {}
     roles = hints.get("role") or ()
-    return Capability(
-        id=raw["id"],
-        version=raw["version"],
-        description=raw["description"],
+    produces = hints.get("produces") or {}
+    return value_from(
+        Capability,
+        raw,
         inputs=fields_from(raw.get("inputs")),
         outputs=fields_from(raw.get("outputs")),
-        properties=raw.get("properties") or {},
-        metadata=raw.get("metadata") or {},
         roles=(roles,) if isinstance(roles, str) else tuple(roles),
-        produces={
-            name: Production(entry["type"], entry.get("target"), entry.get("merge"))
-            for name, entry in (hints.get("produces") or {}).items()
-        },
+        produces={name: value_from(Production, entry) for name, entry in produces.items()},
         safety=_safety_from(raw.get("safety")),
         probe=(raw.get("probe") or {}).get("capability") or "",
         requires=tuple(raw.get("requires") or ()),
-        deprecated=bool(raw.get("deprecated")),
-        replacement=raw.get("replacement"),
         aliases=tuple(raw.get("aliases") or ()),
-        name=raw.get("name") or "",
         file=file,
     )
 
@@ -140,18 +133,10 @@ def capability_from(raw: dict[str, Any], file: str = "") -> Capability:
 def _safety_from(raw: dict[str, Any] | None) -> Safety | None:
     if raw is None:
         return None
-    return Safety(
-        trust_level=raw.get("trust_level") or "sandbox",
-        requires_confirmation=raw.get("requires_confirmation") is True,
-        mandatory_pre_gates=tuple(map(_gate_from, raw.get("mandatory_pre_gates") or ())),
-        mandatory_post_gates=tuple(map(_gate_from, raw.get("mandatory_post_gates") or ())),
-        allowed_targets=tuple(raw.get("allowed_targets") or ()),
-        scope_constraints=tuple(raw.get("scope_constraints") or ()),
-        declared=raw,
-    )
+    gates = {key: tuple(map(_gate_from, raw.get(key) or ())) for key in GATES}
+    lists = {key: tuple(raw.get(key) or ()) for key in ("allowed_targets", "scope_constraints")}
+    return value_from(Safety, raw, **gates, **lists, declared=raw)
 
 
 def _gate_from(raw: str | dict[str, Any]) -> Gate:
-    if isinstance(raw, str):
-        return Gate(raw)
-    return Gate(raw["capability"], raw.get("on_fail") or "block", raw.get("input"))
+    return Gate(raw) if isinstance(raw, str) else value_from(Gate, raw)

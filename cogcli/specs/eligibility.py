@@ -3,9 +3,9 @@ docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from cogcli.specs.binding_chain import Reason, SelectionOptions
 from cogcli.specs.capability import CONFORMANCE_RANKS
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import is_shipped
@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.service import Service
-
-
-class SelectionOptions(NamedTuple):
-    """A run's options for selection: `--bind` by capability, the conformance demanded, the environment."""
-
-    binds: Mapping[str, str] = MappingProxyType({})
-    conformance: str | None = None
-    environ: Mapping[str, str] = MappingProxyType({})
-
-
-class Reason(NamedTuple):
-    """Why a binding is not eligible: a stable code, a short text, and hints, a line each."""
-
-    code: str
-    text: str
-    cure: str = ""
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 from cogcli.core.jsonvalue import MAX_INTEGER, deep_copy, equal, kind_of, preview
 
@@ -33,18 +34,21 @@ class Violation(NamedTuple):
     message: str
 
 
+Value = TypeVar("Value")
+
+
+def value_from(cls: type[Value], raw: Mapping[str, Any], **members: Any) -> Value:
+    """`cls` with these members; the others are those of a checked mapping, where null and absent give the default."""
+    named_tuple: Any = cls
+    names = (name for name in named_tuple._fields if name not in members)
+    value: Value = named_tuple(**{name: raw[name] for name in names if raw.get(name) is not None}, **members)
+    return value
+
+
 def field_from(raw: dict[str, Any]) -> FieldSpec:
     """A field from its checked mapping."""
     items = raw.get("items")
-    return FieldSpec(
-        type=raw["type"],
-        required=bool(raw.get("required")),
-        default=raw.get("default"),
-        description=raw.get("description") or "",
-        enum=raw.get("enum"),
-        items=field_from(items) if items else None,
-        schema=raw.get("schema"),
-    )
+    return value_from(FieldSpec, raw, items=field_from(items) if items else None)
 
 
 def fields_from(raw: dict[str, Any] | None) -> Fields:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from cogcli.core.problems import KeyPath, Problem, Severity
 from cogcli.core.terminal_text import shorten_middle
-from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.cached_positions import FilePlaces, Within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogcli.yaml.reader import Places
 
-Within = tuple[str, int] | None
-"""A text and an offset in it, for a problem in the middle of a value."""
 _LONGEST: Final = 1000
 """The most columns of a message: many quote a text of the file, which has no limit."""
+
+
+class Details(TypedDict, total=False):
+    """What a problem may have beside its message; `key`: it is at the key of its path, `within`: inside its text."""
+
+    hint: str
+    key: bool
+    within: Within
 
 
 class ProblemReport:
@@ -31,47 +37,28 @@ class ProblemReport:
         self.problems: list[Problem] = []
         self._places = places
 
-    def error(
-        self,
-        code: str,
-        path: KeyPath,
-        message: str,
-        *,
-        hint: str = "",
-        key: bool = False,
-        within: Within = None,
-    ) -> None:
-        """An error at the value of `path`, at its key, or within its text."""
-        self.add(code, "E", path, message, hint=hint, key=key, within=within)
+    def error(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
+        """Add an error at `path`."""
+        self.add(code, "E", path, message, **details)
 
-    def warn(
-        self,
-        code: str,
-        path: KeyPath,
-        message: str,
-        *,
-        hint: str = "",
-        key: bool = False,
-        within: Within = None,
-    ) -> None:
-        """A warning at the value of `path`, at its key, or within its text."""
-        self.add(code, "W", path, message, hint=hint, key=key, within=within)
+    def warn(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
+        """Add a warning at `path`."""
+        self.add(code, "W", path, message, **details)
 
-    def need(self, code: str, path: KeyPath, message: str, *, hint: str = "", key: bool = False) -> None:
-        """A warning that becomes an error for a run that needs the spec."""
-        self.add(code, "R", path, message, hint=hint, key=key)
+    def need(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
+        """Add a warning that becomes an error for a run that needs the spec."""
+        self.add(code, "R", path, message, **details)
 
     def add(
-        self, code: str, severity: Severity, path: KeyPath, message: str, *, hint: str = "", key: bool = False,
-        within: Within = None,
-    ) -> None:  # fmt: skip
-        """A problem at the value of `path`, at its key, or within its text."""
+        self, code: str, severity: Severity, path: KeyPath, message: str, **details: Unpack[Details]
+    ) -> None:
+        """Add a problem at `path`: at its value, at its key, or within its text."""
         path = (*self._at, *path)
-        line, column = self._position(path, key=key, within=within)
+        key, within = details.get("key", False), details.get("within")
+        place = self._position(path, key=key, within=within)
         pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
-        self.problems.append(
-            Problem(code, severity, self.file, line, column, pointer, _shorten(message), hint)
-        )
+        hint = details.get("hint", "")
+        self.problems.append(Problem(code, severity, self.file, *place, pointer, _shorten(message), hint))
 
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""

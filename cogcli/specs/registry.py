@@ -12,8 +12,8 @@ from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import is_host_root, layout_of
 from cogcli.specs.layers import Layer, distinct
 from cogcli.specs.layout import FoundFile, Layout
+from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import Reader
-from cogcli.specs.uses import capabilities_of, skills_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
-from cogcli.specs.eligibility import Reason, SelectionOptions, conformance_needed, reasons
+from cogcli.specs.binding_chain import BY_NAME, ChainLink, Considered, Reason, Selection, SelectionOptions
+from cogcli.specs.eligibility import conformance_needed, reasons
 from cogcli.specs.selection_errors import (
     ambiguous_error,
     ineligible_error,
@@ -22,89 +23,19 @@ from cogcli.specs.selection_errors import (
 )
 
 if TYPE_CHECKING:
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.host_overrides import Override
+    from collections.abc import Callable
 
-__all__ = ["ChainLink", "Considered", "Selection", "SelectionOptions", "named_binding", "select"]
+    from cogcli.specs.catalog import Catalog
+
+__all__ = ["BY_NAME", "ChainLink", "Considered", "Selection", "SelectionOptions", "named_binding", "select"]
 
 CANDIDATE: Final = "candidate"
-RULES: Final = ("flag", "active", "override", "policy", "only")
-BY_NAME: Final = ("flag", "active", "override")
-"""The rules that name one binding without alternatives."""
-
-
-class Considered(NamedTuple):
-    """A rule that was evaluated, the binding that it names if any, and why it was chosen or not."""
-
-    rule: str
-    binding_id: str | None
-    chosen: bool
-    reason: str
-
-
-class ChainLink(NamedTuple):
-    """A member of the fallback chain; `reasons`: why it is not eligible."""
-
-    binding_id: str
-    service_id: str | None
-    conformance_profile: str | None
-    reasons: tuple[Reason, ...] = ()
-
-    @property
-    def eligible(self) -> bool:
-        """Whether it may be called."""
-        return not self.reasons
-
-
-class Selection(NamedTuple):
-    """The chain chosen for a capability, and the rules that led to it."""
-
-    capability_id: str
-    selection_source: str
-    primary_binding_id: str
-    required_conformance_profile: str
-    considered: tuple[Considered, ...]
-    chain: tuple[ChainLink, ...]
-
-    @property
-    def tried(self) -> tuple[ChainLink, ...]:
-        """The members of which the first eligible one is called first."""
-        return self.chain[:1] if self.selection_source in BY_NAME else self.chain
-
-    @property
-    def usable(self) -> tuple[str, ...]:
-        """The eligible bindings in calling order; a result of `select` has at least one."""
-        return tuple(link.binding_id for link in self.chain if link.eligible)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The explanation as a JSON object, as shown and recorded."""
-        return {
-            "capability_id": self.capability_id,
-            "selection_source": self.selection_source,
-            "primary_binding_id": self.primary_binding_id,
-            "required_conformance_profile": self.required_conformance_profile,
-            "considered": [
-                {"rule": c.rule, "binding_id": c.binding_id, "chosen": c.chosen, "reason": c.reason}
-                for c in self.considered
-            ],
-            "chain": [
-                {
-                    "binding_id": link.binding_id,
-                    "service_id": link.service_id,
-                    "conformance_profile": link.conformance_profile,
-                    "eligible": link.eligible,
-                    "reason": "; ".join(reason.text for reason in link.reasons),
-                }
-                for link in self.chain
-            ],
-        }
 
 
 def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
     """The binding chain of a capability, given by id or alias.
 
-    Raises BindingResolutionError `binding.none`, `binding.ambiguous_error` or `binding.ineligible_error`, or with the
-    code of the
+    Raises BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of the
     only reason; its hint lists every reason.
     """
     selection = named_binding(catalog, capability_id, options)
@@ -116,7 +47,7 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
 def named_binding(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
     """The chain that the rules name for a capability, given by id or alias, whether or not a member is eligible.
 
-    Raises BindingResolutionError `binding.none` or `binding.ambiguous_error`.
+    Raises BindingResolutionError `binding.none` or `binding.ambiguous`.
     """
     return _select(catalog, capability_id, options, [])
 
@@ -158,49 +89,49 @@ def _select(
 def _decide(
     catalog: Catalog, id: str, options: SelectionOptions, considered: list[Considered]
 ) -> tuple[str, str]:
-    """The deciding rule and the binding it names."""
-    asked = [id, *(alias for alias, target in catalog.aliases.items() if target == id)]
-    flag = next((options.binds[name] for name in asked if name in options.binds), None)
-    if flag is not None:
-        considered.append(Considered("flag", flag, True, "named on the command line"))
-        return "flag", flag
-    considered.append(Considered("flag", None, False, "not given"))
-    _require_readable(catalog, id)
-    active = catalog.host.active.get(id)
-    if active is not None:
-        considered.append(Considered("active", active.binding, True, f"named in {active.file}"))
-        return "active", active.binding
-    considered.append(Considered("active", None, False, "names none"))
-    override = catalog.host.overrides.get(id)
-    if override is None:
-        considered.append(Considered("override", None, False, "names none"))
-    else:
-        found = _apply_override(catalog, id, override, options)
+    """The deciding rule and the binding it names. Raises BindingResolutionError where none names one."""
+    for rule in RULES:
+        found = _RULES[rule](catalog, id, options)
         considered.append(found)
         if found.chosen and found.binding_id is not None:
-            return "override", found.binding_id
-    policy = catalog.defaults.bindings.get(id)
-    if policy is not None:
-        file = catalog.defaults.files.get(id, "")
-        considered.append(Considered("policy", policy, True, f"named in {file}"))
-        return "policy", policy
-    considered.append(Considered("policy", None, False, "names none"))
-    return "only", _only_binding(catalog, id, options, considered)
+            return rule, found.binding_id
+        if rule == "flag":
+            _require_readable(catalog, id)
+    ids = _no_candidates(catalog, id)
+    if len(ids) > 1:
+        raise ambiguous_error(catalog, id, ids, options)
+    raise no_binding_error(catalog, id, catalog.bindings_of.get(id, ()))
 
 
-def _require_readable(catalog: Catalog, id: str) -> None:
-    """Raise where a file that could name a binding cannot be read: the choice is not known."""
-    for key, file in catalog.broken.items():
-        if key.startswith(("active:", "overrides:")):
-            raise nothing_named_error(
-                id, f"{file} has errors, so nothing is chosen", f"cogcli validate {file}", file=file
-            )
+def _by_flag(catalog: Catalog, id: str, options: SelectionOptions) -> Considered:
+    names = [id, *(alias for alias, target in catalog.aliases.items() if target == id)]
+    flag = next((options.binds[name] for name in names if name in options.binds), None)
+    return Considered(
+        "flag", flag, flag is not None, "not given" if flag is None else "named on the command line"
+    )
 
 
-def _apply_override(catalog: Catalog, id: str, override: Override, options: SelectionOptions) -> Considered:
+def _by_active(catalog: Catalog, id: str, options: SelectionOptions) -> Considered:
+    active = catalog.host.active.get(id)
+    return _named("active", active.binding if active else None, active.file if active else "")
+
+
+def _by_policy(catalog: Catalog, id: str, options: SelectionOptions) -> Considered:
+    return _named("policy", catalog.defaults.bindings.get(id), catalog.defaults.files.get(id, ""))
+
+
+def _named(rule: str, binding: str | None, file: str) -> Considered:
+    return Considered(
+        rule, binding, binding is not None, "names none" if binding is None else f"named in {file}"
+    )
+
+
+def _by_override(catalog: Catalog, id: str, options: SelectionOptions) -> Considered:
     """The binding of an override. Raises BindingResolutionError `binding.none` for a service without a binding."""
+    override = catalog.host.overrides.get(id)
+    if override is None:
+        return _named("override", None, "")
     name = override.binding or find_binding_on(catalog, id, override.service or "")
-    on = "" if override.binding else f" as the binding on service `{override.service}`"
     if name is None:
         said = f"{override.file} names service `{override.service}`, which has no binding for it"
         if override.prefers:
@@ -210,10 +141,42 @@ def _apply_override(catalog: Catalog, id: str, override: Override, options: Sele
     if override.prefers:
         link = _evaluate_link(catalog, id, name, options, named=True)
         if not link.eligible:
-            reason = "; ".join(reason.text for reason in link.reasons)
-            return Considered("override", name, False, f"preferred in {override.file}, but {reason}")
-        return Considered("override", name, True, f"preferred in {override.file}{on}")
-    return Considered("override", name, True, f"named in {override.file}{on}")
+            return Considered("override", name, False, f"preferred in {override.file}, but {link.reason}")
+    on = "" if override.binding else f" as the binding on service `{override.service}`"
+    verb = "preferred" if override.prefers else "named"
+    return Considered("override", name, True, f"{verb} in {override.file}{on}")
+
+
+def _by_only(catalog: Catalog, id: str, options: SelectionOptions) -> Considered:
+    ids = _no_candidates(catalog, id)
+    if len(ids) == 1:
+        return Considered("only", ids[0], True, "the only one")
+    said = f"there are {len(ids)}: {', '.join(ids)}" if ids else "there is none"
+    return Considered("only", None, False, said)
+
+
+_RULES: Final[dict[str, Callable[[Catalog, str, SelectionOptions], Considered]]] = {
+    "flag": _by_flag,
+    "active": _by_active,
+    "override": _by_override,
+    "policy": _by_policy,
+    "only": _by_only,
+}
+RULES: Final = tuple(_RULES)
+"""The rules in order; the first that names a binding decides."""
+
+
+def _no_candidates(catalog: Catalog, id: str) -> list[str]:
+    return [name for name in catalog.bindings_of.get(id, ()) if catalog.bindings[name].channel != CANDIDATE]
+
+
+def _require_readable(catalog: Catalog, id: str) -> None:
+    """Raise where a file that could name a binding cannot be read: the choice is not known."""
+    for key, file in catalog.broken.items():
+        if key.startswith(("active:", "overrides:")):
+            raise nothing_named_error(
+                id, f"{file} has errors, so nothing is chosen", f"cogcli validate {file}", file=file
+            )
 
 
 def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:
@@ -227,21 +190,6 @@ def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:
     # What lies in no layer was given last.
     fitting.sort(key=lambda binding: (-rank.get(binding.layer, len(rank)), binding.id))
     return fitting[0].id if fitting else None
-
-
-def _only_binding(catalog: Catalog, id: str, options: SelectionOptions, considered: list[Considered]) -> str:
-    """The only binding that is no candidate. Raises BindingResolutionError `binding.none`,
-    `binding.ambiguous_error`."""
-    all_ids = catalog.bindings_of.get(id, ())
-    ids = [name for name in all_ids if catalog.bindings[name].channel != CANDIDATE]
-    if not ids:
-        considered.append(Considered("only", None, False, "there is none"))
-        raise no_binding_error(catalog, id, all_ids)
-    if len(ids) > 1:
-        considered.append(Considered("only", None, False, f"there are {len(ids)}: {', '.join(ids)}"))
-        raise ambiguous_error(catalog, id, ids, options)
-    considered.append(Considered("only", ids[0], True, "the only one"))
-    return ids[0]
 
 
 def _chain(
@@ -271,8 +219,3 @@ def _evaluate_link(
         found.append(Reason("binding.ineligible", "it is a candidate, used only when named itself"))
     found += reasons(catalog, binding, options)
     return ChainLink(name, binding.service, binding.conformance, tuple(found))
-
-
-def _first_candidates(source: str, chain: tuple[ChainLink, ...]) -> tuple[ChainLink, ...]:
-    """The members of which the first eligible one is called first."""
-    return chain[:1] if source in BY_NAME else chain

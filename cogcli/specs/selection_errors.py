@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import suggestion
-from cogcli.specs.eligibility import Reason, reasons
+from cogcli.specs.binding_chain import Reason, Selection, SelectionOptions
+from cogcli.specs.eligibility import reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.eligibility import SelectionOptions
-    from cogcli.specs.selection import Selection
 
 _SHOWN: Final = 5
 """The most bindings named in a message."""
@@ -48,7 +47,7 @@ def nothing_named_error(id: str, said: str, hint: str, *, file: str) -> BindingR
 def ambiguous_error(
     catalog: Catalog, id: str, ids: Sequence[str], options: SelectionOptions
 ) -> BindingResolutionError:
-    """`binding.ambiguous_error`: names the bindings, eligible ones first, and how to choose one."""
+    """`binding.ambiguous`: names the bindings, eligible ones first, and how to choose one."""
     usable = [name for name in ids if not reasons(catalog, catalog.bindings[name], options)]
     rest = [name for name in ids if name not in usable]
     hint = f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
@@ -80,7 +79,7 @@ def other_capability_reason(catalog: Catalog, id: str, other: str) -> Reason:
 def ineligible_error(
     catalog: Catalog, selection: Selection, *, asked: bool = False
 ) -> BindingResolutionError:
-    """The named binding is not eligible: `binding.ineligible_error`, or the code that all its reasons have.
+    """The named binding is not eligible: `binding.ineligible`, or the code that all its reasons have.
 
     `asked`: the binding is about to be chosen, no rule names it yet.
     """
@@ -89,19 +88,15 @@ def ineligible_error(
     all_reasons = [reason for link in tried for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
     whose = f"`{name}`" if asked else _named_by(catalog, selection)
-    said = f"{whose}: {_reasons_text(tried[0].reasons)}"
+    said = f"{whose}: {tried[0].reason}"
     for link in tried[1:]:
-        said += f"; its fallback `{link.binding_id}`: {_reasons_text(link.reasons)}"
+        said += f"; its fallback `{link.binding_id}`: {link.reason}"
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, said, "\n".join(cures))
     binding = catalog.bindings.get(name)
     if not asked and (binding is None or binding.capability != id):
         error.file = _namer(catalog, selection)  # it has a problem of its own
     return error
-
-
-def _reasons_text(found: Iterable[Reason]) -> str:
-    return "; ".join(reason.text for reason in found)
 
 
 def _named_by(catalog: Catalog, selection: Selection) -> str:

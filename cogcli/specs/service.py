@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.specs.fields import value_from
 
 
 class Service(NamedTuple):
@@ -56,18 +57,6 @@ def service_from(
     distrust: str = "",
 ) -> Service:
     """A service from its checked mapping."""
-    return Service(
-        id=raw["id"],
-        kind=raw["kind"],
-        module=raw.get("module"),
-        isolation=raw.get("isolation"),
-        network=raw.get("network") or "public",
-        metadata=raw.get("metadata") or {},
-        settings={k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")},
-        layer=layer,
-        root=root,
-        trusted=trusted,
-        file=file,
-        at=at,
-        distrust=distrust,
-    )
+    settings = {k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")}
+    place = {"layer": layer, "root": root, "trusted": trusted, "file": file, "at": at, "distrust": distrust}
+    return value_from(Service, raw, settings=settings, **place)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
-from cogcli.specs.fields import Fields, fields_from
+from cogcli.specs.fields import Fields, Value, fields_from, value_from
 
+NESTED: Final = "skill:"
+"""The prefix of a nested skill among the targets of a step."""
 MERGE_STRATEGIES: Final = ("overwrite", "append", "deep_merge", "replace")
 STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
 
@@ -81,7 +84,7 @@ class Step(NamedTuple):
     @property
     def nested(self) -> str | None:
         """The id of the nested skill that this step runs, None for another step."""
-        return self.uses[6:] if self.uses.startswith("skill:") else None
+        return self.uses[len(NESTED) :] if self.uses.startswith(NESTED) else None
 
 
 class Skill(NamedTuple):
@@ -100,66 +103,80 @@ class Skill(NamedTuple):
 
 def skill_from(raw: dict[str, Any], file: str = "") -> Skill:
     """A skill from its checked mapping."""
-    return Skill(
-        id=raw["id"],
-        version=raw["version"],
-        name=raw["name"],
-        description=raw["description"],
+    return value_from(
+        Skill,
+        raw,
         inputs=fields_from(raw["inputs"]),
         outputs=fields_from(raw["outputs"]),
-        steps=tuple(_step_from(step) for step in raw["steps"]),
-        metadata=raw.get("metadata") or {},
+        steps=tuple(map(_step_from, raw["steps"])),
         file=file,
     )
 
 
 def _step_from(raw: dict[str, Any]) -> Step:
     config = {**raw, **(raw.get("config") or {})}
-    return Step(
-        id=raw["id"],
-        uses=raw.get("uses") or _implied_uses(config),
-        input=raw.get("input") or {},
-        output=raw.get("output"),
-        config=_config_from(config),
-        description=raw.get("description") or "",
-    )
-
-
-def _implied_uses(config: dict[str, Any]) -> str:
-    return "_router" if config.get("router") else "_scatter"
+    implied = "_router" if config.get("router") else "_scatter"
+    return value_from(Step, raw, uses=raw.get("uses") or implied, config=_config_from(config))
 
 
 def _config_from(raw: dict[str, Any]) -> StepConfig:
-    depends_on = raw.get("depends_on")
-    return StepConfig(
+    depends_on, foreach, scatter = raw.get("depends_on"), raw.get("foreach"), raw.get("scatter")
+    return value_from(
+        StepConfig,
+        raw,
         depends_on=None if depends_on is None else tuple(depends_on),
-        merge_strategy=raw.get("merge_strategy"),
-        timeout_seconds=raw.get("timeout_seconds"),
-        condition=raw.get("condition"),
-        otherwise=raw.get("otherwise"),
-        kind=raw.get("kind"),
         retry=_block_from(Retry, raw.get("retry")),
-        foreach=_block_from(Foreach, raw.get("foreach"), {"as": "as_name", "index_as": "index_name"}),
+        foreach=None if foreach is None else _foreach_from(foreach),
         while_=_block_from(While, raw.get("while")),
         router=_block_from(Router, raw.get("router")),
-        scatter=_scatter_from(raw.get("scatter")),
+        scatter=None if scatter is None else value_from(Scatter, scatter, targets=_targets_from(scatter)),
     )
 
 
-def _block_from(cls: Any, raw: dict[str, Any] | None, renamed: dict[str, str] | None = None) -> Any:
-    """The block as `cls`, with the defaults of `cls` for null members; None without a block."""
-    if raw is None:
-        return None
-    names = renamed or {}
-    return cls(**{names.get(k, k): v for k, v in raw.items() if v is not None and not k.startswith("x-")})
+def _block_from(cls: type[Value], raw: dict[str, Any] | None) -> Value | None:
+    return None if raw is None else value_from(cls, raw)
 
 
-def _scatter_from(raw: dict[str, Any] | None) -> Scatter | None:
-    if raw is None:
-        return None
-    targets = {}
-    for entry in raw["capabilities"]:
-        uses = entry if isinstance(entry, str) else entry["uses"]
-        name = uses.removeprefix("skill:").replace(".", "_") if isinstance(entry, str) else entry["name"]
-        targets[name] = uses
-    return Scatter(targets, raw.get("merge") or "collect", raw.get("max_parallel"))
+def _foreach_from(raw: dict[str, Any]) -> Foreach:
+    return value_from(Foreach, raw, as_name=raw.get("as") or "item", index_name=raw.get("index_as"))
+
+
+def _targets_from(scatter: dict[str, Any]) -> dict[str, str]:
+    """The targets of a `scatter` by the names of their results."""
+    named = [
+        (entry.removeprefix(NESTED).replace(".", "_"), entry)
+        if isinstance(entry, str)
+        else (entry["name"], entry["uses"])
+        for entry in scatter["capabilities"]
+    ]
+    return dict(named)
+
+
+def targets_of(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every target that a step may call, as (path below the step, name)."""
+    router, scatter = step.config.router, step.config.scatter
+    if router:
+        for case, target in router.cases.items():
+            yield ("config", "router", "cases", case), target
+        if router.default:
+            yield ("config", "router", "default"), router.default
+    elif scatter:
+        for index, target in enumerate(scatter.targets.values()):
+            yield ("config", "scatter", "capabilities", index), target
+    else:
+        yield ("uses",), step.uses
+
+
+def list_targets(skill: Skill) -> list[str]:
+    """The capabilities and nested skills that the steps of a skill may call, in order, each once."""
+    return list(dict.fromkeys(target for step in skill.steps for _, target in targets_of(step)))
+
+
+def capabilities_of(skill: Skill) -> list[str]:
+    """The capabilities among `list_targets`, by id or alias."""
+    return [target for target in list_targets(skill) if not target.startswith(NESTED)]
+
+
+def skills_of(skill: Skill) -> list[str]:
+    """The ids of the nested skills among `list_targets`."""
+    return [target[len(NESTED) :] for target in list_targets(skill) if target.startswith(NESTED)]

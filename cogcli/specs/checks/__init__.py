@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.core.problems import sort_problems
 from cogcli.schema.engine_choice import require_engine
+from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.checks.bindings import check_binding
 from cogcli.specs.checks.capabilities import check_capability
 from cogcli.specs.checks.context import CheckContext
@@ -17,7 +18,6 @@ from cogcli.specs.checks.selectable import check_choices, needed_files
 from cogcli.specs.checks.service_contract import check_wire
 from cogcli.specs.checks.services import check_function, check_service
 from cogcli.specs.checks.skills import check_skill
-from cogcli.specs.eligibility import SelectionOptions
 
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem

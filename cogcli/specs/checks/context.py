@@ -13,8 +13,8 @@ from cogcli.specs.selection import Selection, select
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath, Problem
+    from cogcli.specs.binding_chain import SelectionOptions
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.eligibility import SelectionOptions
 
 
 class CheckContext:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.specs.uses import PREFIX, skills_of, targets_of
+from cogcli.specs.skill import NESTED, skills_of, targets_of
 
 if TYPE_CHECKING:
     from cogcli.specs.checks.context import CheckContext
@@ -74,7 +74,7 @@ def _report(context: CheckContext, skill: Skill, code: str, said: str, nested: s
     """Report a problem at the first step that calls the nested skill."""
     for index, step in enumerate(skill.steps):
         for path, name in targets_of(step):
-            if name == PREFIX + nested:
+            if name == NESTED + nested:
                 place = ("steps", index, *path)
                 context.report(skill.file).error(code, place, f"step `{step.id}`: {said}")
                 return

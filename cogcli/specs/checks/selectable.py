@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.specs.selection import Selection
-from cogcli.specs.uses import PREFIX, targets_of
+from cogcli.specs.skill import NESTED, targets_of
 
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem
@@ -20,7 +20,7 @@ def check_choices(context: CheckContext) -> None:
         told: set[str] = set()
         for index, step in enumerate(skill.steps):
             for path, name in targets_of(step):
-                capability = None if name.startswith(PREFIX) else catalog.capability(name)
+                capability = None if name.startswith(NESTED) else catalog.capability(name)
                 if capability and capability.id not in told:
                     told.add(capability.id)
                     _check(context, capability.id, skill.file, ("steps", index, *path), f"step `{step.id}`")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.specs.checks.gates import gates_of
 from cogcli.specs.fields import FieldSpec
-from cogcli.specs.uses import PREFIX, targets_of
+from cogcli.specs.skill import NESTED, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +58,8 @@ def interface_of(catalog: Catalog, step: Step) -> Interface:
 
 
 def _spec(catalog: Catalog, name: str) -> Capability | Skill | None:
-    if name.startswith(PREFIX):
-        return catalog.skills.get(name[len(PREFIX) :])
+    if name.startswith(NESTED):
+        return catalog.skills.get(name[len(NESTED) :])
     return catalog.capability(name)
 
 

@@ -11,7 +11,7 @@ from cogcli.specs.checks.step_facts import Facts, Subject
 from cogcli.specs.checks.step_inputs import check_input, check_otherwise
 from cogcli.specs.checks.step_interfaces import interface_of
 from cogcli.specs.checks.step_outputs import check_output
-from cogcli.specs.uses import PREFIX
+from cogcli.specs.skill import NESTED
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
@@ -39,10 +39,10 @@ def facts_of(context: CheckContext, skill: Skill, index: int, report: ProblemRep
 def _check_uses(at: Subject) -> None:
     for called in at.facts.interface.called:
         path = (*at.path, *called.path)
-        nested = called.name.startswith(PREFIX)
+        nested = called.name.startswith(NESTED)
         if called.spec is None:
             kind = "skill" if nested else "capability"
-            said, hint = at.context.absent(kind, called.name.removeprefix(PREFIX))
+            said, hint = at.context.absent(kind, called.name.removeprefix(NESTED))
             at.report.error("step.uses", path, f"{at.subject}: {said}", hint=hint)
         elif isinstance(called.spec, Capability):
             _check_deprecated(at, called.spec, path)
