@@ -213,27 +213,20 @@ class CatalogBuilder:
         self._raw[f"binding:{id}"] = loaded.raw
         self.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
 
-    def add_policies(self) -> None:
-        """The default selections of all layers, later ones winning for each capability."""
-        found = [place for layout in self._layouts for place in layout.policies()]
-        for place in [*found, *(place for place in self._given if place.kind == "policy")]:
-            loaded = self._reader.load(place)
-            self.problems += loaded.problems
-            if loaded.raw is None:
-                self.broken[f"policy:{place.layer.name}"] = loaded.file
-                continue
-            self._pins[f"policy:{place.layer.name}"] = loaded.digest
-            for capability, binding in (loaded.raw["defaults"] or {}).items():
-                self._defaults[self.canonical(capability)] = (binding, loaded.file)
-
-    def add_host(self) -> None:
-        """Add the files of all host overrides."""
+    def add_choices(self) -> None:
+        """Add the default selections and host overrides of all layers, later ones winning for each capability."""
         for place in self._single_files():
             loaded = self._reader.load(place)
             self.problems += loaded.problems
-            self._host.add(loaded)
+            key = f"{place.kind}:{place.layer.name}"
             if loaded.raw is None:
-                self.broken[f"{place.kind}:{place.layer.name}"] = loaded.file
+                self.broken[key] = loaded.file
+            if place.kind != "policy":
+                self._host.add(loaded)
+            elif loaded.raw is not None:
+                self._pins[key] = loaded.digest
+                for capability, binding in (loaded.raw["defaults"] or {}).items():
+                    self._defaults[self.canonical(capability)] = (binding, loaded.file)
 
     def entries(self) -> list[str]:
         """The ids of all services that are described in files with several."""
@@ -246,7 +239,7 @@ class CatalogBuilder:
 
     def _single_files(self) -> list[FoundFile]:
         found = [place for layout in self._layouts for place in layout.single_files()]
-        return found + [place for place in self._given if place.kind in KIND_OF_FILE.values()]
+        return found + [place for place in self._given if place.kind in ("policy", *KIND_OF_FILE.values())]
 
     def _host_choices(self, host: Host) -> dict[str, str]:
         """The pins of the host's choices for the capabilities in this catalog."""

@@ -30,26 +30,16 @@ class HostLayout(Layout):
     """One folder of host overrides: bindings, capabilities, and three files; no skills, no policies."""
 
     folders = {"capability": "capabilities", "binding": "bindings"}  # noqa: RUF012
+    single = KIND_OF_FILE
 
-    def skill(self, id: str) -> list[FoundFile]:
-        return []
-
-    def service(self, id: str) -> list[FoundFile]:
-        """The file that may describe the service, if there is one."""
+    def find(self, kind: str, id: str) -> list[FoundFile]:
+        """As in another layer; of a service the file that may describe it, if there is one."""
+        if kind != "service":
+            return super().find(kind, id)
         path = self._path(SERVICES_FILE)
         if not is_plain_id(id) or not os.path.lexists(path):
             return []
         return [FoundFile("service", id, path, self.layer, NO_CHANNEL, entry=True)]
-
-    def policies(self) -> list[FoundFile]:
-        return []
-
-    def single_files(self) -> list[FoundFile]:
-        return [
-            FoundFile(kind, "", self._path(name), self.layer)
-            for name, kind in KIND_OF_FILE.items()
-            if os.path.lexists(self._path(name))
-        ]
 
     def is_channel(self, name: str) -> bool:
         return name in CHANNELS

@@ -26,6 +26,7 @@ _FOLDERS: Final = {
     "binding": "bindings",
     "service": "services",
 }
+_IS_ID: Final = {"skill": is_skill_id, "capability": is_capability_id, "service": is_plain_id}
 _PLACES: Final = {
     "skill": "skills/CHANNEL/DOMAIN/SLUG/skill.yaml",
     "capability": "capabilities/ID.yaml",
@@ -60,6 +61,8 @@ class Layout:
 
     folders: Mapping[str, str] = _FOLDERS
     """The folder of each kind that has one."""
+    single: Mapping[str, str] = {f"policies/{POLICY_FILE}": "policy"}
+    """The kinds of the files that are no spec themselves: they choose among specs, or hold several."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -67,23 +70,20 @@ class Layout:
         self._unreadable: list[str] = []
         """Paths in listed folders whose names are not UTF-8."""
 
-    def skill(self, id: str) -> list[FoundFile]:
-        """The files of one skill, one for each channel that has it."""
-        if not is_skill_id(id):
+    def find(self, kind: str, id: str) -> list[FoundFile]:
+        """The files of one skill, capability or service; of skills and services one for each channel that has it."""
+        if kind not in self.folders or not _IS_ID[kind](id):
             return []
-        domain, slug = id.split(".")
-        root = self._path("skills")
-        places = [(name, f"{root}/{name}/{domain}/{slug}/{SKILL_FILE}") for name in self._channels(root)]
+        root = self._path(self.folders[kind])
+        name = f"{id.replace('.', '/')}/{SKILL_FILE}" if kind == "skill" else f"{id}.yaml"
+        places = [] if kind == "skill" else [("" if kind == "capability" else NO_CHANNEL, f"{root}/{name}")]
+        if kind != "capability":
+            places += [(channel, f"{root}/{channel}/{name}") for channel in self._channels(root)]
         return [
-            FoundFile("skill", id, path, self.layer, channel) for channel, path in places if _exists(path)
+            FoundFile(kind, id, path, self.layer, channel)
+            for channel, path in places
+            if os.path.lexists(path)
         ]
-
-    def capability(self, id: str) -> list[FoundFile]:
-        """The file of one capability."""
-        path = f"{self._path('capabilities')}/{id}.yaml"
-        return (
-            [FoundFile("capability", id, path, self.layer)] if is_capability_id(id) and _exists(path) else []
-        )
 
     def bindings(self, capability: str) -> list[FoundFile]:
         """The files of all bindings of one capability."""
@@ -95,40 +95,17 @@ class Layout:
             found += self._bindings_in(f"{root}/{channel}/{capability}", channel, capability)
         return found
 
-    def service(self, id: str) -> list[FoundFile]:
-        """The files of one service, one for each channel that has it."""
-        if not is_plain_id(id):
-            return []
-        root = self._path("services")
-        places = [(NO_CHANNEL, f"{root}/{id}.yaml")]
-        places += [(name, f"{root}/{name}/{id}.yaml") for name in self._channels(root)]
-        return [
-            FoundFile("service", id, path, self.layer, channel) for channel, path in places if _exists(path)
-        ]
-
-    def find(self, kind: str, id: str) -> list[FoundFile]:
-        """The files of one skill, capability or service."""
-        if kind == "skill":
-            return self.skill(id)
-        return self.capability(id) if kind == "capability" else self.service(id)
-
-    def policies(self) -> list[FoundFile]:
-        """The default selection, if there is one."""
-        path = f"{self._path('policies')}/{POLICY_FILE}"
-        return [FoundFile("policy", "", path, self.layer)] if _exists(path) else []
-
     def all(self, kind: str) -> list[FoundFile]:
         """Every spec file of a kind."""
-        if kind == "policy":
-            return self.policies()
         if kind not in self.folders:
             return []
         root = self._path(self.folders[kind])
         return [found for parts in self._files(root, 3) if (found := self._classify(kind, root, parts))]
 
     def single_files(self) -> list[FoundFile]:
-        """Files with several entries each; only host overrides have such files."""
-        return []
+        """The files of `single` that exist."""
+        paths = [(kind, self._path(name)) for name, kind in self.single.items()]
+        return [FoundFile(kind, "", path, self.layer) for kind, path in paths if os.path.lexists(path)]
 
     def is_channel(self, name: str) -> bool:
         """Whether a folder of this name may hold a channel."""
@@ -211,8 +188,3 @@ class Layout:
 
     def _path(self, folder: str) -> str:
         return f"{self.layer.root}/{folder}"
-
-
-def _exists(path: str) -> bool:
-    """Whether a path exists, as a file or anything else."""
-    return os.path.lexists(path)

@@ -76,8 +76,7 @@ class Registry:
             )
         for binding in list(builder.bindings.values()):
             builder.add_service(binding.service)
-        builder.add_policies()
-        builder.add_host()
+        builder.add_choices()
         return self._build_catalog(builder, partial=True)
 
     def everything(self) -> Catalog:
@@ -98,13 +97,9 @@ class Registry:
         own = [Layer(path, path, False, host=is_host_root(path)) for path in roots]
         layouts = [layout_of(layer) for layer in distinct([*self.layers, *own])]
         reader = self._reader(given)
-        places = {
-            place.path: place
-            for layout in layouts
-            for kind in (*_KINDS, "policy")
-            for place in layout.all(kind)
-        }
-        places |= {place.path: place for layout in layouts for place in layout.single_files()}
+        found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
+        found += [place for layout in layouts for place in layout.single_files()]
+        places = {place.path: place for place in found}
         wanted, outside, problems = _classify_paths(asked, places, reader)
         catalog = self._build_catalog(self._all(layouts, reader, outside), partial=False)
         only = frozenset(map(reader.shown, wanted)) | {p.file for p in problems}
@@ -148,8 +143,7 @@ class Registry:
         for id in sorted({*_ids(found["service"], reader), *builder.entries()}):
             builder.add_service(id)
         builder.add_bindings(found["binding"])
-        builder.add_policies()
-        builder.add_host()
+        builder.add_choices()
         for layout in layouts:
             builder.problems += _stray_problems(layout, reader)
         return builder
