@@ -109,7 +109,7 @@ def explain_choice(catalog: Catalog, capability_id: str, given: SelectionOptions
             "required_conformance_profile": conformance_needed(catalog.capability(capability_id), given),
             "considered": [considered._asdict() for considered in found.considered],
             "chain": [],
-            **(found.selection.as_dict() if found.selection else {}),
+            **(found.selection.to_payload() if found.selection else {}),
             "usable": found.error is None,
             "bindings": list(_bindings(catalog, found, given)),
         },

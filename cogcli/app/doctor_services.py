@@ -126,10 +126,10 @@ def _proxy(proxies: Mapping[str, str], service: Service) -> str:
     """The proxy for a service; empty for none."""
     from urllib.parse import urlsplit
 
-    from cogcli.core.http import proxy_for, proxy_shown
+    from cogcli.core.http import proxy_for, proxy_without_user
 
     parts = urlsplit(_url(service))
-    return proxy_shown(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
+    return proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or "")) if proxies else ""
 
 
 def _answers(http: Http, service: Service, proxy: str) -> DoctorCheck:

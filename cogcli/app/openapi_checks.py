@@ -362,7 +362,7 @@ def _judge(binding: Binding, service: Service) -> Judge | None:
     try:
         return judge_of(binding, service)
     except DocumentFault as fault:
-        raise _NotRunnable(f"{fault.code}: {fault.told}", fault.code) from fault
+        raise _NotRunnable(f"{fault.code}: {fault.located_message}", fault.code) from fault
 
 
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
@@ -377,7 +377,7 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
     try:
         server = document_server(service)
     except DocumentFault as fault:
-        raise _NotRunnable(f"{fault.code}: {fault.told}", fault.code) from fault
+        raise _NotRunnable(f"{fault.code}: {fault.located_message}", fault.code) from fault
     if server is None:
         raise _NotRunnable(f"service `{service.id}` has no document: give `replies` or a mock server's type")
     return server

@@ -125,7 +125,7 @@ class RerunEffects(NamedTuple):
         payload = {}
         for step, effect in self.known.items():
             word = choice_for(effect, self.choices)
-            entry = effect.as_dict()
+            entry = effect.to_payload()
             if word:
                 found = self.by_probe.get(step)
                 entry["resolution"] = {

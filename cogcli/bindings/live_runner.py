@@ -9,7 +9,6 @@ from typing import Any, Final
 from cogcli.bindings import request as request_mapping
 from cogcli.bindings import response as response_mapping
 from cogcli.bindings.breaker import Circuits, Passage
-from cogcli.bindings.reply_excerpt import reply_line
 from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.terminal_text import visible_block
@@ -71,7 +70,7 @@ class LiveRunner:
                 chain = self.chain(capability_id)
             except RuntimeErrorBase:
                 continue  # not needed by any step, or told by the checks before the run
-            chains[capability_id] = chain.as_record()
+            chains[capability_id] = chain.to_payload()
         return chains
 
     def attempt(self, attempt: Attempt) -> Answer:
@@ -96,7 +95,7 @@ class LiveRunner:
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
         limits = CallLimits(attempt.deadline, attempt.cancel, attempt.place, *seconds)
         passage = self._circuits.passage(service)
-        with attempt.cancel.told(lambda: _report_abandoned(passage, attempt.deadline)):
+        with attempt.cancel.on_cancel(lambda: _report_abandoned(passage, attempt.deadline)):
             try:
                 answer = self._answer(attempt, binding, request, limits)
             except RuntimeErrorBase as error:
@@ -126,7 +125,7 @@ class LiveRunner:
                 )
                 raise
         except RuntimeErrorBase as error:
-            error.reply = reply_line(error.record, self._context.secrets)
+            error.reply = response_mapping.reply_line(error.record, self._context.secrets)
             raise
         return Answer(output, meta.usage, meta.to_payload())
 
@@ -144,7 +143,7 @@ class LiveRunner:
                 members.append(_member(self._catalog.bindings[link.binding_id], self._catalog.services))
             else:
                 passed_over.append(_passed_over(link, len(members)))
-        chain = BindingChain(tuple(members), selection.as_dict(), tuple(passed_over))
+        chain = BindingChain(tuple(members), selection.to_payload(), tuple(passed_over))
         before = self._selected.get(capability_id)
         return chain if before is None else _restrict_chain(chain, before)
 

@@ -1,17 +1,25 @@
-"""From a service's answer to a capability's outputs, strictly (docs/reference/binding.md#response)."""
+"""From a service's answer to a capability's outputs, strictly (docs/reference/binding.md#response), and that of a
+failed call to one line of text (docs/reference/command-line.md#errors)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
+from cogcli.core.canonical import compact
 from cogcli.core.errors import ResponseMappingError
 from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import MISSING
+from cogcli.core.terminal_text import visible
 from cogcli.mapping.namespaces import walk
-from cogcli.specs.fields import Fields, Violation, fit_values
+from cogcli.protocols.secrets import Secrets
+from cogcli.specs.fields import Fields, fit_values
 
 _PATH: Final = re.compile(r"response(?:\.[^.]+)*")
+_LONGEST: Final = 120
+_MASKED_LENGTH: Final = 64 * 1024
+"""Characters. Longer replies are not excerpted: masking a part could leave half a secret."""
 
 
 def map_response(response: dict[str, Any], body: Any, outputs: Fields) -> dict[str, Any]:
@@ -31,17 +39,12 @@ def map_response(response: dict[str, Any], body: Any, outputs: Fields) -> dict[s
             values[name] = value
     kept, violations = fit_values(outputs, values)
     if violations:
-        raise _refused(violations)
+        first = violations[0]
+        code = "response.missing" if first.kind == "missing" else "response.type"
+        error = ResponseMappingError(code, "; ".join(f"output {v.message}" for v in violations), left=True)
+        error.place = ("response", first.place.partition("/")[0])
+        raise error
     return kept
-
-
-def _refused(violations: list[Violation]) -> ResponseMappingError:
-    """The error of outputs that break the contract, at the first of them."""
-    first = violations[0]
-    code = "response.missing" if first.kind == "missing" else "response.type"
-    error = ResponseMappingError(code, "; ".join(f"output {v.message}" for v in violations), left=True)
-    error.place = ("response", first.place.partition("/")[0])
-    return error
 
 
 def _value(source: Any, body: Any) -> Any:
@@ -75,3 +78,26 @@ def _missing(name: str, source: str, body: Any) -> ResponseMappingError:
     error.place = ("response", name)
     error.expected, error.lacking, error.present = source, last, keys
     return error
+
+
+def reply_line(record: Mapping[str, Any] | None, secrets: Secrets) -> str:
+    """Status, size and beginning of the reply in an attempt's record (`CallMeta.to_payload`), masked; empty without
+    one."""
+    reply = (record or {}).get("reply")
+    if record is None or not isinstance(reply, Mapping):
+        return ""
+    status, size = record.get("status_code"), record.get("response_bytes")
+    head = ", ".join(
+        [*([f"HTTP {status}"] if status else []), *([f"{size:,} bytes"] if size is not None else [])]
+    )
+    return "  ".join(filter(None, [head, _beginning(reply.get("body"), secrets)]))
+
+
+def _beginning(body: Any, secrets: Secrets) -> str:
+    if body in (None, "", {}):
+        return ""
+    text = body if isinstance(body, str) else compact(secrets.mask_value(body)).decode()
+    if len(text) > _MASKED_LENGTH:
+        return ""
+    line = visible(" ".join(secrets.mask_text(text).split()))
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

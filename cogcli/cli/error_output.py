@@ -33,7 +33,7 @@ def report_error(screen: Screen, command: str, error: CogcliError, context: Comm
         own.pop("status", None)  # of the finished run; the status of the envelope is that of the error
         first = error_object(error)
         if problems:
-            own["problems"] = [problem.as_dict() for problem in problems]
+            own["problems"] = [problem.to_payload() for problem in problems]
             first = {**first, **_first_problem(problems[0])}
         _answer(
             screen,

@@ -1,22 +1,17 @@
-"""What the engine and those who perform its calls say to one another. Plain data, and the way to end a call early."""
+"""What the engine and its capability runner exchange: chains of bindings, attempts, answers, and the cancellation of a
+call."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import TransportError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 HARMLESS: Final = ("none", "idempotent")
-"""Classes of effect that a call may be repeated of without anybody being asked."""
-
-
-"""What a step's path goes on with, and a number, in the path of a probe that asked about its call."""
+"""Effect classes whose calls may be repeated without asking anybody."""
 
 
 class Member(NamedTuple):
@@ -30,19 +25,19 @@ class Member(NamedTuple):
     retry_backoff_base: float = 1.0
     retry_backoff_factor: float = 2.0
     start_seconds: float = 0.0
-    """How long the service's program may take to start, beside the call's own time."""
+    """Seconds that the service's program may take to start, beside the call's own time."""
 
     @property
     def limit(self) -> float:
         """The seconds after which a call is given up, whatever it waits for."""
         return self.timeout_seconds + self.start_seconds
 
-    def as_record(self) -> dict[str, Any]:
-        """What `run.started` tells of it."""
-        told = self._asdict()
+    def to_payload(self) -> dict[str, Any]:
+        """The member as `run.started` records it."""
+        payload = self._asdict()
         if not self.start_seconds:
-            del told["start_seconds"]
-        return told
+            del payload["start_seconds"]
+        return payload
 
 
 class PassedOver(NamedTuple):
@@ -71,26 +66,24 @@ class BindingChain(NamedTuple):
             ids.insert(each.before, each.binding_id)
         return ids
 
-    def as_record(self) -> dict[str, Any]:
-        """The chain as `run.started` tells it: the explanation, and beside it what is called."""
-        told = {**self.explanation, "members": [member.as_record() for member in self.members]}
+    def to_payload(self) -> dict[str, Any]:
+        """The chain as `run.started` records it: the explanation, its members and those passed over."""
+        payload = {**self.explanation, "members": [member.to_payload() for member in self.members]}
         if self.passed_over:
-            told["passed_over"] = [each._asdict() for each in self.passed_over]
-        return told
+            payload["passed_over"] = [each._asdict() for each in self.passed_over]
+        return payload
 
 
-def recorded_chain(told: Mapping[str, Any]) -> BindingChain:
-    """The chain that `run.started` tells."""
-    explanation = {name: value for name, value in told.items() if name not in ("members", "passed_over")}
-    return BindingChain(
-        tuple(Member(**member) for member in told["members"]),
-        explanation,
-        tuple(PassedOver(**each) for each in told.get("passed_over") or ()),
-    )
+def recorded_chain(payload: Mapping[str, Any]) -> BindingChain:
+    """The chain that `run.started` records: the inverse of `BindingChain.to_payload`."""
+    explanation = {name: value for name, value in payload.items() if name not in ("members", "passed_over")}
+    members = tuple(Member(**member) for member in payload["members"])
+    passed_over = tuple(PassedOver(**each) for each in payload.get("passed_over") or ())
+    return BindingChain(members, explanation, passed_over)
 
 
 class Cancellation:
-    """Tells a call that nobody waits for it any more. Set once, from any thread."""
+    """The signal that nobody waits for a call any more. Set once, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,7 +99,7 @@ class Cancellation:
         return self._set
 
     def set(self) -> None:
-        """Give the call up: whoever asked to be told is told, once, on this thread."""
+        """Give the call up: each callback of `on_cancel` runs, once, on this thread."""
         with self._lock:
             if self._set:
                 return
@@ -134,7 +127,7 @@ class Cancellation:
             raise TransportError("call.transport", self.stayed, left=False)
 
     @contextmanager
-    def told(self, callback: Callable[[], None]) -> Iterator[None]:
+    def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
         """While inside, `callback` runs when the call is given up, at once if it was before. It must not block."""
         token = object()
         with self._lock:
@@ -159,7 +152,7 @@ class Siblings:
     def __init__(self, width: int) -> None:
         self.width = width
         self.changed = threading.Condition()
-        """Told whenever one is announced or is no longer awaited; its lock guards what is gathered."""
+        """Notified when a call is announced or no longer awaited; its lock guards what is gathered."""
         self.awaited = 0
         """How many were announced and have neither come to where they are gathered nor ended."""
 
@@ -179,7 +172,7 @@ class BatchSlot:
         self._settled = False
 
     def settle(self) -> None:
-        """Nobody need wait for this call any more: it came, or it ended without coming. May be told twice."""
+        """Nobody need wait for this call any more: it came, or it ended without coming. May be called twice."""
         with self.siblings.changed:
             if not self._settled:
                 self._settled = True

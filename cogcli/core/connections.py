@@ -144,7 +144,7 @@ class SocketStream:
         except TimeoutError as error:
             raise exchange.late() from error
         except OSError as error:
-            raise exchange.lost(f"{self._name}: {_said(error)}") from error
+            raise exchange.lost(f"{self._name}: {_error_line(error)}") from error
         if exchange.head is not None:
             exchange.head += len(data)
             if exchange.head > MAX_HEAD + _HEAD_CHUNK:
@@ -163,7 +163,7 @@ class SocketStream:
             except TimeoutError as error:
                 raise exchange.late() from error
             except OSError as error:
-                raise self._write_failed(_said(error)) from error
+                raise self._write_failed(_error_line(error)) from error
 
     def close(self) -> None:
         self._socket.close()
@@ -186,7 +186,7 @@ class SocketStream:
             raise exchange.late() from error
         except (OSError, ValueError) as error:  # ssl.SSLError among them
             secured.close()
-            raise exchange.lost(f"{self._name}: TLS failed: {_said(error)}") from error
+            raise exchange.lost(f"{self._name}: TLS failed: {_error_line(error)}") from error
         except BaseException:
             secured.close()
             raise
@@ -266,9 +266,9 @@ def allowed_addresses(places: list[ResolvedAddress], host: str, network: str | N
     good = [place for refusal, place in refusals if not refusal]
     if places and not good:
         refusal, place = refusals[0]
-        said = host if host == place.address[0] else f"{host} ({place.address[0]})"
+        shown = host if host == place.address[0] else f"{host} ({place.address[0]})"
         hint = "write network: private in the service, if it is yours" if "not public" in refusal else ""
-        raise SafetyScopeError("safety.scope", f"{said} {refusal}", hint=hint, left=False)
+        raise SafetyScopeError("safety.scope", f"{shown} {refusal}", hint=hint, left=False)
     return good
 
 
@@ -291,7 +291,7 @@ def _connected(place: ResolvedAddress, exchange: SocketExchange, name: str) -> s
         raise exchange.lost(f"{name}: no connection within {CONNECT_SECONDS:g} s") from error
     except OSError as error:
         sock.close()
-        raise exchange.lost(f"{name}: {_said(error)}") from error
+        raise exchange.lost(f"{name}: {_error_line(error)}") from error
     except BaseException:
         sock.close()
         raise
@@ -307,7 +307,7 @@ def _is_readable(sock: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def _said(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """One short line for an operating system's or TLS's error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not accepted: {error.verify_message}"

@@ -1,18 +1,15 @@
-"""What is wrong with a document that a service is described by."""
+"""The error of a document that describes a service: an OpenAPI or OpenRPC document, a list of tools."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cogcli.core.json_pointer import Pointer
+from cogcli.core.json_pointer import Pointer
 
 
 class DocumentFault(Exception):
     """A document that cannot be used, or something it does not say: a code of
     docs/reference/protocols.md#wire-checks, and what to do.
 
-    `pointer` or `line` and `column` tell where in the document; `file` is its real path, known once it was read.
+    `pointer`, or `line` and `column`, is the place in the document; `file` is its real path, known once it was read.
     """
 
     def __init__(
@@ -34,6 +31,6 @@ class DocumentFault(Exception):
         self.file = file
 
     @property
-    def told(self) -> str:
-        """The message with its place in the document."""
+    def located_message(self) -> str:
+        """The message with its line and column, where these are known."""
         return f"{self.message} (line {self.line}, column {self.column})" if self.line else self.message

@@ -1,4 +1,4 @@
-"""Every error a user can meet: its class, stable code and exit code. Imports nothing.
+"""Every error a user can meet: its class, stable code and exit code. Imports nothing: every command loads it.
 
 `FAILURES` is the failure model as one table (docs/reference/execution.md#errors): an error is raised with one
 of the codes of its class, and exit code, `retryable` and `falls_back` follow from the code alone.
@@ -12,7 +12,7 @@ ABORTED = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143, "ABORT": OK}
 
 
 class CogcliError(Exception):
-    """An error with a stable code, told to the user in five parts (docs/reference/command-line.md#errors).
+    """An error with a stable code, shown to the user in five parts (docs/reference/command-line.md#errors).
 
     `message` is one sentence without the code; `where`, `expected` and `found` may be empty; `next` holds commands
     that can be pasted.
@@ -64,7 +64,7 @@ class RuntimeErrorBase(CogcliError):
     """What can go wrong in a run (docs/reference/execution.md#errors). Identifiers are filled in where they
     become known.
 
-    `left` tells whether a first byte of the request may have gone out, `None` where no request was made.
+    `left`: whether a first byte of the request may have gone out; None where no request was made.
     """
 
     def __init__(self, code: str, message: str, *, hint: str = "", left: bool | None = None) -> None:
@@ -91,7 +91,7 @@ class RuntimeErrorBase(CogcliError):
         self.lacking = ""
         """The part of `expected` that is not there."""
         self.present: tuple[str, ...] = ()
-        """What stands where it was looked for."""
+        """The keys that are there instead."""
 
     @property
     def retryable(self) -> bool:
@@ -354,8 +354,19 @@ FAILURES: tuple[FailureRow, ...] = (
 FAILURE_OF: dict[str, FailureRow] = {code: row for row in FAILURES for code in row.codes}
 
 
+def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
+    """The error in an event's `error` object. A code without a row, or of no error of runs, gives InternalError with
+    that code."""
+    code = str(payload.get("code") or "internal")
+    row = FAILURE_OF.get(code)
+    cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
+    left = payload.get("left", True)
+    message, hint = str(payload.get("message") or ""), str(payload.get("hint") or "")
+    return cls(code, message, hint=hint, left=None if left is None else bool(left))
+
+
 def exit_code(code: str) -> int:
-    """The exit code of an error code; codes of specs
-    (docs/reference/failures.md#codes-of-checks-and-findings) are all environment errors."""
+    """The exit code of an error code. A code without a row is one of specs
+    (docs/reference/failures.md#codes-of-checks-and-findings), an environment error."""
     row = FAILURE_OF.get(code)
     return row.exit if row else ENVIRONMENT

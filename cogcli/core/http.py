@@ -66,7 +66,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpReply(NamedTuple):
-    """One reply, whatever its status. `fault` says why the body of one that tells a failure could not be read."""
+    """One reply, whatever its status. `fault`: why the body of a failure could not be read."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -82,8 +82,8 @@ class HttpReply(NamedTuple):
 class Http:
     """Sends requests from any thread. One per run.
 
-    With `proxies` (the environment's variables, by name) requests go the way those say, and addresses are judged
-    as far as they are written out: the proxy looks names up.
+    With `proxies` (the environment's variables, by name) requests go through the proxy that those name, and addresses
+    are judged as far as they are written out: the proxy looks names up.
     """
 
     def __init__(self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = resolve_name) -> None:
@@ -104,24 +104,25 @@ class Http:
         `response.not-json`.
         """
         exchange = SocketExchange(deadline)
-        made, target = _made(request)
+        made, target = _library_request(request)
         proxy = proxy_for(self._proxies, made.url.scheme, made.url.host) if self._proxies else ""
         if not proxy:
             # Byte for byte ours: the library would normalise it. To a proxy it has to be the whole URL.
             made.extensions["target"] = target
         elif refusal := literal_refusal(made.url.host, request.network):
             raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", left=False)
+        way = _Way(made.url.scheme, made.url.host, made.url.port, request.network, proxy)
         try:
             with (
-                self._lane(_way(request, made.url, proxy), exchange) as lane,
-                cancel.told(exchange.give_up),
+                self._lane(way, exchange) as lane,
+                cancel.on_cancel(exchange.give_up),
                 limit_sockets(exchange),
             ):
-                return _exchanged(lane, made, request, exchange)
+                return _exchange(lane, made, request, exchange)
         except RuntimeErrorBase as error:
             raise (exchange.lost(GIVEN_UP) if cancel.is_set else error) from error
         except Exception as error:
-            raise _translated(error, exchange, given_up=cancel.is_set) from error
+            raise _translate_error(error, exchange, given_up=cancel.is_set) from error
 
     def close(self) -> None:
         """Shut every socket down, those of exchanges still going on, too. Nothing is sent afterwards."""
@@ -145,7 +146,7 @@ class Http:
             if self._closed:
                 raise TransportError("call.transport", GIVEN_UP, left=False)
             free = self._free.setdefault(way, [])
-            lane = free.pop() if free else self._opened(way)
+            lane = free.pop() if free else self._open_lane(way)
             self._exchanges.add(exchange)
         try:
             yield lane
@@ -155,14 +156,14 @@ class Http:
                 if not self._closed:
                     free.append(lane)
 
-    def _opened(self, way: _Way) -> httpx.HTTPTransport:
+    def _open_lane(self, way: _Way) -> httpx.HTTPTransport:
         """A new pool; the authorities are read once."""
         plain = way.scheme == "http" and not way.proxy.startswith("https")
         tls = self._tls.get(plain)
         if tls is None:
             tls = self._tls[plain] = _tls(self._proxies, plain=plain)
         backend = Backend(None if way.proxy else way.network, httpcore.WriteError, self._resolve)
-        lane = _opened(tls, way.proxy, backend)
+        lane = _open_pool(tls, way.proxy, backend)
         self._lanes.append(lane)
         return lane
 
@@ -175,10 +176,6 @@ class _Way(NamedTuple):
     port: int | None
     network: str
     proxy: str
-
-
-def _way(request: HttpRequest, url: httpx.URL, proxy: str) -> _Way:
-    return _Way(url.scheme, url.host, url.port, request.network, proxy)
 
 
 def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
@@ -197,8 +194,8 @@ def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
     return proxy if "://" in proxy or not proxy else f"http://{proxy}"
 
 
-def proxy_shown(proxy: str) -> str:
-    """A proxy as records tell it: without the user info that it may hold."""
+def proxy_without_user(proxy: str) -> str:
+    """A proxy as records show it: without the user info that it may hold."""
     scheme, _, rest = proxy.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if proxy else ""
 
@@ -227,7 +224,7 @@ def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
     return context
 
 
-def _opened(tls: ssl.SSLContext, proxy: str, backend: Backend) -> httpx.HTTPTransport:
+def _open_pool(tls: ssl.SSLContext, proxy: str, backend: Backend) -> httpx.HTTPTransport:
     """A pool over our own sockets."""
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS)
     try:
@@ -240,12 +237,12 @@ def _opened(tls: ssl.SSLContext, proxy: str, backend: Backend) -> httpx.HTTPTran
     return transport
 
 
-def _made(request: HttpRequest) -> tuple[httpx.Request, bytes]:
+def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
     """The library's request, and its target as it is to be sent."""
     try:
         url = httpx.URL(request.url)
         if url.scheme not in ("http", "https") or not url.host or url.userinfo or (url.port or 1) > 65535:
-            raise _unfit("the URL is no http or https URL without user info")
+            raise _unsendable("the URL is no http or https URL without user info")
         made = httpx.Request(
             request.method,
             url,
@@ -254,7 +251,7 @@ def _made(request: HttpRequest) -> tuple[httpx.Request, bytes]:
         )
         return made, _target(request.url)
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
-        raise _unfit(f"the request cannot be sent: {_words(error)}") from error
+        raise _unsendable(f"the request cannot be sent: {_error_words(error)}") from error
 
 
 def _target(url: str) -> bytes:
@@ -265,10 +262,10 @@ def _target(url: str) -> bytes:
     return (target if target.startswith("/") else f"/{target}").encode("ascii")
 
 
-def _exchanged(
+def _exchange(
     transport: httpx.HTTPTransport, made: httpx.Request, request: HttpRequest, exchange: SocketExchange
 ) -> HttpReply:
-    # Sockets keep the time; what waits for a free connection is told here.
+    # Sockets keep the deadline; the library keeps it while it waits for a free connection.
     made.extensions["timeout"] = {"pool": exchange.rest()}
     response = transport.handle_request(made)
     response.request = made
@@ -306,26 +303,26 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
         ) from fault
 
 
-def _translated(error: Exception, exchange: SocketExchange, *, given_up: bool) -> RuntimeErrorBase:
+def _translate_error(error: Exception, exchange: SocketExchange, *, given_up: bool) -> RuntimeErrorBase:
     """The library's exceptions as ours."""
     if given_up:
         return exchange.lost(GIVEN_UP)
     if isinstance(error, httpx.TimeoutException):
         return exchange.late()
     if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol) and not exchange.left:
-        return _unfit(f"the request cannot be sent: {_words(error)}")
+        return _unsendable(f"the request cannot be sent: {_error_words(error)}")
     if isinstance(error, httpx.RemoteProtocolError):
-        return exchange.lost(f"no valid HTTP came back: {_words(error)}")
+        return exchange.lost(f"no valid HTTP came back: {_error_words(error)}")
     if isinstance(error, httpx.HTTPError | OSError):
-        return exchange.lost(_words(error))
+        return exchange.lost(_error_words(error))
     raise error
 
 
-def _unfit(text: str) -> RequestMappingError:
+def _unsendable(text: str) -> RequestMappingError:
     return RequestMappingError("request.value", text, left=False)
 
 
-def _words(error: Exception) -> str:
+def _error_words(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     return (text[0].lower() + text[1:]).rstrip(".")[:_TEXT_CAP]
 
@@ -345,9 +342,9 @@ def async_client(
     """An `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no cookies, no environment.
 
     `timeout` is seconds or the library's own `Timeout`. The MCP library takes no other client; deadlines are its
-    caller's. A refused address comes out of a request as SafetyScopeError. A connection that fails is told to
-    `unanswered` with the request; where that knows what to do, the library gets status 503 in its place, since it would
-    end everything else that is under way. Raises ServiceResolutionError `env.extra`.
+    caller's. A refused address comes out of a request as SafetyScopeError. `unanswered` is called with the request and
+    the error of a connection that fails; where it returns true, the library gets status 503 in its place, since it
+    would end everything else that is under way. Raises ServiceResolutionError `env.extra`.
     """
     try:
         import httpx2
@@ -415,7 +412,7 @@ def pass_body(response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIter
 
 
 async def read_body(response: Any) -> bytes:
-    """An `httpx2` response's body; empty where it cannot be read, which whoever reads it next is told, too."""
+    """An `httpx2` response's body; empty where it cannot be read: the next reader gets the error."""
     import httpx2
 
     try:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, VETOED, CogcliError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 KeyPath = tuple[Any, ...]
 """Keys and list indices from the root of a document."""
@@ -32,11 +30,11 @@ class Problem(NamedTuple):
     hint: str = ""
 
     @property
-    def told(self) -> str:
+    def summary_line(self) -> str:
         """Message and hint as one line."""
         return "; ".join([self.message, *filter(None, self.hint.split("\n"))])
 
-    def as_dict(self) -> dict[str, str | int]:
+    def to_payload(self) -> dict[str, str | int]:
         """The problem as the JSON object that `--json` and `--format jsonl` print."""
         return self._asdict()
 
@@ -71,7 +69,7 @@ _PRECEDENCE: Final = (ENVIRONMENT, VETOED)
 
 
 class ProblemsFound(CogcliError):
-    """Problems that keep a command from starting, all of them; told under the code of the first.
+    """All problems that keep a command from starting, under the code of the first.
 
     The one that decides the exit code comes first: what is wrong with the environment wins over a veto, a veto over
     what was asked wrongly. The others keep their order. Codes of specs have no row among the failures: their exit

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.core.error_codec import error_from_payload
 from cogcli.core.errors import (
     PENDING,
     VETOED,
     EffectInDoubtError,
     ResponseMappingError,
     RuntimeErrorBase,
+    error_from_payload,
 )
 from cogcli.engine import call
 from cogcli.engine.context import Run

@@ -42,7 +42,7 @@ class Effect(NamedTuple):
     input: dict[str, Any] | None = None
     """What it was given, where it is in doubt: a service may be asked about it."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         """The effect as it stands in the first event of a run that knows of it."""
         return self._asdict()
 

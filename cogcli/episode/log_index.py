@@ -17,8 +17,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from cogcli.core.calls import HARMLESS, Answer
-from cogcli.core.error_codec import error_from_payload
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.errors import RuntimeErrorBase, error_from_payload
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
 from cogcli.episode.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey

@@ -21,8 +21,7 @@ from cogcli.events.envelope import Event
 from cogcli.events.types import EVENT_TYPES
 from cogcli.mapping.merge import merge
 from cogcli.state.cognitive import frame_from
-from cogcli.state.execution import ExecutionState, StepResult
-from cogcli.state.trace import TraceStep
+from cogcli.state.execution import ExecutionState, StepResult, TraceStep
 
 
 class Write(NamedTuple):

@@ -81,7 +81,7 @@ class Batcher:
         """
         own = BatchMember(call, size, limits.deadline)
         group = self._join(own, (id(place.siblings), kind), place, cap)
-        with limits.cancel.told(lambda: group.give_up(own)):
+        with limits.cancel.on_cancel(lambda: group.give_up(own)):
             if group.members[0] is own:
                 self._close(group, (id(place.siblings), kind), place.siblings, limits)
                 _exchange(group, send)

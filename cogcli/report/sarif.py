@@ -48,7 +48,7 @@ def _rule(code: str, meaning: str, cure: str) -> dict[str, Any]:
 def _results(problems: Iterable[tuple[Problem, int]], codes: list[str]) -> Iterable[dict[str, Any]]:
     index = {code: number for number, code in enumerate(codes)}
     for problem, end in problems:
-        text = problem.told
+        text = problem.summary_line
         result: dict[str, Any] = {
             "ruleId": problem.code,
             "ruleIndex": index[problem.code],

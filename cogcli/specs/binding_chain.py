@@ -74,7 +74,7 @@ class Selection(NamedTuple):
         """The eligible bindings in calling order; a result of `select` has at least one."""
         return tuple(link.binding_id for link in self.chain if link.eligible)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         """The explanation as a JSON object, as shown and recorded."""
         chain = [
             {

@@ -31,7 +31,7 @@ class Check(NamedTuple):
     detail: str = ""
     frame: Frame | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         """The check as a JSON object."""
         told: dict[str, Any] = {"name": self.name, "passed": self.passed, "detail": self.detail}
         if self.frame:
@@ -54,14 +54,14 @@ class Verdict(NamedTuple):
     episode: str = ""
     file: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         """The verdict as a JSON object."""
         return {
             "id": self.id,
             "passed": None if self.status == SKIPPED else self.status == PASSED,
             "status": self.status,
             "subject": self.subject,
-            "checks": [check.as_dict() for check in self.checks],
+            "checks": [check.to_payload() for check in self.checks],
             "outputs": self.outputs,
             "reason": self.reason,
             "code": self.code,

@@ -124,7 +124,7 @@ def test_every_verdict_is_that_of_the_suite_or_is_listed(suite: list[Case]) -> N
             counts["valid and loaded"] += 1
             excepted |= {(way, case.id)} if word else set()
             if any(each.problems for each in found):
-                wrong.append((way, case.id, str([p.told for each in found for p in each.problems])))
+                wrong.append((way, case.id, str([p.summary_line for each in found for p in each.problems])))
             elif bool(word) is all(each.value in case.want or not case.want for each in found):
                 wrong.append((way, case.id, f"read as {[each.value for each in found]}"))
     print(counts)

@@ -104,7 +104,7 @@ def conclude(
     wanted: list[report_files.ReportFile],
 ) -> int:
     """Fill the envelope, write the reports; returns the exit code."""
-    context.own["scenarios"] = [verdict.as_dict() for verdict in verdicts]
+    context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]
     code = NO if failed else OK
     if failed:

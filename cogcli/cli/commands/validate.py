@@ -58,11 +58,11 @@ def _paths(context: CommandContext) -> tuple[list[str], dict[str, bytes]]:
 def _fill_envelope(context: CommandContext, checked: RegistryCheck) -> int:
     """Fill the envelope; returns the exit code."""
     failed = checked.errors or (context.arguments.on("--strict") and checked.warnings)
-    context.own["problems"] = [problem.as_dict() for problem in checked.problems]
+    context.own["problems"] = [problem.to_payload() for problem in checked.problems]
     context.own["counts"] = checked.counts
     if failed:
         first = next((p for p in checked.problems if p.severity == "E"), checked.problems[0])
-        context.error = {**first.as_dict(), "retryable": False, "next": [f"cogcli explain {first.code}"]}
+        context.error = {**first.to_payload(), "retryable": False, "next": [f"cogcli explain {first.code}"]}
     return NO if failed else OK
 
 
@@ -119,7 +119,7 @@ def _concise(context: CommandContext, checked: RegistryCheck, sources: Sources) 
 
 def _jsonl(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
     for problem in checked.problems:
-        context.screen.answer(dumps(problem.as_dict()) + "\n")
+        context.screen.answer(dumps(problem.to_payload()) + "\n")
 
 
 def _github(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:

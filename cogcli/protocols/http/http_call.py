@@ -90,11 +90,13 @@ class HttpCaller:
 
     def _proxy(self, url: str) -> str:
         """The proxy for a URL, without user info; empty for none."""
-        from cogcli.core.http import proxy_for, proxy_shown
+        from cogcli.core.http import proxy_for, proxy_without_user
 
         parts = urlsplit(url)
         return (
-            proxy_shown(proxy_for(self._proxies, parts.scheme, parts.hostname or "")) if self._proxies else ""
+            proxy_without_user(proxy_for(self._proxies, parts.scheme, parts.hostname or ""))
+            if self._proxies
+            else ""
         )
 
     def _milliseconds_since(self, started: float) -> int:

@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
-from cogcli.core.http import HttpReply, async_client, cap_body, proxy_shown, read_body
+from cogcli.core.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
 from cogcli.protocols.mcp.errors import translate_error
 from cogcli.protocols.mcp.events import filter_events
 from cogcli.protocols.mcp.refusals import Refusals
@@ -66,7 +66,7 @@ class StreamableHttp:
 
     def __init__(self, address: McpEndpoint, traffic: McpTraffic) -> None:
         self.url = address.url
-        self.proxy = proxy_shown(address.proxy)
+        self.proxy = proxy_without_user(address.proxy)
         self.traffic = traffic
         self.graceful = False
         """Whether the session is deleted at the end: only once there was one."""

@@ -39,7 +39,7 @@ class Portal:
         def give_up() -> None:
             future.cancel()
 
-        with limits.cancel.told(give_up):
+        with limits.cancel.on_cancel(give_up):
             try:
                 return future.result(max(0.0, limits.deadline - time.monotonic()) + _SLACK_SECONDS)
             except (CancelledError, FutureTimeout) as error:

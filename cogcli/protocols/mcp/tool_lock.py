@@ -40,7 +40,7 @@ def _read_services(root: str) -> Any:
     try:
         return read_locked_services(root)
     except DocumentFault as fault:
-        raise SafetyScopeError("safety.scope", fault.told, hint=fault.hint, left=False) from fault
+        raise SafetyScopeError("safety.scope", fault.located_message, hint=fault.hint, left=False) from fault
 
 
 def _entry(tool: dict[str, Any]) -> dict[str, Any]:

@@ -136,5 +136,5 @@ def _path(url: str) -> str:
 
 def document_error(request: InvocationRequest, fault: DocumentFault) -> ServiceResolutionError:
     """The error of a document that does not allow the call. The checks before a run find most of these."""
-    text = f"service `{request.service.id}`: {fault.told}"
+    text = f"service `{request.service.id}`: {fault.located_message}"
     return ServiceResolutionError(fault.code, text, hint=fault.hint, left=False)

@@ -186,7 +186,7 @@ def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
         document = openrpc_of(request.service)
         return (None, False) if document is None else (document.method(request.operation), document.batches)
     except DocumentFault as fault:
-        text = f"service `{request.service.id}`: {fault.told}"
+        text = f"service `{request.service.id}`: {fault.located_message}"
         raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
 
 

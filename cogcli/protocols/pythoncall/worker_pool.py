@@ -32,7 +32,7 @@ class WorkerPool:
     @contextmanager
     def borrow(self, code: Code, limits: CallLimits) -> Iterator[Worker]:
         """A worker of the service, an idle one if there is one. Raises TransportError, CallTimeoutError."""
-        with limits.cancel.told(self._wake):
+        with limits.cancel.on_cancel(self._wake):
             idle, superfluous = self._claim(code, limits)
         for worker in superfluous:
             self._end(worker)

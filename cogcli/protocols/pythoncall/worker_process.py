@@ -103,7 +103,7 @@ class Worker:
     def call(self, request: WorkerRequest, limits: CallLimits) -> dict[str, Any]:
         """The function's result. Raises RuntimeErrorBase as an invoker does; the worker may have been ended then."""
         self._calls += 1
-        with limits.cancel.told(self.kill):
+        with limits.cancel.on_cancel(self.kill):
             return _Call(self, self._channel, request, limits, self._calls).result()
 
     @property

@@ -442,8 +442,8 @@ def test_a_start_may_take_as_long_as_the_service_says(
     assert found == seconds
     member = Member("b", "tools", "mcp", 30.0, start_seconds=found)
     assert member.limit == 30.0 + seconds
-    assert ("start_seconds" in member.as_record()) is (seconds > 0)
-    assert recorded_chain({"members": [member.as_record()]}).members == (member,)
+    assert ("start_seconds" in member.to_payload()) is (seconds > 0)
+    assert recorded_chain({"members": [member.to_payload()]}).members == (member,)
 
 
 def test_a_server_without_trust_is_never_started(own: Caller) -> None:

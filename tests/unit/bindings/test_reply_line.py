@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.bindings.reply_excerpt import reply_line
+from cogcli.bindings.response import reply_line
 from cogcli.protocols.secrets import Secrets
 
 

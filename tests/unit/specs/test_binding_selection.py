@@ -318,7 +318,7 @@ def test_the_environment_never_selects() -> None:
 
 def test_the_explanation_is_plain_data() -> None:
     found = catalog(binding("one", fallback_binding_id="lost-since"), binding("two"), defaults="one")
-    assert select(found, "a.b", NONE).as_dict() == {
+    assert select(found, "a.b", NONE).to_payload() == {
         "capability_id": "a.b",
         "selection_source": "policy",
         "primary_binding_id": "one",

@@ -20,7 +20,7 @@ def told(kind: str, text: str) -> list[Problem]:
     parsed = parse(text.encode(), file="x.yaml")
     assert parsed.value is not None
     problems = check_file(kind, parsed.value, parsed.places, "x.yaml").problems
-    assert all("sentinel" not in problem.told for problem in problems)
+    assert all("sentinel" not in problem.summary_line for problem in problems)
     return [problem for problem in problems if problem.code in ("secret.literal", "service.url")]
 
 

@@ -282,7 +282,7 @@ def test_the_dialect_of_3_0_is_translated(tmp_path: Path) -> None:
 def test_an_unusable_document_is_told(tmp_path: Path, text: str, said: str) -> None:
     found = fault(tmp_path, text)
     assert found.code == "wire.document"
-    assert said in found.told
+    assert said in found.located_message
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_every_problem_names_its_subject_in_one_line(case: Path) -> None:
         assert problem.message
         assert "\n" not in problem.message
         assert not problem.hint or all(problem.hint.split("\n"))
-        assert "\n" not in problem.told
+        assert "\n" not in problem.summary_line
 
 
 def test_the_base_registry_has_no_problems() -> None:
@@ -73,8 +73,8 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(key: str) -> None:
     text = "id: x\nkind: openapi\nspec_ref: a.json\n" + f"{key}: 'me:sentinel-4711@'\n"
     (problem,) = checked("service", text)
     assert problem.code in ("secret.literal", "service.url")
-    assert "sentinel" not in problem.told
-    assert "auth_ref" in problem.told
+    assert "sentinel" not in problem.summary_line
+    assert "auth_ref" in problem.summary_line
 
 
 def test_a_variable_without_braces_and_a_word_in_another_case_are_told_as_meant() -> None:

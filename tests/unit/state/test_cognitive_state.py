@@ -6,8 +6,7 @@ from fakes.states import whole
 
 from cogcli.core.refs import FRAME_FIELDS, OUTPUT_FIELDS, WORKING_SLOTS
 from cogcli.state.cognitive import FrameState, OutputState, WorkingState, frame_from, to_payload
-from cogcli.state.execution import ExecutionState, snapshot
-from cogcli.state.trace import TraceMetrics, TraceStep
+from cogcli.state.execution import ExecutionState, TraceMetrics, TraceStep, snapshot
 
 
 def test_blocks_have_the_fields_of_the_seed() -> None:
