@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from cogcli.cli.context import CommandContext
     from cogcli.events.envelope import Event
-    from cogcli.report.run_fold import RunFold
+    from cogcli.report.run_fold import Ask, RunFold
     from cogcli.report.styled_text import StyledLine
-    from cogcli.report.unfinished_runs import Ask
 
 
 class TracedEpisode(NamedTuple):

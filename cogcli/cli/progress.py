@@ -12,7 +12,8 @@ from cogcli.events.envelope import Event, to_json
 from cogcli.events.masking import mask_payload
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, short_trace
-from cogcli.report.run_fold import RunFold, RunView, StepView
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import RunView, StepView
 from cogcli.report.styled_text import StyledLine
 from cogcli.report.table import EventLines
 from cogcli.report.tree import skip_reason
@@ -132,12 +133,12 @@ class Static(Silent):
 
     def recall(self, events: Iterable[Event]) -> None:
         for event in events:
-            self.fold.add(event)
+            self.fold.apply(event)
         own = self.fold.root.own if self.fold.root else []
         self._written = {step.id for step in own if step.status in _ENDED}
 
     def __call__(self, event: Event) -> None:
-        self.fold.add(event)
+        self.fold.apply(event)
         root = self.fold.root
         if root is None:
             return
@@ -194,7 +195,7 @@ class Animated(Static):
         self._live: Any = None
 
     def __call__(self, event: Event) -> None:
-        self.fold.add(event)
+        self.fold.apply(event)
         root = self.fold.root
         if root is None or not root.steps or self._live is False:
             return

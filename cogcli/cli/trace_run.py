@@ -47,7 +47,7 @@ class LiveEvents(EventStream):
         self._logged = MaskedJson()
 
     def __call__(self, event: Event) -> None:
-        self.fold.add(event)
+        self.fold.apply(event)
         if self._jsonl:
             self.screen.answer(self._logged.line(event))
         elif not self.screen.quiet:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogcli.cli.next_actions import TracedEpisode
     from cogcli.events.envelope import Event
     from cogcli.report.lineage import TargetFlow
-    from cogcli.report.run_fold import StepView
+    from cogcli.report.run_view import StepView
     from cogcli.report.styled_text import StyledLine
 
 LISTED = ("tsv", "csv", "md")

@@ -12,6 +12,21 @@ _LONGEST_PLACE: Final = 80
 _SCALARS = (str, int, float, bool, type(None))
 
 
+def text_of(value: Any) -> str:
+    """The value where it is text; empty for any other, as for a member of another tool's log of a wrong type."""
+    return value if isinstance(value, str) else ""
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """The value where it is an object; an empty one for any other."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """The value where it is a list; an empty one for any other."""
+    return value if isinstance(value, list) else []
+
+
 class NotJson(ValueError):
     """A Python value that JSON cannot hold; `place` is its dotted path, empty for the root."""
 

@@ -1,12 +1,13 @@
-"""One attempt of a call as a span of a trace: how it is called, what it tells, when it was
-(docs/reference/protocols.md#export)."""
+"""One attempt of a call as a span of a trace: its name, attributes and times (docs/reference/protocols.md#export)."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.report.payload_values import is_count, json_text, microseconds_of, some
 
 _VERBS: Final = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"))
 _URL: Final = re.compile(r"https?://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#]*)(?::([0-9]{1,5}))?(/[^?#]*)?")
@@ -24,13 +25,6 @@ class AttemptSpan(NamedTuple):
     attributes: dict[str, Any]
 
 
-class Bounds(NamedTuple):
-    """When something began and ended, in microseconds."""
-
-    start: int
-    end: int
-
-
 class RetryWait(NamedTuple):
     """When the intent of a repeated attempt was written, and how long was waited before; in microseconds."""
 
@@ -40,37 +34,32 @@ class RetryWait(NamedTuple):
 
 def attempt_span(attempt: dict[str, Any], protocol: str, *, io: bool) -> AttemptSpan | None:
     """The span of an attempt; None where nothing went over a wire and no model was used."""
-    usage, method, url = attempt.get("usage"), _text(attempt.get("method")), _text(attempt.get("url"))
+    usage, method, url = attempt.get("usage"), text_of(attempt.get("method")), text_of(attempt.get("url"))
     if not isinstance(usage, dict) and not method and not url:
         return None
-    told: dict[str, Any] = {}
-    name = _called(told, attempt, protocol)
+    attributes: dict[str, Any] = {}
+    name = _add_exchange(attributes, attempt, protocol)
     if isinstance(usage, dict):
-        name = _chat(told, attempt, usage)
-    told["cogcli.binding.id"] = _text(attempt.get("binding_id"))
-    told["cogcli.service.id"] = _text(attempt.get("service_id"))
+        name = _add_chat(attributes, attempt, usage)
+    attributes["cogcli.binding.id"] = text_of(attempt.get("binding_id"))
+    attributes["cogcli.service.id"] = text_of(attempt.get("service_id"))
     if io:
-        told["url.full"] = url
-        for side in ("request", "reply"):
-            if attempt.get(side) is not None:
-                told[f"cogcli.{side}"] = json.dumps(attempt[side], ensure_ascii=False, separators=(",", ":"))
-    return AttemptSpan(name, {key: value for key, value in told.items() if value not in ("", None)})
+        attributes["url.full"] = url
+        attributes |= {f"cogcli.{side}": json_text(attempt.get(side)) for side in ("request", "reply")}
+    return AttemptSpan(name, some(attributes))
 
 
 def bounds(
-    made: Sequence[dict[str, Any]],
-    start: int,
-    end: int,
-    repeats: Sequence[RetryWait],
-    parsed: Callable[[Any], int | None],
-) -> list[Bounds]:
-    """When each attempt was, always within the step: as it says itself, else as the intents around it tell."""
+    made: Sequence[dict[str, Any]], start: int, end: int, repeats: Sequence[RetryWait]
+) -> list[tuple[int, int]]:
+    """Begin and end of each attempt in microseconds, always within the step: as recorded, else as the write-ahead
+    records around it show."""
     found = []
     begins = [start, *(repeat.at for repeat in repeats)]
     ends = [repeat.at - repeat.waited for repeat in repeats]
     previous = start
     for number, attempt in enumerate(made):
-        begin = parsed(attempt.get("started_at"))
+        begin = microseconds_of(attempt.get("started_at"))
         took = attempt.get("duration_ms")
         if begin is None:
             begin = begins[number] if number < len(begins) else previous
@@ -80,56 +69,52 @@ def bounds(
             finish = ends[number] if number < len(ends) else end
         begin = min(max(begin, start), end)
         previous = min(max(finish, begin), end)
-        found.append(Bounds(begin, previous))
+        found.append((begin, previous))
     return found
 
 
-def _called(told: dict[str, Any], attempt: dict[str, Any], protocol: str) -> str:
-    """Tell what went over the wire; how the span is called."""
-    method = _text(attempt.get("method"))
-    place = _URL.match(_text(attempt.get("url")))
+def _add_exchange(attributes: dict[str, Any], attempt: dict[str, Any], protocol: str) -> str:
+    """Add what went over the wire; the name of the span."""
+    method = text_of(attempt.get("method"))
+    place = _URL.match(text_of(attempt.get("url")))
     path = (place and place[3]) or "/"
     if method in _VERBS:
-        told["http.request.method"] = method
+        attributes["http.request.method"] = method
     code = attempt.get("status_code")
     if type(code) is int and 100 <= code <= 599:
-        told["http.response.status_code"] = code
+        attributes["http.response.status_code"] = code
     if place:
-        told["server.address"] = place[1].strip("[]")
+        attributes["server.address"] = place[1].strip("[]")
         if place[2]:
-            told["server.port"] = int(place[2])
+            attributes["server.port"] = int(place[2])
     remote = _remote_method(attempt, protocol)
     if not remote:
         return f"{method} {path}" if method else protocol or "call"
-    told["rpc.system.name"] = "jsonrpc"
-    told["rpc.method"] = remote
+    attributes["rpc.system.name"] = "jsonrpc"
+    attributes["rpc.method"] = remote
     if protocol == "mcp":
-        told["mcp.method.name"] = remote
+        attributes["mcp.method.name"] = remote
     return remote
 
 
 def _remote_method(attempt: dict[str, Any], protocol: str) -> str:
-    """The method of a remote procedure call: told as such, or inside the JSON-RPC request."""
-    method = _text(attempt.get("method"))
+    """The method of a remote procedure call, recorded as such or inside the JSON-RPC request; empty for other calls."""
+    method = text_of(attempt.get("method"))
     if method and method not in _VERBS:
         return method
-    request = attempt.get("request")
-    body = request.get("body") if isinstance(request, dict) else None
-    return _text(body.get("method")) if protocol in _RPC and isinstance(body, dict) else ""
+    body = object_of(object_of(attempt.get("request")).get("body"))
+    return text_of(body.get("method")) if protocol in _RPC else ""
 
 
-def _chat(told: dict[str, Any], attempt: dict[str, Any], usage: dict[str, Any]) -> str:
-    model, finish = _text(attempt.get("model")), _text(attempt.get("finish_reason"))
-    told["gen_ai.operation.name"] = "chat"
-    told["gen_ai.request.model"] = model
+def _add_chat(attributes: dict[str, Any], attempt: dict[str, Any], usage: dict[str, Any]) -> str:
+    """Add what a model was asked and used; the name of the span."""
+    model, finish = text_of(attempt.get("model")), text_of(attempt.get("finish_reason"))
+    attributes["gen_ai.operation.name"] = "chat"
+    attributes["gen_ai.request.model"] = model
     for name, keys in _TOKENS:
         count = next((usage[key] for key in keys if key in usage), None)
-        if type(count) is int and 0 <= count < 2**53:
-            told[name] = count
+        if is_count(count):
+            attributes[name] = count
     if finish:
-        told["gen_ai.response.finish_reasons"] = [finish]
+        attributes["gen_ai.response.finish_reasons"] = [finish]
     return f"chat {model}".rstrip()
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -1,5 +1,4 @@
-"""What is different between two episodes (docs/reference/command-line.md#views). Times, ids and tags are no
-differences.
+"""The differences of two episodes (docs/reference/command-line.md#views), times, ids and tags left out.
 
 1. Steps are compared by their ids: status, then error, then what they gave, then what they were given.
 2. Inputs, bindings, pinned specs and outputs are compared by name, the first episode's order first.
@@ -10,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.jsonvalue import equal, object_of
 from cogcli.core.terminal_text import cells, truncate, visible
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import Glyphs
 from cogcli.report.humanize import duration
-from cogcli.report.run_fold import RunFold, RunView, StepView
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import RunView, StepView
 from cogcli.report.styled_text import StyledLine
 
 SAME, CHANGED, GONE, NEW = "=", "~", "-", "+"
@@ -64,17 +65,15 @@ def side_of(id: str, status: str, events: Iterable[Event]) -> Side:
     asked: dict[str, Any] = {}
     ended: dict[str, Any] = {}
     for event in events:
-        fold.add(event)
-        payload = event.payload if isinstance(event.payload, dict) else {}
+        fold.apply(event)
+        payload = object_of(event.payload)
         if event.phase == "start" and not asked:
             asked = payload
         elif event.phase == "terminate" and fold.root and event.run_id in (None, fold.root.id):
             ended = payload
-    pins = _dict(asked.get("pins"))
-    return Side(
-        id, status, fold.root or RunView(""), _dict(asked.get("inputs")), _dict(ended.get("outputs")),
-        _dict(pins.get("specs")),
-    )  # fmt: skip
+    specs = object_of(object_of(asked.get("pins")).get("specs"))
+    inputs, outputs = object_of(asked.get("inputs")), object_of(ended.get("outputs"))
+    return Side(id, status, fold.root or RunView(""), inputs, outputs, specs)
 
 
 def compare(before: Side, after: Side) -> EpisodeDiff:
@@ -98,17 +97,8 @@ def _named(before: dict[str, Any], after: dict[str, Any]) -> list[DiffLine]:
         elif other is _ABSENT:
             changes.append(DiffLine(GONE, name, one, None))
         else:
-            changes.append(DiffLine(SAME if _equal(one, other) else CHANGED, name, one, other))
+            changes.append(DiffLine(SAME if equal(one, other) else CHANGED, name, one, other))
     return changes
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Equal as JSON: `1` and `true` are not."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _bindings(*runs: RunView) -> list[dict[str, str]]:
@@ -137,15 +127,11 @@ def _step(one: StepView, other: StepView) -> DiffLine:
         return DiffLine(CHANGED, one.id, one.status, other.status)
     if codes[0] != codes[1]:
         return DiffLine(CHANGED, one.id, codes[0], codes[1], "error")
-    if not _equal(one.output, other.output):
+    if not equal(one.output, other.output):
         return DiffLine(CHANGED, one.id, one.status, other.status, "output")
-    if not (one.reused or other.reused) and not _equal(one.input, other.input):
+    if not (one.reused or other.reused) and not equal(one.input, other.input):
         return DiffLine(CHANGED, one.id, one.status, other.status, "input")
     return DiffLine(SAME, one.id, one.status, other.status)
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 # -- rendering ---------------------------------------------------------------------------------------------------------
@@ -169,8 +155,8 @@ def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
 
 
 def _change_object(change: DiffLine) -> dict[str, Any]:
-    words = {CHANGED: "changed", GONE: "removed", NEW: "added"}
-    body = {"name": change.name, "change": words[change.how], "before": change.before, "after": change.after}
+    word = {CHANGED: "changed", GONE: "removed", NEW: "added"}[change.how]
+    body = {"name": change.name, "change": word, "before": change.before, "after": change.after}
     return body | ({"what": change.what} if change.what else {})
 
 

@@ -28,8 +28,7 @@ def workflow_commands(problems: Iterable[tuple[Problem, int]]) -> list[str]:
 
 def _annotation(word: str, problem: Problem, end: int) -> str:
     properties = ",".join(f"{name}={_property(value)}" for name, value in _properties(problem, end))
-    text = problem.summary_line
-    return f"::{word} {properties}::{_data(text)}"
+    return f"::{word} {properties}::{_data(problem.summary_line)}"
 
 
 def _properties(problem: Problem, end: int) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The signs of statuses, as characters and as words for terminals that cannot show them
+"""The signs and colours of statuses: characters, or words for terminals that cannot show them
 (docs/reference/command-line.md#colour)."""
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class JunitFailure(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One thing that was checked. `notes` are told without failing it."""
+    """One thing that was checked. `notes` do not fail it."""
 
     suite: str
     name: str
@@ -51,8 +51,8 @@ def _add(suite: ET.Element, case: Case) -> None:
     named = {"classname": _line(case.suite), "name": _line(case.name)}
     element = ET.SubElement(suite, "testcase", named | ({"file": _line(case.file)} if case.file else {}))
     for failure in case.failures:
-        told = {"type": _line(failure.code), "message": _line(failure.message)}
-        ET.SubElement(element, "failure", told).text = _block(failure.text)
+        attributes = {"type": _line(failure.code), "message": _line(failure.message)}
+        ET.SubElement(element, "failure", attributes).text = _block(failure.text)
     if case.notes:
         ET.SubElement(element, "system-out").text = _block("\n".join(case.notes))
 

@@ -1,7 +1,7 @@
 """Which step wrote what, who read it, and what was never written (docs/reference/command-line.md#views).
 
-1. Only the root run: a nested skill reads and writes in a state of its own, its step stands for it.
-2. The closing event of a step sums up its gates, items and rounds: theirs are passed over.
+1. Only the root run: a nested skill reads and writes in a state of its own, summed up by its step.
+2. The closing event of a step sums up its gates, items and rounds, whose own events are left out.
 3. A reader of a part of a target, or of something around it, is a reader of the target.
 4. What a step would have written is known from the specs that the episode keeps, where it keeps them.
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from cogcli.core.jsonvalue import list_of
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.events.envelope import Event
 from cogcli.report.glyphs import Glyphs
 from cogcli.report.humanize import count_of
 from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import texts_of
 from cogcli.report.styled_text import StyledLine
 
 COLUMNS: Final = ("target", "written_by", "never", "read_by", "required")
@@ -78,22 +80,15 @@ class Lineage:
         self.steps: dict[str, StepFlow] = {}
         self.writes: list[TracedWrite] = []
         self.missing: list[str] = []
-        self._root: str | None = None
-        self._begun = False
+        root: str | None = None
         for number, event in enumerate(events):
-            self._take(number, event)
+            root = event.run_id if number == 0 else root
+            if event.run_id == root and isinstance(event.payload, dict):
+                self._apply(number, event, event.payload)
 
-    def _take(self, number: int, event: Event) -> None:
-        if not self._begun:
-            self._begun, self._root = True, event.run_id
-        payload = event.payload
-        if event.run_id != self._root or not isinstance(payload, dict):
-            return
+    def _apply(self, number: int, event: Event, payload: dict[str, Any]) -> None:
         if event.phase == "terminate":
-            missing = payload.get("required_missing")
-            self.missing = (
-                [name for name in missing if isinstance(name, str)] if isinstance(missing, list) else []
-            )
+            self.missing = texts_of(payload.get("required_missing"))
         elif event.phase == "act":
             self._step(number, event, payload)
 
@@ -101,17 +96,14 @@ class Lineage:
         id = payload.get("step_id") or event.step_id
         if not isinstance(id, str) or not StepPath(id).is_step or "step_status" not in payload:
             return
-        reads, writes = payload.get("reads"), payload.get("writes")
         step = self.steps.setdefault(id, StepFlow([], []))
-        if isinstance(reads, list) and reads:
-            step.reads[:] = [name for name in reads if isinstance(name, str)]
-        for write in writes if isinstance(writes, list) else ():
+        if reads := list_of(payload.get("reads")):
+            step.reads[:] = texts_of(reads)
+        for write in list_of(payload.get("writes")):
             if isinstance(write, dict) and isinstance(write.get("target"), str):
-                value = write.get("value")
+                value, strategy = write.get("value"), str(write.get("strategy") or "overwrite")
                 items = len(value) if isinstance(value, list) else None
-                done = TracedWrite(
-                    number, id, write["target"], str(write.get("strategy") or "overwrite"), items
-                )
+                done = TracedWrite(number, id, write["target"], strategy, items)
                 step.writes.append(done)
                 self.writes.append(done)
 
@@ -181,7 +173,12 @@ def rows(found: list[TargetFlow]) -> list[dict[str, Any]]:
 def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """One line per target: who wrote it, who read it."""
     texts = [
-        (visible(target.name), visible(_written(target)), visible(_read(target, glyphs))) for target in found
+        (
+            visible(target.name),
+            visible(target.never or f"written by {', '.join(map(_by, target.writes))}"),
+            visible(_read(target, glyphs)),
+        )
+        for target in found
     ]
     first = max((cells(text[0]) for text in texts), default=0)
     second = max((cells(text[1]) for text in texts), default=0)
@@ -194,10 +191,6 @@ def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> li
             text = truncate(text, max(0, width - first))
         lines.append([(pad(name, first), "bold"), (text, style)])
     return lines
-
-
-def _written(target: TargetFlow) -> str:
-    return target.never or f"written by {', '.join(map(_by, target.writes))}"
 
 
 def _by(write: TracedWrite) -> str:

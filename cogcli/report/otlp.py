@@ -19,10 +19,10 @@ def otlp(trace: Trace) -> dict[str, Any]:
 
 
 def _span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
-    told: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
+    body: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
     if span.parent:
-        told["parentSpanId"] = span.parent
-    told |= {
+        body["parentSpanId"] = span.parent
+    body |= {
         "name": span.name,
         "kind": span.kind,
         "startTimeUnixNano": _nanoseconds(span.start),
@@ -30,10 +30,10 @@ def _span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
         "attributes": _attributes(span.attributes),
     }
     if span.moments:
-        told["events"] = [_event(moment) for moment in span.moments]
+        body["events"] = [_event(moment) for moment in span.moments]
     if span.error:
-        told["status"] = {"code": _ERROR} | ({"message": span.message} if span.message else {})
-    return told
+        body["status"] = {"code": _ERROR} | ({"message": span.message} if span.message else {})
+    return body
 
 
 def _event(moment: Moment) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Values out of a log as exports of traces take them: of whatever type they are, a text, a count or nothing."""
+"""Values of a log as exports of traces take them: times, durations, counts and compact JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeGuard
 
+from cogcli.core.jsonvalue import object_of
 from cogcli.report.trace_spans import Attributes
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +25,7 @@ def microseconds_of(timestamp: Any) -> int | None:
 
 def duration_of(metrics: Any) -> int:
     """Microseconds that something took, as its closing event measured it."""
-    ms = metrics.get("duration_ms") if isinstance(metrics, dict) else None
+    ms = object_of(metrics).get("duration_ms")
     return ms * 1000 if is_count(ms) else 0
 
 
@@ -41,13 +42,3 @@ def json_text(value: Any) -> str:
 def some(attributes: Attributes) -> Attributes:
     """The attributes that say something."""
     return {name: value for name, value in attributes.items() if value not in ("", None)}
-
-
-def items(value: Any) -> list[Any]:
-    """A list, the empty one for anything else."""
-    return value if isinstance(value, list) else []
-
-
-def word(value: Any) -> str:
-    """A text, the empty one for anything else."""
-    return value if isinstance(value, str) else ""

@@ -26,8 +26,7 @@ def problem_table(problems: Sequence[Problem], *, limit: int | None = None) -> s
 def _row(problem: Problem) -> str:
     word = "error" if problem.severity == "E" else "warning"
     place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
-    text = problem.summary_line
-    return f"| {word} | `{problem.code}` | {_cell(place)} | {_cell(text)} |"
+    return f"| {word} | `{problem.code}` | {_cell(place)} | {_cell(problem.summary_line)} |"
 
 
 _ENTITIES = str.maketrans({char: f"&#{ord(char)};" for char in "&<>|[]*_\\"})

@@ -48,12 +48,11 @@ def _rule(code: str, meaning: str, cure: str) -> dict[str, Any]:
 def _results(problems: Iterable[tuple[Problem, int]], codes: list[str]) -> Iterable[dict[str, Any]]:
     index = {code: number for number, code in enumerate(codes)}
     for problem, end in problems:
-        text = problem.summary_line
         result: dict[str, Any] = {
             "ruleId": problem.code,
             "ruleIndex": index[problem.code],
             "level": "error" if problem.severity == "E" else "warning",
-            "message": {"text": visible(text)},
+            "message": {"text": visible(problem.summary_line)},
         }
         if problem.file:
             result["locations"] = [{"physicalLocation": _place(problem, end)}]

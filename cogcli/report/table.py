@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.terminal_text import truncate_bytes, visible
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
-from cogcli.report.run_fold import Branch, RunFold
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import Branch
 
 COLUMNS = ("step_id", "uses", "status", "started_at", "ms", "binding", "reads", "writes")
 
@@ -49,7 +51,7 @@ class EventLines:
 
     def line(self, event: Event) -> str:
         """The line of one event, without its newline."""
-        payload = event.payload if isinstance(event.payload, dict) else {}
+        payload = object_of(event.payload)
         place = (event.run_id, event.step_id)
         if isinstance(uses := payload.get("uses"), str):
             self._uses[place] = uses
@@ -69,8 +71,7 @@ def _pairs(event: Event, payload: dict[str, Any], uses: str | None) -> Iterator[
     if ms is None:
         ms = (event.metrics or {}).get("duration_ms")
     if event.event_type:
-        skill = payload.get("skill")
-        skill = skill if isinstance(skill, dict) else {}
+        skill = object_of(payload.get("skill"))
         named = {"uses": uses, "ms": ms, "skill": skill.get("id"), "version": skill.get("version"),
                  "episode": event.episode_id, "run": event.run_id, "trace": event.trace_id}  # fmt: skip
         for word in row_of(event.event_type).words:

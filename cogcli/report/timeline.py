@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.report.glyphs import ASCII, Glyphs, style_of
 from cogcli.report.humanize import duration, milliseconds_between
-from cogcli.report.run_fold import Branch, RunFold, StepView
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import Branch, StepView
 from cogcli.report.styled_text import StyledLine
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 

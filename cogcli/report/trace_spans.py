@@ -1,8 +1,13 @@
-"""What a trace is made of: spans, each with what happened within it. Times are microseconds since 1970."""
+"""The spans of a trace, each with what happened within it. Times are microseconds since 1970."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
+
+from cogcli.core.jsonvalue import text_of
+from cogcli.core.step_path import StepPath
+from cogcli.core.trace_ids import span_of
+from cogcli.events.envelope import Event
 
 INTERNAL: Final = 1
 CLIENT: Final = 3
@@ -42,12 +47,18 @@ class TraceSpan:
         self.is_open = True
 
     def close(self, at: int) -> None:
-        """It ends now; never before it began."""
+        """End it at a time, never before it began."""
         self.end = max(self.start, at)
         self.is_open = False
 
+    def cut_off(self, at: int) -> None:
+        """End it where it is open: no event says when it ended."""
+        if self.is_open:
+            self.close(at)
+            self.attributes["cogcli.incomplete"] = True
+
     def fail(self, code: str, message: str = "") -> None:
-        """What it was did not work."""
+        """Note the error that it ended with."""
         self.error, self.message = code, message
         self.attributes["error.type"] = code
 
@@ -58,3 +69,55 @@ class Trace(NamedTuple):
     id: str
     resource: Attributes
     spans: list[TraceSpan]
+
+
+class OpenSpans:
+    """The spans of a log while it is read, in the order in which they were opened; `now` is the time of the event
+    read."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.count = 0
+        """Events read so far."""
+        self.spans: list[TraceSpan] = []
+        self.runs: dict[str, TraceSpan] = {}
+        self.steps: dict[tuple[str, str], TraceSpan] = {}
+        self.openings: dict[str, str] = {}
+        """Span id -> the id of the event that opened it: attempts are named by it."""
+        self._used: set[str] = set()
+
+    def open(self, event: Event, parent: str, name: str, attributes: Attributes) -> TraceSpan:
+        """A span that begins with this event."""
+        opening = text_of(event.id) or f"{event.episode_id}/{self.count}"
+        id = span_of(opening)
+        if id in self._used:  # a log that names two events alike; a span must not be its own parent
+            opening = f"{opening}/{event.episode_id}/{self.count}"
+            id = span_of(opening)
+        span = TraceSpan(id, parent, name, self.now, attributes)
+        self.openings[id] = opening
+        self.keep(span)
+        return span
+
+    def keep(self, span: TraceSpan) -> None:
+        """Add a span."""
+        self._used.add(span.id)
+        self.spans.append(span)
+
+    def near(self, run_id: str, step_id: str) -> TraceSpan:
+        """The span that is open around something of a step: the step's, its owner's, else the run's."""
+        while step_id:
+            span = self.steps.get((run_id, step_id))
+            if span is not None and span.is_open:
+                return span
+            step_id = StepPath(step_id).owner
+        return self.runs[run_id]
+
+    def cut_off(self, at: int) -> None:
+        """End the steps that were open when a run stopped: they begin anew, if at all."""
+        for span in self.steps.values():
+            span.cut_off(at)
+
+    def end(self) -> None:
+        """End whatever is open at the end of the log."""
+        for span in self.spans:
+            span.cut_off(self.now)

@@ -8,49 +8,45 @@ right, then names are shortened in the middle. Without a width nothing is cut an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.report.glyphs import Glyphs, outcome_style, style_of
 from cogcli.report.humanize import count_of, duration, error_text, fuzzy_time, short_episode, short_trace
-from cogcli.report.run_fold import Branch, RunFold, RunView, StepView, total_usage
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import Branch, RunView, StepView, total_usage
 from cogcli.report.styled_text import StyledLine
 from cogcli.report.unfinished_runs import CUT_OFF, IN_DOUBT, WAITS
 
 _LEAST_FLOW = 12
 
 
-class _Row:
-    """One step's row before its columns are measured."""
+class _Row(NamedTuple):
+    """One step's row before its columns are measured; `detail` are the lines below it."""
 
-    __slots__ = ("detail", "flow", "mark", "name", "prefix", "sign", "status", "time", "uses")
-
-    def __init__(
-        self, prefix: str, sign: str, status: str, name: str, uses: str, time: str, mark: str, flow: str
-    ) -> None:
-        self.prefix = prefix
-        self.sign = sign
-        self.status = status
-        self.name = name
-        self.uses = uses
-        self.time = time
-        self.mark = mark
-        self.flow = flow
-        self.detail: StyledLine = []
+    prefix: str
+    sign: str
+    status: str
+    name: str
+    uses: str
+    time: str
+    mark: str
+    flow: str
+    detail: StyledLine
 
 
 def header(fold: RunFold, glyphs: Glyphs, *, status: str, now: str, width: int | None) -> StyledLine:
     """The first line: skill, outcome, time, ids."""
     run = fold.root or RunView("")
     dot = f" {glyphs.dot} "
-    parts = [f"{run.skill or 'no skill'} {run.version}".rstrip()]
+    skill = f"{run.skill or 'no skill'} {run.version}".rstrip()
     when = fuzzy_time(run.started_at, now) if width else run.started_at
     episode = short_episode(fold.episode_id) if width else fold.episode_id
     trace = short_trace(fold.trace_id) if width else fold.trace_id
     rest = [duration(fold.ms), episode, when, f"trace {trace}" if trace else ""]
     word = status.partition(",")[0]
     sign = f"{glyphs.outcome(word)} {status}"
-    texts = [visible(text) for text in (*parts, sign, *rest) if text]
+    texts = [visible(text) for text in (skill, sign, *rest) if text]
     line: StyledLine = [(texts[0], "bold"), (dot, "dim"), (texts[1], outcome_style(word))]
     for text in texts[2:]:
         line += [(dot, "dim"), (text, "")]
@@ -77,7 +73,7 @@ def tree(
 
 
 def run_error(fold: RunFold) -> str:
-    """Why the run ended, where that is not what one of its steps shows."""
+    """The error of the run as one line; empty where it has none, or one of its steps shows the same."""
     root = fold.root
     if root is None or root.error is None:
         return ""
@@ -109,14 +105,14 @@ _ENDED: Final = {"ok": "done", "error": "failed"}
 def _with_actions(
     branches: list[Branch], root: RunView, actions: list[dict[str, Any]], *, alone: bool
 ) -> list[Branch]:
-    """The steps with their actions below them; those of no step last, where these are told, too."""
+    """The steps with their actions below them, and last the actions of no step where `alone`."""
     of_step: dict[Any, list[Branch]] = {}
     known = {step.id for step in root.own}
     for action in actions:
         step_id = action.get("step_id")
         of_step.setdefault(step_id if step_id in known else None, []).append(_action(root, action))
-    told = [Branch(run, step, below + of_step.get(step.id, [])) for run, step, below in branches]
-    return told + (of_step.get(None, []) if alone else [])
+    steps = [Branch(run, step, below + of_step.get(step.id, [])) for run, step, below in branches]
+    return steps + (of_step.get(None, []) if alone else [])
 
 
 def _action(root: RunView, action: dict[str, Any]) -> Branch:
@@ -139,20 +135,13 @@ def _rows(branches: list[Branch], glyphs: Glyphs, above: str, *, boxes: bool) ->
 
 
 def _row(run: RunView, step: StepView, glyphs: Glyphs, prefix: str, stem: str) -> _Row:
-    row = _Row(
-        prefix,
-        glyphs.sign(step.status),
-        step.status,
-        visible(step.name),
-        visible(step.uses),
-        duration(step.ms),
-        glyphs.parallel if step.overlaps else "",
-        visible(flow(run, step, glyphs)),
-    )
-    if step.error and step.status in ("failed", "vetoed"):
-        row.detail.append((f"{stem}   {visible(error_text(step.error))}", "red"))
-    row.detail += [(f"{stem}   {visible(notice)}", "dim") for notice in step.notices]
-    return row
+    failed = step.error if step.status in ("failed", "vetoed") else None
+    detail = [(f"{stem}   {visible(error_text(failed))}", "red")] if failed else []
+    detail += [(f"{stem}   {visible(notice)}", "dim") for notice in step.notices]
+    return _Row(
+        prefix, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses), duration(step.ms),
+        glyphs.parallel if step.overlaps else "", visible(flow(run, step, glyphs)), detail,
+    )  # fmt: skip
 
 
 def flow(run: RunView, step: StepView, glyphs: Glyphs) -> str:
@@ -187,15 +176,14 @@ def skip_reason(run: RunView, step: StepView) -> str:
     return words.get(step.reason, f"skipped, {step.reason}" if step.reason else "skipped")
 
 
-class _Columns:
-    __slots__ = ("flow", "name", "sign", "time", "uses")
+class _Columns(NamedTuple):
+    """The widths of columns; 0 for one that is left out. `flow`: whether the flow is shown."""
 
-    def __init__(self, name: int, uses: int, time: int, flow: bool, sign: int) -> None:
-        self.name = name
-        self.uses = uses
-        self.time = time
-        self.flow = flow
-        self.sign = sign
+    name: int
+    uses: int
+    time: int
+    flow: bool
+    sign: int
 
     @property
     def total(self) -> int:
@@ -211,15 +199,13 @@ def _columns(rows: list[_Row], width: int | None) -> _Columns:
     columns = _Columns(name, uses, time, True, sign)
     if width is None:
         return columns
-    columns.flow = columns.total + 4 + _LEAST_FLOW <= width
+    columns = columns._replace(flow=columns.total + 4 + _LEAST_FLOW <= width)
     if columns.total > width:
-        columns.time = 0
+        columns = columns._replace(time=0)
     if columns.total > width:
-        columns.uses = max(0, width - columns.name - 2)
-        if columns.uses < 10:
-            columns.uses = 0
-    columns.name = min(columns.name, width)
-    return columns
+        room = width - name - 2
+        columns = columns._replace(uses=room if room >= 10 else 0)
+    return columns._replace(name=min(name, width))
 
 
 def _root_line(

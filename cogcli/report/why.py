@@ -1,9 +1,9 @@
-"""Why a place of the state holds what it holds, or why it holds nothing (docs/reference/command-line.md#views).
+"""The causes of the value at a place of the state, or of its absence (docs/reference/command-line.md#views).
 
 1. What is there is led back from its last writers over what they read to the inputs of the run.
 2. What is not there is led back to the step that would have written it, to what kept that step from it, and to what the
    step that failed had read: the one its error names, or all.
-3. A line goes on as long as there is one cause; several are told side by side, each led on in a line of its own, once.
+3. A line continues while there is one cause; several are listed side by side, each followed in a line of its own, once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Final
 from cogcli.core.terminal_text import visible
 from cogcli.report.glyphs import ASCII, Glyphs
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, TracedWrite, overlap
-from cogcli.report.run_fold import RunFold, RunView, StepView
+from cogcli.report.run_fold import RunFold
+from cogcli.report.run_view import RunView, StepView
 from cogcli.report.styled_text import StyledLine
 
 GIVEN: Final = ("inputs", "frame")
 _MOST: Final = 200
-"""Lines; what is left out is said."""
+"""Lines; those left out are counted."""
 
 
 def known_places(flow: Lineage, found: list[TargetFlow]) -> list[str]:
@@ -29,7 +30,7 @@ def known_places(flow: Lineage, found: list[TargetFlow]) -> list[str]:
 
 
 def causes(reference: str, fold: RunFold, flow: Lineage, declared: Declared) -> list[list[str]]:
-    """Chains of causes, what is asked about first; each word a place, or a step with its status if it is not done."""
+    """Chains of causes, the place in question first; each word a place, or a step with its status if it is not done."""
     return _CauseSearch(fold.root or RunView(""), flow, declared).chains(reference)
 
 

@@ -1,0 +1,143 @@
+"""A run as reports show it: runs, their steps, and what is below each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from cogcli.core.jsonvalue import list_of
+from cogcli.core.step_path import StepPath
+
+
+class Used(NamedTuple):
+    """Answered calls, and the tokens that they took."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class StepView:
+    """One step as far as it is known."""
+
+    __slots__ = (
+        "answered", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error", "fallback",
+        "id", "input", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "started_at", "status",
+        "tokens", "tool", "used", "uses", "writes",
+    )  # fmt: skip
+
+    def __init__(self, id: str, name: str) -> None:
+        self.id = id
+        self.name = name
+        self.uses = ""
+        self.status = "pending"
+        self.reason = ""
+        self.detail = ""
+        self.depends_on: list[str] = []
+        self.started_at = ""
+        self.ended_at = ""
+        self.ms: int | None = None
+        self.effect = ""
+        """What its call may do, as its intent says: `none`, `idempotent`, `effect`."""
+        self.answered = False
+        """Whether its result was on disk before it ended."""
+        self.binding = ""
+        self.fallback = ""
+        """The binding that answered in place of the first of its chain, if one did."""
+        self.tool = ""
+        self.reads: list[str] = []
+        self.writes: list[str] = []
+        self.error: dict[str, Any] | None = None
+        self.tokens: tuple[int, int] | None = None
+        self.used: Used | None = None
+        """What it used with all below it; None before it ended, or where the log does not say."""
+        self.reused = False
+        """Taken over from another episode: this log does not hold its input."""
+        self.input: Any = None
+        self.output: Any = None
+        self.attempts: list[dict[str, Any]] = []
+        self.overlaps = False
+        self.child: RunView | None = None
+
+    @property
+    def notices(self) -> list[str]:
+        """What its services did besides answering, each notice once: demands that were refused, noise."""
+        each = (texts_of(attempt.get("notices")) for attempt in self.attempts)
+        return list(dict.fromkeys(notice for notices in each for notice in notices))
+
+
+class RunView:
+    """One run: the root, or a nested skill's."""
+
+    __slots__ = (
+        "_own", "_seen", "depth", "ended_at", "error", "id", "ms", "parent", "skill", "started_at", "status", "steps",
+        "version",
+    )  # fmt: skip
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.parent = ""
+        self.skill = ""
+        self.version = ""
+        self.status = "pending"
+        self.started_at = ""
+        self.ended_at = ""
+        self.ms: int | None = None
+        self.error: dict[str, Any] | None = None
+        self.steps: dict[str, StepView] = {}
+        self.depth = 0
+        self._own: list[StepView] = []
+        self._seen = 0
+
+    @property
+    def own(self) -> list[StepView]:
+        """The steps themselves, without their items, rounds and gates."""
+        if self._seen != len(self.steps):
+            self._seen = len(self.steps)
+            self._own = [step for step in self.steps.values() if not self.owner(step)]
+        return self._own
+
+    def owner(self, step: StepView) -> str:
+        """The id of the step that an item, a round or a gate belongs to; empty for a step itself."""
+        id = StepPath(step.id).owner
+        return id if id in self.steps else ""
+
+    def count(self, status: str) -> int:
+        """How many of its own steps have a status."""
+        return sum(step.status == status for step in self.own)
+
+
+class Branch(NamedTuple):
+    """A step of a run, and what is shown under it."""
+
+    run: RunView
+    step: StepView
+    below: list[Branch]
+
+
+def branches(run: RunView) -> list[Branch]:
+    """The steps of a run in order, each with its gates, items, rounds and the steps of its nested run below it."""
+    parts: dict[str, list[StepView]] = {}
+    for step in run.steps.values():
+        parts.setdefault(run.owner(step), []).append(step)
+
+    def branch(step: StepView) -> Branch:
+        below = [branch(part) for part in parts.get(step.id, ())]
+        return Branch(run, step, below + (branches(step.child) if step.child else []))
+
+    return [branch(step) for step in parts.get("", ())]
+
+
+def total_usage(branches: Iterable[Branch]) -> Used:
+    """What steps used, each call counted once: a step's sum includes its gates, items, rounds and nested run, which
+    count by themselves only where it has not ended."""
+    total = Used()
+    for _, step, below in branches:
+        one = step.used or total_usage(below)
+        total = Used(*(a + b for a, b in zip(total, one, strict=True)))
+    return total
+
+
+def texts_of(value: Any) -> list[str]:
+    """The texts of a list; none of a value that is no list."""
+    return [text for text in list_of(value) if isinstance(text, str)]
