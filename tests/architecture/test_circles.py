@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from support.sources import PACKAGE, modules, said
 
@@ -42,7 +43,7 @@ def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
         except CycleError as error:
             circle = error.args[1]
             found.add(frozenset(circle))
-            for before, after in zip(circle, circle[1:], strict=False):
+            for before, after in pairwise(circle):
                 graph[after].discard(before)
         else:
             return found

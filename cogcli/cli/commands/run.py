@@ -37,7 +37,7 @@ def run_skill(
 
     request, loaded = _load(context, skill_id)
     for warning in loaded.warnings:
-        context.warnings.append(warning.to_payload() if hasattr(warning, "as_dict") else warning)
+        context.warnings.append(warning.to_payload() if hasattr(warning, "to_payload") else warning)
     if context.arguments.on("--plan"):
         from cogcli.cli.plan import show_plan
 
