@@ -6,18 +6,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from cogcli.app.logs import Warn
     from cogcli.app.settings import Settings
     from cogcli.episode.episode_filter import Wanted
     from cogcli.episode.episode_row import Overview
     from cogcli.episode.file_status import Mark
     from cogcli.episode.findings import Finding
     from cogcli.episode.store import Store
+    from cogcli.episode.strict_log import Warn
     from cogcli.events.envelope import Event
     from cogcli.report.lineage import Declared
 
@@ -93,9 +93,9 @@ _STATE_LIMIT = 1 << 30
 
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """The projection of the events of an episode, as the bytes of `state.json`."""
-    from cogcli.app.logs import iterate_events
     from cogcli.core.gc_pause import paused_collection
     from cogcli.episode.project import project_bytes
+    from cogcli.episode.strict_log import iterate_events
 
     with paused_collection():
         return project_bytes(iterate_events(directory, warn))
@@ -118,6 +118,23 @@ def read_state(directory: Path, warn: Warn | None = None) -> Document:
     """`state.json`; without one, the projection of the events."""
     data = read_stored_state(directory)
     return Document(project_state(directory, warn), False) if data is None else Document(data, True)
+
+
+def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
+    """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
+    from cogcli.episode.foreign_log import events_of_state
+    from cogcli.episode.layout import EVENTS, STATE
+    from cogcli.episode.log_reader import open_episode, unreadable
+    from cogcli.episode.strict_log import iterate_events
+
+    with open_episode(directory) as folder:
+        names = folder.entries().keys()
+    if EVENTS in names or STATE not in names:
+        yield from iterate_events(directory, warn)
+        return
+    if warn:
+        warn(unreadable(directory, "does not exist: what is shown is what state.json tells", file=EVENTS))
+    yield from events_of_state(parse_state(read_stored_state(directory) or b"", directory))
 
 
 def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
@@ -294,16 +311,3 @@ def file_marks(directory: Path) -> list[Mark]:
 
     with open_episode(directory) as folder:
         return list(marks(folder))
-
-
-def skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> SkillNotFoundError:
-    """The error for an episode whose skill is not in this registry: `verb` needs the project that it ran in."""
-    from shlex import quote
-
-    found = SkillNotFoundError(
-        error.code,
-        f"{error.message} here: `{verb}` needs the project that `{directory.name}` ran in",
-        hint="start there with -C DIR, or add its specs with --registry DIR; replay and trace need no project",
-    )
-    found.next = (f"cogcli replay {quote(str(directory))}", f"cogcli trace {quote(str(directory))}")
-    return found

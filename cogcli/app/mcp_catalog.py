@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.app.mcp_tools import Tool, names_of, tool_of
 from cogcli.app.registry import open_registry
-from cogcli.app.run_inputs import check_inputs
-from cogcli.app.run_skill import CheckedSkill, RunRequest
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import ProblemsFound
-from cogcli.specs.selection import SelectionOptions
+from cogcli.runs.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +26,9 @@ class Served(NamedTuple):
     """A skill as a tool, with everything that a run needs but the inputs."""
 
     tool: Tool
-    loaded: CheckedSkill
+    loaded: PreparedRun
 
-    def with_inputs(self, given: dict[str, Any]) -> CheckedSkill:
+    def with_inputs(self, given: dict[str, Any]) -> PreparedRun:
         """The skill with checked inputs. Raises ProblemsFound."""
         inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
         if wrong:
@@ -52,14 +50,13 @@ def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], n
     skill that only a glob matches is left out then.
     """
     registry = open_registry(settings)
-    options = SelectionOptions(request.binds, request.conformance, settings.environ)
     tools: dict[str, Served] = {}
     left_out = []
     known = registry.ids("skill")
     tool_names = names_of([*known, *only], names)
     for id in _match_ids(only, known) if only else known:
         try:
-            served = _load_tool(registry, id, options, tool_names[id])
+            served = _load_tool(settings, registry, request._replace(skill_id=id), tool_names[id])
         except CogcliError:
             if id in only:
                 raise
@@ -77,15 +74,6 @@ def _match_ids(only: Sequence[str], known: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _load_tool(registry: Registry, id: str, options: SelectionOptions, name: str) -> Served:
-    from cogcli.specs.checks import check
-
-    catalog = registry.reach(id)
-    found = check(catalog, options=options)
-    blocking = [problem for problem in found if problem.severity != "W"]
-    skill = catalog.skills.get(id)
-    if blocking or skill is None:
-        raise ProblemsFound(blocking or list(catalog.problems))
-    warnings = [problem for problem in found if problem.severity == "W"]
-    loaded = CheckedSkill(skill, catalog, {}, {}, options, warnings)
-    return Served(tool_of(skill, catalog.capabilities.values(), name), loaded)
+def _load_tool(settings: Settings, registry: Registry, request: RunRequest, name: str) -> Served:
+    loaded = prepare_without_inputs(registry.reach(request.skill_id), request, settings.environ)
+    return Served(tool_of(loaded.skill, loaded.catalog.capabilities.values(), name), loaded)

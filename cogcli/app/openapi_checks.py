@@ -21,11 +21,11 @@ from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cogcli.app.run_skill import RunResult
     from cogcli.app.scenario_run import RecordingRunner, Stage
     from cogcli.app.settings import Settings
     from cogcli.core.problems import Problem
     from cogcli.core.redact import Redactor
+    from cogcli.runs.results import RunResult
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog

@@ -21,8 +21,8 @@ class PendingApproval(NamedTuple):
 
 def find_pending(directory: Path) -> list[PendingApproval]:
     """The unanswered requests, the latest of each step. Raises EnvironmentRefusal."""
-    from cogcli.app.logs import iterate_events
-    from cogcli.episode.log_index import LogIndex
+    from cogcli.episode.strict_log import iterate_events
+    from cogcli.runs.log_index import LogIndex
 
     asked = (event.payload for event in LogIndex(iterate_events(directory)).open_requests)
     return [

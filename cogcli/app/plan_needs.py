@@ -14,7 +14,7 @@ from cogcli.specs.selection import ChainLink, SelectionOptions, named_binding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogcli.app.run_skill import RunRequest
+    from cogcli.runs.prepare import RunRequest
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog

@@ -13,8 +13,8 @@ from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.template import texts
 
 if TYPE_CHECKING:
-    from cogcli.app.run_skill import RunRequest
     from cogcli.app.settings import Settings
+    from cogcli.runs.prepare import RunRequest
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.skill import Skill
 
@@ -37,12 +37,12 @@ def plan(settings: Settings, catalog: Catalog, request: RunRequest, *, exit_code
     }
 
 
-def plan_refused_run(settings: Settings, request: RunRequest, exit_code: int) -> dict[str, Any] | None:
+def plan_refused_run(
+    settings: Settings, catalog: Catalog, request: RunRequest, exit_code: int
+) -> dict[str, Any] | None:
     """The plan of a run that may not start, where that is not for errors in its specs."""
-    from cogcli.app.registry import open_registry
     from cogcli.specs.checks import check
 
-    catalog = open_registry(settings).reach(request.skill_id)
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
     broken = any(problem.severity == "E" for problem in check(catalog, options=options))
     if broken or request.skill_id not in catalog.skills:

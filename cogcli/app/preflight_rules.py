@@ -128,8 +128,9 @@ def _show(bench: Bench, start: RefusedStart) -> None:
 
 
 def _refused(bench: Bench, start: RefusedStart) -> CogcliError:
-    from cogcli.app.run_skill import RunRequest, load
+    from cogcli.app.run_skill import load
     from cogcli.app.settings import Settings
+    from cogcli.runs.prepare import RunRequest
 
     root = os.path.join(bench.directory, "registry")
     for name, text in {**_FILES, **start.files}.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.app.settings import Settings
-    from cogcli.episode.log_index import LogIndex
+    from cogcli.runs.log_index import LogIndex
 
 
 def require_own_consent(settings: Settings, directory: Path, log: LogIndex) -> None:

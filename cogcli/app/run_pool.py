@@ -10,11 +10,13 @@ from anyio import CancelScope
 from cogcli.app import run_skill
 from cogcli.core import threads
 from cogcli.core.errors import OverloadedError
+from cogcli.runs.results import Control
 
 if TYPE_CHECKING:
-    from cogcli.app.run_skill import CheckedSkill, RunRequest, RunResult
     from cogcli.app.settings import Settings
     from cogcli.events.envelope import Event
+    from cogcli.runs.prepare import PreparedRun
+    from cogcli.runs.results import RunResult
 
 AT_ONCE: Final = 8
 MOST_WAITING: Final = 256
@@ -45,9 +47,9 @@ class RunPool:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
         self._ending = False
-        self._controls: set[run_skill.Control] = set()
+        self._controls: set[Control] = set()
 
-    async def run(self, loaded: CheckedSkill, request: RunRequest, listener: RunListener) -> RunResult:
+    async def run(self, loaded: PreparedRun, listener: RunListener) -> RunResult:
         """The result of one run. Cancelling this call aborts the run and waits until its episode is sealed.
 
         Raises OverloadedError where `MOST_WAITING` calls wait, the pool is ending, or no thread can be started.
@@ -64,7 +66,7 @@ class RunPool:
             self._waiting -= 1
         try:
             self._require_open()
-            return await self._run(loaded, request, listener)
+            return await self._run(loaded, listener)
         finally:
             self._slots.release()
 
@@ -85,10 +87,10 @@ class RunPool:
         """The number of runs that have not ended."""
         return len(self._controls)
 
-    async def _run(self, loaded: CheckedSkill, request: RunRequest, listener: RunListener) -> RunResult:
+    async def _run(self, loaded: PreparedRun, listener: RunListener) -> RunResult:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[RunResult] = loop.create_future()
-        control = run_skill.Control()
+        control = Control()
 
         def forward(event: Event) -> None:
             loop.call_soon_threadsafe(listener.on_event, event)
@@ -96,7 +98,7 @@ class RunPool:
         def work() -> None:
             try:
                 result = run_skill.run(
-                    self._settings.copy_for_run(), loaded, request, listener=forward, control=control
+                    self._settings.copy_for_run(), loaded, listener=forward, control=control
                 )
             except BaseException as error:
                 loop.call_soon_threadsafe(_settle, ended, None, error)

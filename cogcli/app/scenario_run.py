@@ -19,10 +19,10 @@ from cogcli.specs.skill import skill_from
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cogcli.app.run_skill import RunResult
     from cogcli.app.settings import Settings
     from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.engine.ports import CapabilityRunner
+    from cogcli.runs.results import RunResult
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.service import Service
@@ -107,9 +107,9 @@ def run(
     """Run the step: its result, and the runner with the records. Raises EnvironmentRefusal where the episode cannot be
     written."""
     from cogcli.app import run_skill
-    from cogcli.app.run_skill import CheckedSkill, RunRequest
     from cogcli.app.settings import Settings as RunSettings
     from cogcli.app.signing import VARIABLE
+    from cogcli.runs.prepare import PreparedRun, RunRequest
 
     environ = {name: value for name, value in stage.environ.items() if name != VARIABLE}
     own = RunSettings({"runs_dir": runs_dir}, environ, base=settings.base)
@@ -126,14 +126,14 @@ def run(
     )
     catalog = _with_skill(stage, scenario)
     selection = SelectionOptions(binds, None, environ)
-    loaded = CheckedSkill(catalog.skills[SKILL], catalog, {}, {}, selection, [])
+    loaded = PreparedRun(request, catalog.skills[SKILL], catalog, {}, {}, selection, [])
     runners: list[RecordingRunner] = []
 
     def around(runner: CapabilityRunner) -> CapabilityRunner:
         runners.append(RecordingRunner(runner, stage.capability.id))
         return runners[0]
 
-    result = run_skill.run(own, loaded, request, around=around)
+    result = run_skill.run(own, loaded, around=around)
     return result, runners[0]
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from cogcli.app.mcp_catalog import Offer, Served
     from cogcli.app.run_pool import RunPool
-    from cogcli.app.run_skill import RunRequest, RunResult
     from cogcli.events.envelope import Event
+    from cogcli.runs.results import RunResult
 
     ClientRequest = ServerRequestContext[Any, Any]
 
@@ -52,14 +52,11 @@ class ServerListener(NamedTuple):
 class ToolHandlers:
     """The handlers of `tools/list` and `tools/call`."""
 
-    def __init__(
-        self, offer: Offer, runs: RunPool, request: RunRequest, listener: ServerListener, where: str = ""
-    ) -> None:
+    def __init__(self, offer: Offer, runs: RunPool, listener: ServerListener, where: str = "") -> None:
         self._where = where
         """The directory in which a person can type the commands of `next`."""
         self._offer = offer
         self._runs = runs
-        self._request = request
         self._listener = listener
 
     async def list(
@@ -93,13 +90,10 @@ class ToolHandlers:
         self, client: ClientRequest, served: Served, given: dict[str, Any], report: dict[str, str]
     ) -> types.CallToolResult:
         loaded = served.with_inputs(given)
-        request = self._request._replace(
-            skill_id=loaded.skill.id,
-            inputs=loaded.inputs,
-            trace_id=_trace_id(client) or self._request.trace_id,
-        )
+        if trace_id := _trace_id(client):
+            loaded = loaded._replace(request=loaded.request._replace(trace_id=trace_id))
         progress = ProgressNotifier(client, len(loaded.skill.steps), report)
-        result = await self._runs.run(loaded, request, progress)
+        result = await self._runs.run(loaded, progress)
         await progress.close()
         return _answer(result, self._listener.error(result), self._where)
 

@@ -14,12 +14,12 @@ from cogcli.engine.doubt import CHOICES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogcli.app.doubt_decisions import DoubtAnswer
+    from cogcli.runs.doubt_decisions import DoubtAnswer
 
 
 def doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAnswer, ...]:
     """The answers in the order of their words. Raises UsageError."""
-    from cogcli.app.doubt_decisions import DoubtAnswer
+    from cogcli.runs.doubt_decisions import DoubtAnswer
 
     given = _outputs(outputs)
     answers = []

@@ -20,9 +20,9 @@ from cogcli.core.terminal_text import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cogcli.app.resume import ResumeRequest
-    from cogcli.app.run_skill import RunResult
     from cogcli.cli.context import CommandContext
+    from cogcli.runs.results import RunResult
+    from cogcli.runs.resume import ResumeRequest
 
 _ANSWERS: Final = ("y", "n", "v", "d")
 _EXCERPT: Final = 160
@@ -35,7 +35,7 @@ def ask_approval(
 
     Returns `result` itself where nobody can be asked, and at `d`; Ctrl-C aborts the run.
     """
-    from cogcli.app.resume import ResumeRequest
+    from cogcli.runs.resume import ResumeRequest
 
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         questions = find_pending(Path(result.directory))

@@ -14,11 +14,11 @@ from cogcli.core.errors import OK, CogcliError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cogcli.app.resume import ResumeRequest
-    from cogcli.app.run_skill import Control, RunResult
     from cogcli.cli.context import CommandContext
     from cogcli.cli.progress import Display
     from cogcli.events.envelope import Event
+    from cogcli.runs.results import Control, RunResult
+    from cogcli.runs.resume import ResumeRequest
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -115,9 +115,9 @@ def answer_pause(
 def resume_run(
     context: CommandContext, directory: Path, request: ResumeRequest
 ) -> tuple[RunResult, DisplayListener]:
-    """Resume a run with a display. Raises what `app.resume.resume` does."""
-    from cogcli.app.resume import resume
-    from cogcli.app.run_skill import Control
+    """Resume a run with a display. Raises what `app.run_skill.resume` does."""
+    from cogcli.app.run_skill import resume
+    from cogcli.runs.results import Control
 
     settings = context.settings
     display = display_for(
@@ -138,7 +138,7 @@ def _recall(display: Display, directory: Path) -> None:
     """Give the display the events that are in the log already. A damaged log is no error here: `resume` refuses it."""
     from contextlib import suppress
 
-    from cogcli.app.logs import iterate_events
+    from cogcli.episode.strict_log import iterate_events
 
     with suppress(CogcliError):
         display.recall(iterate_events(directory))

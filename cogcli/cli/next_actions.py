@@ -85,7 +85,7 @@ def _continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str
         yield f"resume {episode} --approve {name}"
         yield f"resume {episode} --reject {name}"
     if shown.unfinished.doubtful:
-        from cogcli.app.doubt_decisions import resume_commands
+        from cogcli.runs.doubt_decisions import resume_commands
 
         steps = [step.id for step in shown.unfinished.doubtful]
         yield from (command.removeprefix("cogcli ") for command in resume_commands(episode, steps))

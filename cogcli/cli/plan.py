@@ -12,29 +12,29 @@ from cogcli.report.styled_text import StyledLine
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogcli.app.run_skill import RunRequest
     from cogcli.cli.context import CommandContext
     from cogcli.core.errors import CogcliError
     from cogcli.report.glyphs import Glyphs
+    from cogcli.runs.prepare import PreparedRun, RunRequest
     from cogcli.specs.catalog import Catalog
 
 PlanRow = tuple[str, ...]
 """Wave, step, target, tool, reads; a row of fewer cells is not aligned."""
 
 
-def show_plan(context: CommandContext, catalog: Catalog, request: RunRequest) -> int:
+def show_plan(context: CommandContext, prepared: PreparedRun) -> int:
     """Write the plan of a run that may start."""
     from cogcli.app.plan_skill import plan
 
-    _write_plan(context, plan(context.settings, catalog, request))
+    _write_plan(context, plan(context.settings, prepared.catalog, prepared.request))
     return OK
 
 
-def show_refused(context: CommandContext, request: RunRequest, error: CogcliError) -> None:
+def show_refused(context: CommandContext, catalog: Catalog, request: RunRequest, error: CogcliError) -> None:
     """Write the plan of a run that this error keeps from starting; nothing where its specs are broken."""
     from cogcli.app.plan_skill import plan_refused_run
 
-    plan = plan_refused_run(context.settings, request, error.exit_code)
+    plan = plan_refused_run(context.settings, catalog, request, error.exit_code)
     if plan is not None:
         _write_plan(context, plan)
 

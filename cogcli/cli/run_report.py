@@ -13,8 +13,8 @@ from cogcli.report.humanize import duration, short_episode
 from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
-    from cogcli.app.run_skill import RunResult
     from cogcli.cli.context import CommandContext
+    from cogcli.runs.results import RunResult
 
 _COUNTED = ("done", "failed", "skipped", "vetoed")
 
@@ -39,7 +39,7 @@ def _next(result: RunResult, again: str, *, here: bool) -> list[str]:
     if error.get("code") in ("safety.confirmation", "policy.approval"):
         found.append(f"cogcli resume {episode} --approve {error.get('capability')}{again}")
     if result.in_doubt:
-        from cogcli.app.doubt_decisions import resume_commands
+        from cogcli.runs.doubt_decisions import resume_commands
 
         found += [f"{command}{again}" for command in resume_commands(episode, result.in_doubt)]
     if found:

@@ -8,10 +8,10 @@ from cogcli.cli.progress import EventStream, MaskedJson
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from cogcli.app.run_skill import RunResult
     from cogcli.cli.context import CommandContext
     from cogcli.cli.streams import Screen
     from cogcli.events.envelope import Event
+    from cogcli.runs.results import RunResult
 
 
 def trace_run(context: CommandContext, skill_id: str) -> int:

@@ -9,12 +9,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING
-
-from cogcli.core.errors import CogcliError, InternalError
+from cogcli.core.errors import InternalError
 from cogcli.core.files import FileRefused
-from cogcli.episode.closed_scopes import find_full_disk
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
@@ -26,9 +22,6 @@ from cogcli.episode.project import state_bytes
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
 from cogcli.events.envelope import Event
-
-if TYPE_CHECKING:
-    from cogcli.episode.log_index import LogIndex
 
 
 def seal(journal: Journal) -> None:
@@ -55,59 +48,6 @@ def seal(journal: Journal) -> None:
     if journal.sign is not None:
         manifest["signature"] = journal.sign(manifest)
     journal.replace(MANIFEST, to_bytes(manifest))
-
-
-def give_up(journal: Journal) -> LogIndex | None:
-    """Leave what an error stopped in the best shape that the disk allows; raises nothing that was expected.
-
-    An episode in which nothing was committed is taken back. Where an effect may have happened the run has not ended: it
-    waits for a person, and what its log holds is handed back. Else, on a full disk, the terminal event goes where the
-    ballast was, and what room is left to sealing, which `verify --repair` does later if it has to.
-    """
-    if journal.discard():
-        return None
-    waiting = in_doubt(journal)
-    if waiting is None and journal.stopped_by_full_disk:
-        with suppress(CogcliError):
-            account = account_of(journal.events())
-            if account.projection.terminated is None:
-                journal.append(find_full_disk(account.projection.root or ""), durable=True)
-            seal(journal)
-    return waiting
-
-
-def in_doubt(journal: Journal) -> LogIndex | None:
-    """What the log of a run holds that an error stopped while an effect may have happened; None for any other.
-
-    On a full disk the run's pause goes where the ballast was.
-    """
-    from cogcli.episode.log_index import LogIndex
-
-    with suppress(CogcliError):
-        recording = LogIndex(event for _, event in journal.events())
-        if _may_have_acted(recording):
-            if journal.stopped_by_full_disk:
-                _pause(journal, recording)
-            return recording
-    return None
-
-
-def _may_have_acted(recording: LogIndex) -> bool:
-    """Whether the run is not over, and an effect in it is in doubt that nobody has decided about."""
-    started = recording.started
-    over = started is None or started.run_id in recording.ended.runs
-    return not over and any(intent.payload["side_effects"] == "effect" for intent in recording.open_doubts)
-
-
-def _pause(journal: Journal, recording: LogIndex) -> None:
-    """Tell that the run waits, as far as there is room for that: without it the log reads as interrupted, in doubt."""
-    with suppress(CogcliError):
-        if recording.started is not None and (
-            recording.last is None or recording.last.event_type != "run.paused"
-        ):
-            reason = "effect.in-doubt: the disk was full, and an effect may have happened"
-            journal.append(build.run_paused(recording.started.run_id or "", reason=reason), durable=True)
-        persist_pending(journal)
 
 
 def persist_pending(journal: Journal) -> None:

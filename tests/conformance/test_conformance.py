@@ -9,7 +9,7 @@ from conformance_cases import Case, all_cases
 from conformance_expect import CHECKS, differences
 from conformance_runs import run_case
 
-from cogcli.app.replay import replay
+from cogcli.app.run_skill import replay
 from cogcli.app.settings import Settings
 
 CASES = all_cases()

@@ -145,14 +145,14 @@ BUGS = (
     ),
     Bug(
         "a blind repetition of what is in doubt",
-        "app/doubt_decisions.py",
+        "runs/doubt_decisions.py",
         "        if intent is None or _harmless(intent, attempt.effect):\n",
         "        if True:\n",
         kills=(28,),
     ),
     Bug(
         "what a person decided in doubt kept to itself",
-        "app/doubt_decisions.py",
+        "runs/doubt_decisions.py",
         "        event = self._journal.append(draft, durable=True)\n",
         "        event = type(intent)(None, '', '', '', None, None, draft.phase, draft.event_type, draft.payload)\n",
         kills=(19, 26),
@@ -160,7 +160,7 @@ BUGS = (
     ),
     Bug(
         "what a killed run may have done forgotten by its rerun",
-        "episode/effects.py",
+        "runs/effects.py",
         "    if closing is None or decision is not None:\n        return IN_DOUBT, None\n",
         '    if closing is None or decision is not None:\n        return "", None\n',
         kills=(28, 33),
@@ -174,7 +174,7 @@ BUGS = (
     ),
     Bug(
         "what was closed without an answer called again",
-        "app/resume_adapters.py",
+        "runs/resume_adapters.py",
         "        end = log.ended.over(attempt.run_id, attempt.step_id)\n",
         "        end = None\n",
         flow="race",
@@ -190,7 +190,7 @@ BUGS = (
     ),
     Bug(
         "the verdict of a gate lost",
-        "app/resume_adapters.py",
+        "runs/resume_adapters.py",
         "            step_id = StepPath(step_id).owner\n",
         "            pass\n",
         flow="gate",

@@ -46,7 +46,7 @@ def _one(context: CommandContext, word: str) -> UsageError:
 
 
 def _side(context: CommandContext, word: str) -> Side:
-    from cogcli.app.logs import iterate_shown_events
+    from cogcli.app.episodes import iterate_shown_events
     from cogcli.episode.foreign_log import for_reports
 
     directory = episodes.find(context.settings, word)

@@ -32,8 +32,7 @@ def _graph(context: CommandContext, word: str) -> drawing.GraphView:
         from cogcli.app.skills import graph_of
 
         return graph_of(context.settings, word)
-    from cogcli.app.episodes import find, status_of
-    from cogcli.app.logs import iterate_shown_events
+    from cogcli.app.episodes import find, iterate_shown_events, status_of
     from cogcli.episode.foreign_log import for_reports
     from cogcli.report.run_fold import fold
     from cogcli.report.unfinished_runs import unfinished_state

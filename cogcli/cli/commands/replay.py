@@ -11,10 +11,10 @@ from cogcli.core.terminal_text import truncate, visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.app.replay import ReplayResult
-    from cogcli.app.replay_adapters import ReplayDifference
     from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
+    from cogcli.runs.replay import ReplayResult
+    from cogcli.runs.replay_adapters import ReplayDifference
 
 
 def execute(context: CommandContext) -> int:
@@ -24,7 +24,7 @@ def execute(context: CommandContext) -> int:
     context.own["episode_id"] = directory.name
     if given.given("--at"):
         return _show_state_at(context, directory, int(str(given.values["--at"])))
-    from cogcli.app.replay import replay
+    from cogcli.app.run_skill import replay
 
     result = replay(context.settings, directory)
     context.own["replay"] = {
@@ -42,9 +42,9 @@ def execute(context: CommandContext) -> int:
 
 
 def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
-    from cogcli.app.logs import read_events
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.project import project
+    from cogcli.episode.strict_log import read_events
 
     events = read_events(directory)
     if not 0 <= seq < len(events):

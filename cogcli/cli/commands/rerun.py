@@ -13,8 +13,8 @@ from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from cogcli.app.rerun import Reuse
     from cogcli.cli.context import CommandContext
+    from cogcli.runs.rerun import Reuse
 
 _SETTINGS: Final = {
     "--trust-level": "trust_level",
@@ -30,28 +30,28 @@ _SETTINGS: Final = {
 def execute(context: CommandContext) -> int:
     """Run the skill of an earlier episode again; returns the exit code of the run."""
     from cogcli.app import run_skill as app
-    from cogcli.app.rerun import UnmaskedRunner, prepare_reuse
-    from cogcli.app.rerun_probes import probe_effects
+    from cogcli.runs.rerun import UnmaskedRunner
+    from cogcli.runs.results import Control
 
     settings, given = context.settings, context.arguments
     directory = episodes.find(settings, given.words[0])
-    request, loaded, reuse = prepare_reuse(
+    loaded, reuse = app.prepare_reuse(
         settings, directory, given.text("--from"), _overrides(context), context.warn
     )
     choices = parse_effects(given.many("--effects"))
     reuse = reuse._replace(effects=reuse.effects.with_choices(choices))
     if given.on("--plan"):
         return show_plan(context, reuse)
-    reuse = ask_effects(context, probe_effects(settings, loaded, request, reuse))
+    reuse = ask_effects(context, app.probe_effects(settings, loaded, reuse))
     _write_reasons(context, reuse)
     display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
-    control, listener = app.Control(), DisplayListener(display)
+    control, listener = Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
         with SignalHandlers(context, control, display):
             result = app.run(
-                settings, loaded, request, listener=listener, control=control, taken_over=reuse.steps,
+                settings, loaded, listener=listener, control=control, taken_over=reuse.steps,
                 effects=reuse.effects.to_payload(context.user), around=UnmaskedRunner,
             )  # fmt: skip
     except CogcliError as error:

@@ -11,8 +11,8 @@ from cogcli.cli.live_run import answer_pause, report_result, resume_run
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from cogcli.app.resume import ResumeRequest
     from cogcli.cli.context import CommandContext
+    from cogcli.runs.resume import ResumeRequest
 
 
 def execute(context: CommandContext) -> int:
@@ -27,7 +27,7 @@ def execute(context: CommandContext) -> int:
 
 
 def _request(context: CommandContext) -> ResumeRequest:
-    from cogcli.app.resume import ResumeRequest
+    from cogcli.runs.resume import ResumeRequest
 
     given = context.arguments
     return ResumeRequest(

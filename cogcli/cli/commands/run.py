@@ -14,9 +14,10 @@ from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundErr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cogcli.app.run_skill import CheckedSkill, RunRequest, RunResult
     from cogcli.cli.context import CommandContext
     from cogcli.cli.progress import Display
+    from cogcli.runs.prepare import PreparedRun, RunRequest
+    from cogcli.runs.results import RunResult
     from cogcli.specs.catalog import Catalog
 
 
@@ -34,22 +35,23 @@ def run_skill(
     `trace SKILL` gives its own `display`, and `after`, which is called before the last lines.
     """
     from cogcli.app import run_skill as app
+    from cogcli.runs.results import Control
 
-    request, loaded = _load(context, skill_id)
+    loaded = _load(context, skill_id)
     for warning in loaded.warnings:
         context.warnings.append(warning.to_payload() if hasattr(warning, "to_payload") else warning)
     if context.arguments.on("--plan"):
         from cogcli.cli.plan import show_plan
 
-        return show_plan(context, loaded.catalog, request)
+        return show_plan(context, loaded)
     word = str(context.settings.value("progress"))
     display = display or display_for(context.screen, word, verbose=context.arguments.on("--verbose"))
-    control, listener = app.Control(), DisplayListener(display)
+    control, listener = Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
     try:
         with SignalHandlers(context, control, display):
-            result = app.run(context.settings, loaded, request, listener=listener, control=control)
+            result = app.run(context.settings, loaded, listener=listener, control=control)
     except CogcliError as error:
         listener.add_trace_command(error)
         raise
@@ -62,41 +64,46 @@ def run_skill(
     return result.exit_code
 
 
-def _load(context: CommandContext, skill_id: str) -> tuple[RunRequest, CheckedSkill]:
-    """The request and the checked skill. Raises the problems of flags, inputs and specs together."""
+def _load(context: CommandContext, skill_id: str) -> PreparedRun:
+    """The run that may start. Raises the problems of flags, inputs and specs together."""
     from cogcli.app import run_skill as app
+    from cogcli.runs.prepare import RunRequest, skill_of
 
     _check_id(skill_id)
     problems: list[CogcliError] = []
     options = run_options(context, problems)
-    fields = app.load_skill_inputs(context.settings, skill_id)
-    assembled = given.assemble(context, fields)
-    request = app.RunRequest(skill_id=skill_id, inputs=assembled.inputs, frame=assembled.frame, **options)
+    catalog = app.reach(context.settings, skill_id)
+    assembled = given.assemble(context, skill_of(catalog, skill_id).inputs)
+    request = RunRequest(skill_id=skill_id, inputs=assembled.inputs, frame=assembled.frame, **options)
     problems += assembled.problems
     try:
-        return request, _check_all(context, request, problems, assembled.doubtful)
+        return _check_all(context, request, catalog, problems, assembled.doubtful)
     except CogcliError as error:
         if context.arguments.on("--plan"):
             from cogcli.cli.plan import show_refused
 
-            show_refused(context, request, error)
+            show_refused(context, catalog, request, error)
         raise
 
 
 def _check_all(
-    context: CommandContext, request: RunRequest, problems: list[CogcliError], doubtful: Iterable[str]
-) -> CheckedSkill:
+    context: CommandContext,
+    request: RunRequest,
+    catalog: Catalog,
+    problems: list[CogcliError],
+    doubtful: Iterable[str],
+) -> PreparedRun:
     from cogcli.app import run_skill as app
     from cogcli.cli.error_group import raise_together
 
     try:
-        loaded = app.load(context.settings, request)
+        loaded = app.load(context.settings, request, catalog)
     except CogcliError as error:
-        problems = [*problems, *_unknown_capabilities(request, app.reach(context.settings, request.skill_id))]
+        problems = [*problems, *_unknown_capabilities(request, catalog)]
         if not problems:
             raise
         raise_together(problems, error, doubtful=doubtful)
-    raise_together([*problems, *_unknown_capabilities(request, loaded.catalog)])
+    raise_together([*problems, *_unknown_capabilities(request, catalog)])
     return loaded
 
 

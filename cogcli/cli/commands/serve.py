@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogcli.app.mcp_catalog import Offer
-    from cogcli.app.run_skill import RunRequest, RunResult
     from cogcli.app.serve_mcp import ServerListener
     from cogcli.app.server_socket import Endpoint
     from cogcli.cli.context import CommandContext
+    from cogcli.runs.prepare import RunRequest
+    from cogcli.runs.results import RunResult
 
 _ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
 
@@ -94,8 +95,8 @@ def _token(context: CommandContext) -> str:
 
 
 def _request(context: CommandContext) -> RunRequest:
-    from cogcli.app.run_skill import RunRequest
     from cogcli.cli.commands.run import run_options
+    from cogcli.runs.prepare import RunRequest
 
     problems: list[CogcliError] = []
     options = run_options(context, problems)
@@ -136,7 +137,7 @@ def _serve(
 
     runs = RunPool(context.settings)
     # Next commands hold the relative directories of the flags: they are right only in this directory.
-    server = server_of(ToolHandlers(offer, runs, request, _listener(context), os.getcwd()))
+    server = server_of(ToolHandlers(offer, runs, _listener(context), os.getcwd()))
     if address is None:
         from cogcli.app.mcp_stdio import serve_stdio, take_descriptors
 

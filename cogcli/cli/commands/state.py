@@ -92,7 +92,7 @@ def _absent(error: Any) -> PathAbsent:
 
 
 def _check(context: CommandContext, directory: Path) -> int:
-    from cogcli.app.logs import read_events
+    from cogcli.episode.strict_log import read_events
 
     stored = episodes.read_stored_state(directory)
     if stored is not None and episodes.is_foreign(directory):

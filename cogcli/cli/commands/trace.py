@@ -85,7 +85,7 @@ def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
 
 
 def _inspect(context: CommandContext, directory: Path, note: str) -> int:
-    from cogcli.app.logs import iterate_shown_events
+    from cogcli.app.episodes import iterate_shown_events
     from cogcli.cli import trace_views
     from cogcli.cli.next_actions import TracedEpisode
     from cogcli.episode.episode_row import overview
@@ -158,10 +158,10 @@ def _follow(context: CommandContext, directory: Path, view: str) -> list[Event]:
     stderr."""
     from time import sleep
 
-    from cogcli.app.logs import read_strictly
     from cogcli.cli.progress import display_for
     from cogcli.cli.trace_views import LISTED, EventPrinter
     from cogcli.episode.log_tail import GrowingLog
+    from cogcli.episode.strict_log import read_strictly
 
     if context.arguments.given("--step") or context.arguments.text("--format") in LISTED:
         raise UsageError(

@@ -11,7 +11,7 @@ import pytest
 
 from cogcli.app.mcp_catalog import Offer, Served
 from cogcli.app.mcp_tools import Hints, hints_of, names_of, schema_of, tool_of
-from cogcli.app.run_skill import CheckedSkill, RunRequest
+from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.fields import FieldSpec, fit_values
@@ -154,11 +154,13 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
             raise ValueError("the password is swordfish")
 
     bugs: list[BaseException] = []
-    loaded = CheckedSkill(skill(), Catalog(), {}, {}, SelectionOptions({}, None, {}), [])
+    loaded = PreparedRun(
+        RunRequest("", {}, {}, None), skill(), Catalog(), {}, {}, SelectionOptions({}, None, {}), []
+    )
     offer = Offer({"demo.greet": Served(tool_of(skill(), (), "demo__greet"), loaded)}, [])
     lines: list[Any] = []
     told = ServerListener(lambda *line: lines.append(line), bug=bugs.append, error=lambda _: None)
-    tools = ToolHandlers(offer, Broken(), RunRequest("", {}, {}, None), told)  # type: ignore[arg-type]
+    tools = ToolHandlers(offer, Broken(), told)  # type: ignore[arg-type]
     asked: Any = SimpleNamespace(meta=None, session=None, request=None)
     params = mcp_types.CallToolRequestParams(name="demo.greet", arguments={"text": "x"})
     result = anyio.run(tools.call, asked, params)

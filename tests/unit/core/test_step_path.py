@@ -121,8 +121,8 @@ def test_no_room_of_a_run_cuts_step_paths_itself(path: Path) -> None:
 
 
 def test_a_step_that_is_called_like_a_gate_is_none() -> None:
-    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
+    from cogcli.runs.log_index import LogIndex
 
     def event(seq: int, event_type: str, step: str | None, payload: dict[str, object]) -> Event:
         return Event(seq, f"ev_{seq}", "", "ep_1", "run_1", "t", "act", event_type, payload, step)

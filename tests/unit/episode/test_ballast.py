@@ -20,8 +20,9 @@ from cogcli.episode.episode_row import overview
 from cogcli.episode.folder import Folder
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import read_events
-from cogcli.episode.seal import give_up, persist_pending, seal
+from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify import is_clean, verify
+from cogcli.runs.results import give_up
 
 Full = Callable[[Path], None]
 

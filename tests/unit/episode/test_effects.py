@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.app.rerun_effects import select_effects
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import EarlierCalls
-from cogcli.episode.effects import Effect, effects_of
-from cogcli.episode.log_index import LogIndex
 from cogcli.episode.log_reader import read_events
+from cogcli.runs.effects import Effect, effects_of
+from cogcli.runs.log_index import LogIndex
+from cogcli.runs.rerun_effects import select_effects
 
 ENDS: dict[str, tuple[dict[str, Any], str | None]] = {
     "nothing closed it": ({}, "in doubt"),

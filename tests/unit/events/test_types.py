@@ -45,13 +45,13 @@ def test_no_other_module_lists_event_types(path: Path) -> None:
 
 def test_a_new_type_is_a_row_a_model_and_a_reducer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A toy type, put into the tables: drafted, checked, reduced, folded and shown by code that does not name it."""
-    from cogcli.episode.closed_scopes import ClosedScopes
     from cogcli.episode.counters import Tally
     from cogcli.events.envelope import Event
     from cogcli.events.types import EventType
     from cogcli.mapping.apply import apply, initial_state
     from cogcli.report.table import EventLines
     from cogcli.report.trace_export import trace_spans
+    from cogcli.runs.closed_scopes import ClosedScopes
 
     class ToyNoted(payloads.Payload):
         """A note."""

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.core.errors import CogcliError
-    from cogcli.episode.log_index import LogIndex
     from cogcli.episode.log_reader import EventLog
     from cogcli.events.envelope import Event
 
@@ -26,23 +25,6 @@ def iterate_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]
     from cogcli.episode.log_reader import EventLog
 
     return read_strictly(EventLog(directory), directory, warn)
-
-
-def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
-    """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
-    from cogcli.app.episodes import parse_state, read_stored_state
-    from cogcli.episode.foreign_log import events_of_state
-    from cogcli.episode.layout import EVENTS, STATE
-    from cogcli.episode.log_reader import open_episode, unreadable
-
-    with open_episode(directory) as folder:
-        names = folder.entries().keys()
-    if EVENTS in names or STATE not in names:
-        yield from iterate_events(directory, warn)
-        return
-    if warn:
-        warn(unreadable(directory, "does not exist: what is shown is what state.json tells", file=EVENTS))
-    yield from events_of_state(parse_state(read_stored_state(directory) or b"", directory))
 
 
 def read_strictly(
@@ -80,26 +62,3 @@ def read_strictly(
             warn(broken)
     elif first is None:
         raise no_beginning_error(directory, None)
-
-
-def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Event], LogIndex]:
-    """The events of a whole log of cogcli, and their index.
-
-    Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
-    """
-    from cogcli.episode.layout import EVENTS
-    from cogcli.episode.log_index import LogIndex
-    from cogcli.episode.log_reader import EventLog, another_tools, unreadable
-    from cogcli.events.payloads import problem_of
-
-    events = list(read_strictly(EventLog(directory), directory, warn, whole=True))
-    if events[0].seq is None:
-        raise another_tools(directory, events[0])
-    if problem := problem_of("run.started", events[0].payload):
-        why = f"does not say what was asked as a log of ours does: {problem}"
-        raise unreadable(directory, why, file=EVENTS, line=1)
-    try:
-        return events, LogIndex(events)
-    except (KeyError, TypeError, AttributeError) as error:
-        why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
-        raise unreadable(directory, why, file=EVENTS) from error

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from fakes.runner import member
 
-from cogcli.app import turns
-from cogcli.app.turns import Turns
 from cogcli.core.calls import Attempt, Cancellation
-from cogcli.episode.log_index import LogIndex
 from cogcli.events.envelope import Event
+from cogcli.runs import turns
+from cogcli.runs.log_index import LogIndex
+from cogcli.runs.turns import Turns
 
 
 def event(seq: int, kind: str, step: str | None, **payload: Any) -> Event:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cogcli.engine.step_recorder import StepRecord
     from cogcli.engine.tasks import Effects
     from cogcli.episode.journal import Journal
-    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
+    from cogcli.runs.log_index import LogIndex
     from cogcli.specs.capability import Capability
 
 

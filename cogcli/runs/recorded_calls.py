@@ -8,13 +8,13 @@ from cogcli.core.errors import RuntimeErrorBase
 from cogcli.engine.doubt import LeftOut
 from cogcli.engine.outcome import LEFT_OUT, Degraded
 from cogcli.engine.tasks import Cancelled
-from cogcli.episode.log_index import error_of
 from cogcli.events.types import row_of
+from cogcli.runs.log_index import error_of
 
 if TYPE_CHECKING:
     from cogcli.core.calls import Answer, Attempt
-    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
+    from cogcli.runs.log_index import LogIndex
 
 
 def recorded_answer(log: LogIndex, attempt: Attempt) -> Answer | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,10 +11,10 @@ from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.app.replay_adapters import ReplayDifference
-    from cogcli.app.settings import Settings
-    from cogcli.episode.log_index import LogIndex
+    from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.replay_adapters import ReplayDifference
     from cogcli.specs.catalog import Catalog
+    from cogcli.specs.registry import Registry
 
 CHOICES: Final = ("active:", "override:")
 """Prefixes of the pins for bindings that are chosen for this host."""
@@ -34,16 +34,21 @@ class ReplayResult(NamedTuple):
     changed_specs: tuple[str, ...] = ()
 
 
-def replay(settings: Settings, directory: Path) -> ReplayResult:
+def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResult:
     """Run an episode again from its log and its pinned specs. No service is called, no clock or random source is read.
 
     Of a run that was resumed with changed specs the registry is not compared: its log has a note of the change.
 
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
-    from cogcli.app.launch import engine_of, options_from
-    from cogcli.app.logs import read_log_index
-    from cogcli.app.replay_adapters import (
+    from cogcli.core.redact import Redactor
+    from cogcli.core.system import FakeClock, FakeIds
+    from cogcli.engine.run import execute
+    from cogcli.episode.rules import FIRST, rules_of
+    from cogcli.governance import approvals
+    from cogcli.runs.launch import engine_of, options_from
+    from cogcli.runs.log_index import read_log_index
+    from cogcli.runs.replay_adapters import (
         CutOff,
         Diverged,
         EndOfLog,
@@ -51,16 +56,11 @@ def replay(settings: Settings, directory: Path) -> ReplayResult:
         ReplayRunner,
         ReplaySink,
     )
-    from cogcli.app.turns import Turns
-    from cogcli.core.redact import Redactor
-    from cogcli.core.system import FakeClock, FakeIds
-    from cogcli.engine.run import execute
-    from cogcli.episode.rules import FIRST, rules_of
-    from cogcli.governance import approvals
+    from cogcli.runs.turns import Turns
 
     events, log = read_log_index(directory)
     started, catalog = _beginning(log, directory)
-    changed = {} if log.changed else find_changed_specs(settings, started)
+    changed = {} if log.changed else find_changed_specs(open_registry, started)
     step = _first_step_using(changed, catalog, started)
     if step is not None:
         spec, current = next(iter(changed.items()))
@@ -169,13 +169,16 @@ def request_from(started: Event) -> Any:
     )
 
 
-def find_changed_specs(settings: Settings, started: Event) -> dict[str, str]:
+def find_changed_specs(open_registry: Callable[[], Registry], started: Event) -> dict[str, str]:
     """The pinned specs whose digest differs in the registry now, with that digest; empty without the skill there.
 
     Choices for this host are not compared: a replay selects no binding.
     """
     recorded: dict[str, str] = started.payload["pins"]["specs"]
-    current = _pins_now(settings, started)
+    try:
+        current = open_registry().reach(started.payload["skill"]["id"]).pins
+    except CogcliError:
+        return {}
     return {
         key: current[key]
         for key, digest in recorded.items()
@@ -191,15 +194,6 @@ def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str
     recorded: dict[str, str] = started.payload["pins"]["specs"]
     keys = recorded.keys() | {key for key in current if key in recorded or not key.startswith(PIN)}
     return sorted(key for key in keys if recorded.get(key) != current.get(key))
-
-
-def _pins_now(settings: Settings, started: Event) -> dict[str, str]:
-    from cogcli.app.registry import open_registry
-
-    try:
-        return open_registry(settings).reach(started.payload["skill"]["id"]).pins
-    except CogcliError:
-        return {}
 
 
 def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:

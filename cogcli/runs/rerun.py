@@ -7,21 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.rerun_effects import RerunEffects, path_prefixes, select_effects
-from cogcli.app.resume_adapters import require_unmasked
-from cogcli.core.errors import SkillNotFoundError, UsageError
+from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
-from cogcli.episode.effects import effects_of
+from cogcli.runs.effects import effects_of
+from cogcli.runs.rerun_effects import RerunEffects, path_prefixes, select_effects
+from cogcli.runs.resume_adapters import require_unmasked
 
 if TYPE_CHECKING:
-    from cogcli.app.logs import Warn
-    from cogcli.app.run_skill import RunRequest
-    from cogcli.app.settings import Settings
     from cogcli.core.calls import Answer, Attempt, BindingChain
-    from cogcli.engine.plan import StepPlan
     from cogcli.engine.ports import CapabilityRunner
-    from cogcli.episode.log_index import LogIndex
+    from cogcli.episode.strict_log import Warn
     from cogcli.mapping.apply import ReusedResult
+    from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.prepare import PreparedRun, RunRequest
 
 
 class Reuse(NamedTuple):
@@ -71,8 +69,8 @@ def read_source_request(
 
     Raises EnvironmentRefusal `episode.unreadable`.
     """
-    from cogcli.app.logs import read_log_index
-    from cogcli.app.run_skill import RunRequest
+    from cogcli.runs.log_index import read_log_index
+    from cogcli.runs.prepare import RunRequest
 
     events, log = read_log_index(directory, warn)
     payload = events[0].payload
@@ -95,11 +93,16 @@ def read_source_request(
     return request._replace(**overrides), log
 
 
-def reuse_of(log: LogIndex, plan: StepPlan, from_step: str | None) -> Reuse:
+def reuse_of(log: LogIndex, prepared: PreparedRun, from_step: str | None) -> Reuse:
     """Reuse every step that is done in the log and is neither `from_step` (default: the first) nor downstream of it.
 
     Raises UsageError `step.unknown`.
     """
+    from cogcli.engine.plan import plan_skill
+
+    catalog = prepared.catalog
+    names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
+    plan = plan_skill(prepared.skill, {**names, **catalog.capabilities}, catalog.skills)
     ids = [planned.step.id for planned in plan.steps]
     if from_step is not None and from_step not in ids:
         hint = suggestion(from_step, ids) or f"steps are {', '.join(ids[:20])}"
@@ -119,29 +122,3 @@ def reuse_of(log: LogIndex, plan: StepPlan, from_step: str | None) -> Reuse:
     taken = {path: result for path, result in log.results.items() if why.get(path) == "reused"}
     called = [step for step, reason in why.items() if reason != "reused"]
     return Reuse(started.episode_id if started else "", taken, why, select_effects(effects_of(log), called))
-
-
-def prepare_reuse(
-    settings: Settings,
-    directory: Path,
-    from_step: str | None,
-    overrides: dict[str, Any],
-    warn: Warn | None = None,
-) -> Any:
-    """RunRequest, CheckedSkill and Reuse of a rerun. Raises what `run_skill.load` and `require_own_level` do."""
-    from cogcli.app.episodes import skill_not_here
-    from cogcli.app.recorded_permissions import require_own_level
-    from cogcli.app.run_skill import load
-    from cogcli.engine.plan import plan_skill
-
-    request, log = read_source_request(directory, overrides, warn)
-    if log.started and "trust_level" not in overrides:
-        require_own_level(settings, directory, log.started.payload["options"])
-    try:
-        loaded = load(settings, request)
-    except SkillNotFoundError as error:
-        raise skill_not_here(error, directory, "rerun") from error
-    catalog = loaded.catalog
-    names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
-    plan = plan_skill(loaded.skill, {**names, **catalog.capabilities}, catalog.skills)
-    return request, loaded, reuse_of(log, plan, from_step)

@@ -15,22 +15,22 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.app.abort import ABORT
-from cogcli.app.recorded_calls import recorded_answer
-from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError, EnvironmentRefusal
 from cogcli.engine.tasks import Cancelled
-from cogcli.episode.closed_scopes import find_full_disk
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.masking import mask_payload
 from cogcli.events.types import row_of
+from cogcli.runs.abort import ABORT
+from cogcli.runs.closed_scopes import find_full_disk
+from cogcli.runs.recorded_calls import recorded_answer
+from cogcli.runs.turns import Turns
 
 if TYPE_CHECKING:
     from cogcli.core.redact import Redactor
     from cogcli.engine.tasks import Loop
-    from cogcli.episode.log_index import LogIndex
+    from cogcli.runs.log_index import LogIndex
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that depend on the clock, the source of ids or the journal: not compared."""

@@ -14,19 +14,23 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.errors import RuntimeErrorBase, error_from_payload
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
-from cogcli.episode.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 from cogcli.events.active_time import Sittings
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.mapping.apply import ReusedResult, Write
+from cogcli.runs.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
+
+if TYPE_CHECKING:
+    from cogcli.episode.strict_log import Warn
 
 _OWN_OF_ATTEMPT: Final = frozenset(
     ("binding_id", "service_id", "status", "code", "message", "left", "usage", "hint", "retryable", "effect")
@@ -353,3 +357,26 @@ def locate_error(told: dict[str, Any]) -> RuntimeErrorBase:
     error.binding_id, error.service_id = told.get("binding"), told.get("service")
     error.effect = told.get("effect")
     return error
+
+
+def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Event], LogIndex]:
+    """The events of a whole log of cogcli, and their index.
+
+    Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
+    """
+    from cogcli.episode.layout import EVENTS
+    from cogcli.episode.log_reader import EventLog, another_tools, unreadable
+    from cogcli.episode.strict_log import read_strictly
+    from cogcli.events.payloads import problem_of
+
+    events = list(read_strictly(EventLog(directory), directory, warn, whole=True))
+    if events[0].seq is None:
+        raise another_tools(directory, events[0])
+    if problem := problem_of("run.started", events[0].payload):
+        why = f"does not say what was asked as a log of ours does: {problem}"
+        raise unreadable(directory, why, file=EVENTS, line=1)
+    try:
+        return events, LogIndex(events)
+    except (KeyError, TypeError, AttributeError) as error:
+        why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
+        raise unreadable(directory, why, file=EVENTS) from error

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.events import build
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.app.doubt_decisions import DoubtAnswer
-    from cogcli.app.run_skill import Control, RunResult
-    from cogcli.app.settings import Settings
     from cogcli.core.calls import BindingChain
     from cogcli.engine.doubt import DoubtResolution
     from cogcli.engine.ports import CapabilityRunner, EventSink
     from cogcli.episode.journal import Journal
-    from cogcli.episode.log_index import LogIndex
+    from cogcli.runs.doubt_decisions import DoubtAnswer
+    from cogcli.runs.environment import RunEnvironment
+    from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.results import Control, RunResult
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.selection import SelectionOptions
 
@@ -39,9 +39,10 @@ class ResumeRequest(NamedTuple):
 
 
 def resume(
-    settings: Settings,
+    environment: RunEnvironment,
     directory: Path,
     request: ResumeRequest,
+    require_consent: Callable[[LogIndex], None],
     *,
     listener: Callable[[Event], None] | None = None,
     control: Control | None = None,
@@ -51,21 +52,17 @@ def resume(
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
     """
-    from cogcli.app.episodes import skill_not_here
-    from cogcli.app.launch import live_runner, options_from
-    from cogcli.app.recorded_permissions import require_own_consent
-    from cogcli.app.run_skill import pause_in_doubt
-    from cogcli.app.signing import signer_of
     from cogcli.core.redact import Redactor
-    from cogcli.episode.log_index import LogIndex
-    from cogcli.episode.seal import in_doubt
     from cogcli.episode.store import Store
+    from cogcli.runs.launch import live_runner, options_from
+    from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.results import in_doubt, pause_in_doubt
 
     redactor = Redactor()
-    reopened = Store(settings.runs_dir, sign=signer_of(settings)).reopen(
+    reopened = Store(environment.runs_dir, sign=environment.sign).reopen(
         directory,
-        clock=settings.clock,
-        ids=settings.ids,
+        clock=environment.clock,
+        ids=environment.ids,
         redactor=redactor,
         durability=request.durability,
     )
@@ -76,21 +73,18 @@ def resume(
         if end is not None:
             return _seal_ended_run(journal, reopened.events, end, log.signal)
         if not request.abort:
-            require_own_consent(settings, directory, log)
-        try:
-            catalog, selection, selected, changed = _specs(settings, log, request, directory)
-        except SkillNotFoundError as error:
-            raise skill_not_here(error, directory, "resume") from error
+            require_consent(log)
+        catalog, selection, selected, changed = _specs(environment, log, request, directory)
         answers = _match_answers(log, request)
         resolutions = _parse_decisions(log, request, catalog, directory)
         _append_resumption(journal, log, answers, request, changed)
         options = options_from(_beginning(log).payload["options"])
         live = live_runner(
-            settings, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
+            environment, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
         )
         try:
             return _continue_run(
-                settings, journal, log, catalog, live, answers, resolutions, request, listener, control
+                environment, journal, log, catalog, live, answers, resolutions, request, listener, control
             )
         except EnvironmentRefusal as error:
             waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
@@ -103,11 +97,11 @@ def resume(
 
 def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
     """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
-    from cogcli.app.run_skill import Control, finish_run, seal_run
     from cogcli.engine.outcome import RunOutcome
     from cogcli.engine.run import Finished
-    from cogcli.episode.log_index import locate_error
     from cogcli.episode.state_rebuild import rebuild
+    from cogcli.runs.log_index import locate_error
+    from cogcli.runs.results import Control, finish_run, seal_run
 
     payload, state = end.payload, rebuild(events)
     error = locate_error(payload["error"]) if payload["error"] else None
@@ -125,7 +119,7 @@ def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: s
 
 
 def _continue_run(
-    settings: Settings,
+    environment: RunEnvironment,
     journal: Journal,
     log: LogIndex,
     catalog: Catalog,
@@ -138,23 +132,21 @@ def _continue_run(
 ) -> RunResult:
     from functools import partial
 
-    from cogcli.app.abort import AbortingSink
-    from cogcli.app.doubt_decisions import OpenDoubts
-    from cogcli.app.launch import engine_of, options_from
-    from cogcli.app.replay import request_from
-    from cogcli.app.rerun_effects import find_repeats
-    from cogcli.app.resume_adapters import ResumeRunner, ResumeSink
-    from cogcli.app.run_skill import Control, finish_run, seal_run
-    from cogcli.app.turns import Turns
-    from cogcli.engine.run import execute
     from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance.approvals import Approvals
-    from cogcli.protocols.pythoncall.stdout_capture import divert_streams
+    from cogcli.runs.abort import AbortingSink
+    from cogcli.runs.doubt_decisions import OpenDoubts
+    from cogcli.runs.launch import engine_of, options_from, run_engine
+    from cogcli.runs.replay import request_from
+    from cogcli.runs.rerun_effects import find_repeats
+    from cogcli.runs.results import Control, finish_run
+    from cogcli.runs.resume_adapters import ResumeRunner, ResumeSink
+    from cogcli.runs.turns import Turns
 
     started = _beginning(log)
     new = [_append_answer(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
-    later_repeats = partial(find_repeats, settings.runs_dir, started.episode_id)
+    later_repeats = partial(find_repeats, environment.runs_dir, started.episode_id)
     turns, doubts = Turns(log), OpenDoubts(log, journal, resolutions, later_repeats)
     sink: EventSink = ResumeSink(journal, log, turns, control)
     runner: CapabilityRunner = ResumeRunner(live, log, turns, control, doubts)
@@ -165,8 +157,8 @@ def _continue_run(
         options=options_from(started.payload["options"]),
         sink=sink,
         runner=runner,
-        clock=settings.clock,
-        ids=settings.ids,
+        clock=environment.clock,
+        ids=environment.ids,
         listener=_only_new(listener, log),
         approvals=Approvals((*log.approvals, *new)),
         taken_over=log.reused,
@@ -179,15 +171,14 @@ def _continue_run(
     engine.waits_in_doubt = not request.abort
     engine.passes_null = rules_of(started.payload) == FIRST
     engine.spent_ms = log.sittings.milliseconds
-    control.attach(engine)
-    with divert_streams():
-        finished = execute(
-            engine,
-            engine.plan_of(started.payload["skill"]["id"]),
-            request_from(started),
-            started.run_id or "",
-        )
-    seal_run(journal, finished)
+    finished = run_engine(
+        engine,
+        started.payload["skill"]["id"],
+        request_from(started),
+        started.run_id or "",
+        journal,
+        control,
+    )
     return finish_run(finished, journal, control)
 
 
@@ -209,21 +200,20 @@ def _only_new(listener: Callable[[Event], None] | None, log: LogIndex) -> Callab
 
 
 def _specs(
-    settings: Settings, log: LogIndex, request: ResumeRequest, directory: Path
+    environment: RunEnvironment, log: LogIndex, request: ResumeRequest, directory: Path
 ) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
     """The catalog to continue with, how bindings are selected, the recorded binding chains, and the changed pins.
 
     Specs are read once. Where some have changed and that is allowed, no recorded chain counts, and each capability is
     as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
     """
-    from cogcli.app.registry import open_registry
-    from cogcli.app.replay import find_differing_specs
     from cogcli.core.problems import ProblemsFound
+    from cogcli.runs.replay import find_differing_specs
     from cogcli.specs.checks import check
     from cogcli.specs.selection import SelectionOptions
 
     started = _beginning(log)
-    catalog = open_registry(settings).reach(started.payload["skill"]["id"])
+    catalog = environment.open_registry().reach(started.payload["skill"]["id"])
     changed = find_differing_specs(started, catalog.pins)
     if changed and not request.allow_changed_specs:
         names = ", ".join(f"`{name}`" for name in changed)
@@ -233,26 +223,25 @@ def _specs(
             hint="restore them, or go on with --allow-changed-specs",
         )
     if changed:
-        catalog = _strictest_catalog(settings, started, directory)
+        catalog = _strictest_catalog(environment, started, directory)
     options = started.payload["options"]
     selected = {} if changed else _recorded_chains(started)
     # A recorded binding counts as named by the user: it is called, or nothing is.
     binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
-    selection = SelectionOptions(binds, options["required_conformance_profile"], settings.environ)
+    selection = SelectionOptions(binds, options["required_conformance_profile"], environment.environ)
     blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
     if blocking:
         raise ProblemsFound(blocking)
     return catalog, selection, selected, changed
 
 
-def _strictest_catalog(settings: Settings, started: Event, directory: Path) -> Catalog:
+def _strictest_catalog(environment: RunEnvironment, started: Event, directory: Path) -> Catalog:
     """The present specs, each capability as strict as either declaration, present or pinned (`specs/stricter.py`)."""
-    from cogcli.app.registry import open_registry
-    from cogcli.app.replay import read_pinned_catalog
+    from cogcli.runs.replay import read_pinned_catalog
     from cogcli.specs.stricter import gates_of, stricter_of
 
     pinned = read_pinned_catalog(started, directory).capabilities
-    present = open_registry(settings).reach(
+    present = environment.open_registry().reach(
         started.payload["skill"]["id"], also=sorted(gates_of(pinned.values()))
     )
     return present._replace(capabilities=stricter_of(present.capabilities, pinned))
@@ -296,7 +285,7 @@ def _parse_decisions(
     log: LogIndex, request: ResumeRequest, catalog: Catalog, directory: Path
 ) -> dict[str | None, DoubtResolution]:
     """The resolutions of `--in-doubt` by step path. Raises UsageError as `resolutions_from` does."""
-    from cogcli.app.doubt_decisions import resolutions_from
+    from cogcli.runs.doubt_decisions import resolutions_from
 
     by = request.by or "somebody"
     capabilities = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
@@ -338,7 +327,7 @@ def _append_resumption(
 
 
 def _append_answer(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
-    from cogcli.episode.log_index import answered_request
+    from cogcli.runs.log_index import answered_request
 
     payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
     draft = build.approval_answered(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.canonical import digest_of
 
 if TYPE_CHECKING:
-    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
+    from cogcli.runs.log_index import LogIndex
 
 DONE: Final = "done"
 FAILED: Final = "failed"

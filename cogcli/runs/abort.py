@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from cogcli.app.recorded_calls import recorded_answer
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.types import row_of
+from cogcli.runs.recorded_calls import recorded_answer
 
 if TYPE_CHECKING:
-    from cogcli.app.run_skill import Control
-    from cogcli.app.turns import Turns
     from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.engine.ports import CapabilityRunner, EventSink
-    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Draft, Event
+    from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.results import Control
+    from cogcli.runs.turns import Turns
 
 ABORT: Final = "ABORT"
 """The `signal` of `run.aborting` where no signal came."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.app.run_inputs import check_frame, check_inputs
+from cogcli.runs.prepare import check_frame, check_inputs
 from cogcli.specs.fields import fields_from
 
 FIELDS = fields_from(

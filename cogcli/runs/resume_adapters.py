@@ -11,21 +11,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogcli.app.recorded_calls import error_of_ending, recorded_answer
-from cogcli.app.turns import Turns
 from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.step_path import StepPath
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
+from cogcli.runs.recorded_calls import error_of_ending, recorded_answer
+from cogcli.runs.turns import Turns
 
 if TYPE_CHECKING:
-    from cogcli.app.doubt_decisions import OpenDoubts
-    from cogcli.app.run_skill import Control
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.episode.journal import Journal
-    from cogcli.episode.log_index import LogIndex
+    from cogcli.runs.doubt_decisions import OpenDoubts
+    from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.results import Control
 
 
 class ResumeRunner:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
-from cogcli.episode.effects import DONE
+from cogcli.runs.effects import DONE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cogcli.engine.doubt import DoubtResolution
-    from cogcli.episode.effects import Effect
+    from cogcli.runs.effects import Effect
 
 EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
 """Each choice for an effect, with the choice of the DoubtResolution that it gives."""

@@ -14,12 +14,12 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from cogcli.episode.log_index import is_of_probe
+from cogcli.runs.log_index import is_of_probe
 
 if TYPE_CHECKING:
     from cogcli.core.calls import Attempt
-    from cogcli.episode.log_index import LogIndex
     from cogcli.events.envelope import Event
+    from cogcli.runs.log_index import LogIndex
 
 _PATIENCE_SECONDS: Final = 5.0
 

@@ -1,0 +1,209 @@
+"""The one place where journal, runner, engine and signals of a run are put together.
+
+`run`, `trace SKILL`, `rerun`, `serve mcp`, probes and verification launch a prepared run; `resume` and `replay` build
+the same engine over a log.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cogcli import __version__
+from cogcli.core.canonical import compact
+from cogcli.core.errors import CogcliError
+from cogcli.engine.context import Engine, RunOptions
+from cogcli.engine.doubt import EarlierCalls
+from cogcli.runs.results import finish_run, give_up, pause_in_doubt, seal_run
+from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.spec_snapshot import document_of
+
+if TYPE_CHECKING:
+    from cogcli.bindings.live_runner import LiveRunner
+    from cogcli.core.calls import BindingChain
+    from cogcli.core.redact import Redactor
+    from cogcli.engine.ports import CapabilityRunner
+    from cogcli.engine.run import Finished, Request
+    from cogcli.episode.journal import Journal
+    from cogcli.events.envelope import Event
+    from cogcli.governance.approvals import Approvals
+    from cogcli.mapping.apply import ReusedResult
+    from cogcli.protocols.invoker import InvokerContext
+    from cogcli.runs.environment import RunEnvironment
+    from cogcli.runs.prepare import PreparedRun
+    from cogcli.runs.results import Control, RunResult
+    from cogcli.specs.catalog import Catalog
+
+
+def launch(
+    environment: RunEnvironment,
+    prepared: PreparedRun,
+    *,
+    listener: Callable[[Event], None] | None = None,
+    control: Control | None = None,
+    approvals: Approvals | None = None,
+    taken_over: Mapping[str, ReusedResult] | None = None,
+    effects: Mapping[str, Any] | None = None,
+    around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
+) -> RunResult:
+    """Run a prepared run to its end, as a sealed episode of its own.
+
+    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. `around`
+    wraps the live runner. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
+    """
+    from cogcli.core.redact import Redactor
+    from cogcli.episode.store import Store
+
+    request, ids, redactor = prepared.request, environment.ids, Redactor()
+    journal = Store(environment.runs_dir, sign=environment.sign).create(
+        f"ep_{ids.ulid()}",
+        trace_id=request.trace_id or ids.trace_id(),
+        clock=environment.clock,
+        ids=ids,
+        redactor=redactor,
+        durability=request.durability,
+    )
+    try:
+        runner = live_runner(
+            environment, prepared.catalog, prepared.selection, redactor, max_workers=request.max_workers
+        )
+        engine = engine_of(
+            prepared.catalog,
+            sink=journal,
+            runner=around(runner) if around else runner,
+            clock=environment.clock,
+            ids=ids,
+            options=request.options,
+            listener=listener,
+            approvals=approvals,
+            taken_over=taken_over,
+            effects=effects,
+        )
+        asked = _first_request(prepared, journal, runner.pinned())._replace(
+            taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
+            effects=effects or {},
+        )
+        finished = run_engine(engine, prepared.skill.id, asked, ids.run_id(), journal, control)
+        result = finish_run(finished, journal, control, prepared.catalog)
+        return result._replace(leftovers=tuple(runner.leftovers))
+    except BaseException as error:
+        waiting = give_up(journal)
+        if waiting is None or not _is_full_disk(error):
+            raise
+        return pause_in_doubt(journal, waiting, error, control)
+    finally:
+        journal.close()
+
+
+def run_engine(
+    engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control | None
+) -> Finished:
+    """Run an engine to its end, cancelled by `control`, and seal its episode or leave it waiting."""
+    from cogcli.engine.run import execute
+    from cogcli.protocols.pythoncall.stdout_capture import divert_streams
+
+    if control is not None:
+        control.attach(engine)
+    with divert_streams():
+        finished = execute(engine, engine.plan_of(skill_id), request, run_id)
+    seal_run(journal, finished)
+    return finished
+
+
+def engine_of(
+    catalog: Catalog,
+    *,
+    effects: Mapping[str, Any] | None = None,
+    behind: Mapping[str, str] | None = None,
+    **parts: Any,
+) -> Engine:
+    """The engine of one run tree over a catalog; capabilities are found by id and by alias.
+
+    `effects` are those of the run that this one repeats, as in its `run.started`; `behind` as in EarlierCalls; `parts`
+    are the other arguments of Engine.
+    """
+    known = catalog.capabilities
+    by_name = {alias: known[id] for alias, id in catalog.aliases.items() if id in known}
+    earlier = EarlierCalls(effects, behind) if effects else None
+    return Engine(capabilities={**by_name, **known}, skills=catalog.skills, earlier=earlier, **parts)
+
+
+def live_runner(
+    environment: RunEnvironment,
+    catalog: Catalog,
+    selection: SelectionOptions,
+    redactor: Redactor,
+    *,
+    max_workers: int = 8,
+    selected: Mapping[str, BindingChain] | None = None,
+) -> LiveRunner:
+    """A runner that calls services through the selected bindings of a catalog; secrets in use are added to `redactor`.
+
+    `selected` are the chains recorded when the run began, by capability: they replace the selection.
+    """
+    from cogcli.bindings.breaker import process_circuits
+    from cogcli.bindings.live_runner import LiveRunner
+
+    return LiveRunner(
+        catalog,
+        lambda capability_id: select(catalog, capability_id, selection),
+        invoker_context(environment, redactor.add, max_workers=max_workers),
+        environment.circuits or process_circuits(),
+        selected,
+    )
+
+
+def invoker_context(
+    environment: RunEnvironment, remember: Callable[[str], None], *, max_workers: int = 8
+) -> InvokerContext:
+    """What invokers take from outside; `remember` gets each secret that is read."""
+    from cogcli.protocols.invoker import InvokerContext
+    from cogcli.protocols.secrets import Secrets
+
+    return InvokerContext(
+        secrets=Secrets(environment.environ, remember),
+        clock=environment.clock,
+        state_dir=environment.state_dir,
+        environ=environment.environ,
+        max_workers=max_workers,
+        use_env_proxy=environment.use_env_proxy,
+        reads=environment.reads,
+    )
+
+
+def options_from(recorded: dict[str, Any]) -> RunOptions:
+    """The RunOptions recorded in `run.started`; unknown members are left out."""
+    known = {name: value for name, value in recorded.items() if name in RunOptions._fields}
+    known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
+    return RunOptions(**known)
+
+
+def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
+    from cogcli.engine.run import Request
+
+    skill, frame = prepared.skill, prepared.frame
+    return Request(
+        task=frame.get("goal") or " ".join(f"{skill.name}: {skill.description}".split()),
+        inputs=prepared.inputs,
+        frame=frame,
+        seed=prepared.request.seed,
+        tags=prepared.request.tags,
+        pins=_pins(prepared.catalog, journal),
+        selection=selection,
+    )
+
+
+def _pins(catalog: Catalog, journal: Journal) -> dict[str, Any]:
+    """`pins` of `run.started`: the digest of each spec file, and the blob that holds all specs."""
+    return {
+        "specs": dict(sorted(catalog.pins.items())),
+        "policy": "builtin.default",
+        "cogcli": __version__,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "specs_blob": journal.put_blob(compact(document_of(catalog))),
+    }
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    return isinstance(error, CogcliError) and error.code == "env.disk"

@@ -1,0 +1,149 @@
+"""From a request to a run that may start: its closure, read once by the caller, is what is checked, pinned and run
+(docs/reference/execution.md#start)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
+from cogcli.core.refs import FRAME_FIELDS
+from cogcli.specs.fields import Fields, FieldSpec, fit_values
+from cogcli.specs.selection import SelectionOptions
+
+if TYPE_CHECKING:
+    from cogcli.engine.context import RunOptions
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.skill import Skill
+
+_TEXT: Final = FieldSpec("string")
+_OBJECT: Final = FieldSpec("object")
+FRAME: Final[Fields] = {
+    "goal": _TEXT,
+    "context": _OBJECT,
+    "constraints": _OBJECT,
+    "success_criteria": _OBJECT,
+    "assumptions": FieldSpec("array", items=_TEXT),
+    "priority": _TEXT,
+}
+
+
+class RunRequest(NamedTuple):
+    """The skill, inputs and options of one run, not yet checked. Times are in seconds."""
+
+    skill_id: str
+    inputs: dict[str, Any]
+    frame: dict[str, Any]
+    trace_id: str | None
+    trust_level: str = "standard"
+    confirmed: tuple[str, ...] = ()
+    binds: Mapping[str, str] = {}
+    fail_fast: bool = True
+    max_workers: int = 8
+    timeout: float | None = None
+    step_timeout: float = 60.0
+    conformance: str | None = None
+    seed: int = 0
+    tags: Mapping[str, str] = {}
+    durability: str = "process"
+
+    @property
+    def options(self) -> RunOptions:
+        """The options that the whole run tree inherits."""
+        from cogcli.engine.context import RunOptions
+
+        return RunOptions(
+            trust_level=self.trust_level,
+            confirmed_capabilities=frozenset(self.confirmed),
+            fail_fast=self.fail_fast,
+            max_workers=self.max_workers,
+            step_timeout_seconds=self.step_timeout,
+            timeout_seconds=self.timeout,
+            binds=self.binds,
+            required_conformance_profile=self.conformance,
+        )
+
+
+class PreparedRun(NamedTuple):
+    """A request that passed all checks: the skill with its closure, and checked inputs and frame."""
+
+    request: RunRequest
+    skill: Skill
+    catalog: Catalog
+    inputs: dict[str, Any]
+    frame: dict[str, Any]
+    selection: SelectionOptions
+    warnings: list[Problem]
+
+
+def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
+    """Check the closure of a skill and the inputs together. Nothing is read, started or written.
+
+    Raises ProblemsFound with every problem: those of specs (exit 3, or 4 where all are `safety.scope`) before those of
+    inputs (exit 2).
+    """
+    skill = catalog.skills.get(request.skill_id)
+    inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
+    frame, wrong_frame = check_frame(request.frame)
+    return _checked(catalog, request, environ, [*wrong, *wrong_frame])._replace(inputs=inputs, frame=frame)
+
+
+def prepare_without_inputs(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
+    """As `prepare`, for a skill whose inputs come later: both inputs and frame are empty."""
+    return _checked(catalog, request, environ, [])
+
+
+def _checked(
+    catalog: Catalog, request: RunRequest, environ: Mapping[str, str], wrong: list[Problem]
+) -> PreparedRun:
+    from cogcli.specs.checks import check
+
+    selection = SelectionOptions(request.binds, request.conformance, environ)
+    found = check(catalog, options=selection)
+    blocking = [problem for problem in found if problem.severity != "W"] + wrong
+    if blocking:
+        raise ProblemsFound(blocking)
+    warnings = [problem for problem in found if problem.severity == "W"]
+    return PreparedRun(request, skill_of(catalog, request.skill_id), catalog, {}, {}, selection, warnings)
+
+
+def skill_of(catalog: Catalog, skill_id: str) -> Skill:
+    """The skill of a closure. Raises ProblemsFound where its file has errors."""
+    skill = catalog.skills.get(skill_id)
+    if skill is None:
+        raise ProblemsFound(sort_problems(catalog.problems))
+    return skill
+
+
+def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """The inputs with defaults, and all problems: unknown names first, then missing and wrong values."""
+    problems = [
+        _problem("input.unknown", f"inputs/{name}", f"no input `{name}`", _hint(name, fields))
+        for name in given
+        if name not in fields
+    ]
+    kept, violations = fit_values(fields, given)
+    problems += [_problem(f"input.{v.kind}", f"inputs/{v.place}", f"input {v.message}") for v in violations]
+    return kept, problems
+
+
+def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """The given fields of the frame, and all problems."""
+    problems = [
+        _problem("frame.field", f"frame/{name}", f"the frame has no `{name}`", suggestion(name, FRAME_FIELDS))
+        for name in given
+        if name not in FRAME
+    ]
+    kept, violations = fit_values(FRAME, given)
+    problems += [_problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations]
+    return kept, problems
+
+
+def _hint(name: str, fields: Fields) -> str:
+    return (
+        suggestion(name, fields) or f"this skill takes {', '.join(f'`{f}`' for f in fields) or 'no inputs'}"
+    )
+
+
+def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:
+    return Problem(code, "E", "", 0, 0, f"/{path}", message, hint)

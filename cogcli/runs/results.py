@@ -1,0 +1,191 @@
+"""How a run ends outside the engine: its episode is sealed or left waiting, and it has a RunResult."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.core.errors import ABORTED, OK, CogcliError
+from cogcli.core.step_path import StepPath
+from cogcli.episode.log_fold import account_of
+from cogcli.episode.seal import persist_pending, seal
+from cogcli.events import build
+from cogcli.runs.closed_scopes import find_full_disk
+from cogcli.runs.log_index import LogIndex
+
+if TYPE_CHECKING:
+    from cogcli.engine.context import Engine
+    from cogcli.engine.run import Finished
+    from cogcli.episode.journal import Journal
+    from cogcli.specs.catalog import Catalog
+
+
+class RunResult(NamedTuple):
+    """The end of a run. `error` is the object of the envelope; `counts` has the number of root steps by status."""
+
+    status: str
+    exit_code: int
+    outputs: dict[str, Any] | None
+    error: dict[str, Any] | None
+    episode_id: str
+    run_id: str
+    trace_id: str
+    directory: str
+    metrics: dict[str, Any]
+    counts: dict[str, int]
+    leftovers: tuple[str, ...] = ()
+    """A sentence per process that a server left running and that was killed."""
+    stopped_by: str = ""
+    """The name of the first signal, empty without one."""
+    in_doubt: tuple[str, ...] = ()
+    """The step paths of undecided calls in doubt; empty unless the run waits."""
+    finished: Finished | None = None
+    """What the engine gave, for callers in this process."""
+
+
+class Control:
+    """Cancels a run from outside. `cancel` may be called from a signal handler."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self.signals: list[str] = []
+
+    def attach(self, engine: Engine) -> None:
+        """Connect the engine of the run; signals that came before are passed on."""
+        self._engine = engine
+        for name in self.signals:
+            engine.loop.interrupt(name)
+
+    def cancel(self, signal_name: str) -> None:
+        """Cancel the run because of this signal; a second call leaves it no grace."""
+        self.signals.append(signal_name)
+        if self._engine is not None:
+            self._engine.loop.interrupt(signal_name)
+
+
+def seal_run(journal: Journal, finished: Finished) -> None:
+    """Seal the episode of a run that ended; of one that waits, write `state.json` alone."""
+    if finished.outcome.status == "pending":
+        persist_pending(journal)
+    else:
+        seal(journal)
+
+
+def pause_in_doubt(
+    journal: Journal, log: LogIndex, error: BaseException, control: Control | None
+) -> RunResult:
+    """The result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
+    from cogcli.core.errors import EffectInDoubtError
+    from cogcli.engine.outcome import RunOutcome, name_step
+    from cogcli.engine.run import Finished
+    from cogcli.episode.state_rebuild import rebuild
+
+    intent = log.open_doubts[0]
+    payload, step_id = intent.payload, intent.step_id or ""
+    doubt = EffectInDoubtError(
+        "effect.in-doubt",
+        f"`{payload['capability']}` may have happened, its answer could not be recorded: {error}",
+        hint="free space, look at the other side, then resume with --in-doubt done, rerun, skip or fail",
+        left=True,
+    )
+    doubt.step_id, doubt.capability_id = intent.step_id, payload["capability"]
+    doubt.binding_id, doubt.service_id = payload.get("binding"), payload.get("service")
+    state = rebuild([event for _, event in journal.events()])
+    doubt.message = name_step(doubt, StepPath(step_id).first(), "")
+    steps = {
+        name: state.step_results[name].status if name in state.step_results else "pending"
+        for name in state.plan_order
+    }
+    return finish_run(Finished(RunOutcome("pending", doubt, {}), state, steps), journal, control)
+
+
+def finish_run(
+    finished: Finished, journal: Journal, control: Control | None, catalog: Catalog | None = None
+) -> RunResult:
+    """The RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
+    from cogcli.runs.error_payload import error_payload
+
+    outcome, state = finished.outcome, finished.state
+    return RunResult(
+        status=outcome.status,
+        exit_code=_exit_code(finished, control),
+        outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
+        error=error_payload(outcome.error, catalog) if outcome.error else None,
+        episode_id=journal.episode_id,
+        run_id=state.run_id,
+        trace_id=state.trace_id,
+        directory=str(journal.directory),
+        metrics=state.trace.metrics.to_payload(),
+        counts=dict(Counter(finished.steps.values())),
+        stopped_by=control.signals[0] if control and control.signals else "",
+        in_doubt=_in_doubt(journal) if outcome.status == "pending" else (),
+        finished=finished,
+    )
+
+
+def _in_doubt(journal: Journal) -> tuple[str, ...]:
+    log = LogIndex(event for _, event in journal.events())
+    return tuple(event.step_id or "" for event in log.open_doubts)
+
+
+def _exit_code(finished: Finished, control: Control | None) -> int:
+    outcome = finished.outcome
+    if outcome.status == "ok":
+        return OK
+    if outcome.status == "aborted":
+        return ABORTED[control.signals[0]] if control and control.signals else ABORTED["SIGINT"]
+    if outcome.status == "partial":
+        return 1
+    return outcome.error.exit_code if outcome.error else 1
+
+
+def give_up(journal: Journal) -> LogIndex | None:
+    """Leave what an error stopped in the best shape that the disk allows; raises nothing that was expected.
+
+    An episode in which nothing was committed is taken back. Where an effect may have happened the run has not ended: it
+    waits for a person, and what its log holds is handed back. Else, on a full disk, the terminal event goes where the
+    ballast was, and what room is left to sealing, which `verify --repair` does later if it has to.
+    """
+    if journal.discard():
+        return None
+    waiting = in_doubt(journal)
+    if waiting is None and journal.stopped_by_full_disk:
+        with suppress(CogcliError):
+            account = account_of(journal.events())
+            if account.projection.terminated is None:
+                journal.append(find_full_disk(account.projection.root or ""), durable=True)
+            seal(journal)
+    return waiting
+
+
+def in_doubt(journal: Journal) -> LogIndex | None:
+    """What the log of a run holds that an error stopped while an effect may have happened; None for any other.
+
+    On a full disk the run's pause goes where the ballast was.
+    """
+    with suppress(CogcliError):
+        recording = LogIndex(event for _, event in journal.events())
+        if _may_have_acted(recording):
+            if journal.stopped_by_full_disk:
+                _pause(journal, recording)
+            return recording
+    return None
+
+
+def _may_have_acted(recording: LogIndex) -> bool:
+    """Whether the run is not over, and an effect in it is in doubt that nobody has decided about."""
+    started = recording.started
+    over = started is None or started.run_id in recording.ended.runs
+    return not over and any(intent.payload["side_effects"] == "effect" for intent in recording.open_doubts)
+
+
+def _pause(journal: Journal, recording: LogIndex) -> None:
+    """Tell that the run waits, as far as there is room for that: without it the log reads as interrupted, in doubt."""
+    with suppress(CogcliError):
+        if recording.started is not None and (
+            recording.last is None or recording.last.event_type != "run.paused"
+        ):
+            reason = "effect.in-doubt: the disk was full, and an effect may have happened"
+            journal.append(build.run_paused(recording.started.run_id or "", reason=reason), durable=True)
+        persist_pending(journal)
