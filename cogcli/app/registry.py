@@ -74,9 +74,14 @@ def fields_of(fields: Fields) -> dict[str, Any]:
 
 
 class Usable:
-    """Which capabilities have a binding that can be called here, and which skills can run."""
+    """Which capabilities have a binding that can be called here, and which skills can run.
 
-    def __init__(self, catalog: Catalog, options: SelectionOptions, broken_files: frozenset[str]) -> None:
+    `broken_files`: the files with errors; without them the catalog is checked at the first skill.
+    """
+
+    def __init__(
+        self, catalog: Catalog, options: SelectionOptions, broken_files: frozenset[str] | None = None
+    ) -> None:
         self._catalog = catalog
         self._options = options
         self._broken = broken_files
@@ -98,6 +103,11 @@ class Usable:
         return self._skills[id]
 
     def _runs(self, skill: Skill) -> bool:
+        if self._broken is None:
+            from cogcli.specs.checks import check
+
+            found = check(self._catalog, options=self._options)
+            self._broken = frozenset(problem.file for problem in found if problem.severity == "E")
         if skill.file in self._broken:
             return False
         return all(self._target(target) for target in list_targets(skill))

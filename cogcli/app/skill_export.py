@@ -32,7 +32,7 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
 
     Nothing is written unless all can be. Raises SkillNotFoundError, ProblemsFound, UsageError, EnvironmentRefusal.
     """
-    from cogcli.app.skills import skill_details
+    from cogcli.app.inventory.listing import spec_details
 
     documents: dict[str, str] = {}
     named: dict[str, str] = {}
@@ -48,7 +48,7 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
         path = os.path.join(folder, name)
         if os.path.lexists(path):
             raise UsageError("output.exists", f"`{path}` exists", hint="remove it, or give another --to DIR")
-        documents[path] = document(name, skill_details(settings, id))
+        documents[path] = document(name, spec_details(settings, "skills", id))
     return [_write(path, text) for path, text in documents.items()]
 
 

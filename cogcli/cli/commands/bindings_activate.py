@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def execute(context: CommandContext) -> int:
     """Write `active_bindings.json`, if all checks pass and it says otherwise now."""
-    from cogcli.app.activation import activate
+    from cogcli.app.inventory.activation import activate
 
     capability, binding = context.arguments.words
     done = activate(context.settings, capability, binding)

@@ -29,7 +29,7 @@ def execute(context: CommandContext) -> int:
 
 def _graph(context: CommandContext, word: str) -> drawing.GraphView:
     if is_skill(context, word):
-        from cogcli.app.skills import graph_of
+        from cogcli.app.inventory.skill import graph_of
 
         return graph_of(context.settings, word)
     from cogcli.app.episodes import find, iterate_shown_events, status_of

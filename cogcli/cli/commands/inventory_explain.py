@@ -10,7 +10,7 @@ from cogcli.core.terminal_text import cells, pad, truncate, visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cogcli.app.binding_choices import ChoiceExplanation
+    from cogcli.app.inventory.explain import ChoiceExplanation
     from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
@@ -20,7 +20,7 @@ _STATE: Final = len("not named")
 
 def execute(context: CommandContext) -> int:
     """Write the explanation; where nothing can be called, the reason becomes the error of the command."""
-    from cogcli.app import binding_choices
+    from cogcli.app.inventory import explain as binding_choices
 
     given = context.arguments
     kind = given.command.name.split()[0] if given.command else ""

@@ -34,7 +34,8 @@ COLUMNS: Final = {
 
 def execute(context: CommandContext) -> int:
     """List, or search by the words given."""
-    from cogcli.app.inventory import SINGULAR, list_specs, search_specs
+    from cogcli.app.inventory.kinds import KINDS
+    from cogcli.app.inventory.listing import list_specs, search_specs
 
     given = context.arguments
     kind = given.command.name.split()[0] if given.command else ""
@@ -52,5 +53,5 @@ def execute(context: CommandContext) -> int:
     if not context.json:
         show(context, COLUMNS[kind], rows)
         if not rows and context.screen.err.tty and not context.screen.quiet:
-            context.screen.notify(f"no {SINGULAR[kind]} fits\n")
+            context.screen.notify(f"no {KINDS[kind].singular} fits\n")
     return OK

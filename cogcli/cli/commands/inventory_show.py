@@ -19,7 +19,7 @@ _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
 
 def execute(context: CommandContext) -> int:
     """Show the spec, or its file."""
-    from cogcli.app.inventory import read_source, spec_details
+    from cogcli.app.inventory.listing import read_source, spec_details
 
     given = context.arguments
     kind, id = given.command.name.split()[0] if given.command else "", given.words[0]

@@ -15,14 +15,15 @@ COLUMNS = (Column("id"), Column("version"), Column("description"))
 
 def execute(context: CommandContext) -> int:
     """List, or search by the words given."""
-    from cogcli.app.skills import list_skills, search_skills
+    from cogcli.app.inventory.listing import list_specs, search_specs
 
     given = context.arguments
     if given.words:
-        rows = search_skills(context.settings, given.words, given.integer("--limit", 10))
+        rows = search_specs(context.settings, "skills", given.words, given.integer("--limit", 10))
     else:
-        rows = list_skills(
+        rows = list_specs(
             context.settings,
+            "skills",
             domain=given.text("--domain"),
             channel=given.text("--channel"),
             usable=given.on("--usable"),

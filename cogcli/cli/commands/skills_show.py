@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 def execute(context: CommandContext) -> int:
     """Show the skill, or its file."""
-    from cogcli.app.skills import read_source, skill_details
+    from cogcli.app.inventory.listing import read_source, spec_details
 
     skill_id = context.arguments.words[0]
     if context.arguments.on("--source") and not context.json:
-        context.screen.answer(visible_block(read_source(context.settings, skill_id)))
+        context.screen.answer(visible_block(read_source(context.settings, "skills", skill_id)))
         return OK
-    spec = skill_details(context.settings, skill_id)
+    spec = spec_details(context.settings, "skills", skill_id)
     context.own["spec"] = spec
     if context.arguments.on("--source"):
-        context.own["source"] = read_source(context.settings, skill_id)
+        context.own["source"] = read_source(context.settings, "skills", skill_id)
     if not context.json:
         context.screen.answer_lines(_lines(spec, context.screen.out.width))
     return OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.app.binding_choices import explain_choice
+from cogcli.app.inventory.explain import explain_choice
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.host_layout import ACTIVE_FILE

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cogcli.app.inventory.kinds import find_spec, shadows_of
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.core.errors import CogcliError
 from cogcli.specs.eligibility import conformance_needed, reasons
@@ -45,7 +46,7 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     if capability is None:
         raise _problems(catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", ""))
     choice = explain_choice(catalog, capability.id, selection_options(settings))
-    shadows = _shadows(catalog, "capability", capability.id)
+    shadows = shadows_of(catalog, "capability", capability.id)
     where = {"layer": Layers(settings).of(capability.file), "file": capability.file, "shadows": shadows}
     broken = choice.error is not None and any(
         problem.file == choice.error.file for problem in catalog.problems
@@ -67,7 +68,7 @@ def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
         "skill_id": skill_id,
         "layer": Layers(settings).of(skill.file) if skill else None,
         "file": skill.file if skill else catalog.broken.get(f"skill:{skill_id}"),
-        "shadows": _shadows(catalog, "skill", skill_id),
+        "shadows": shadows_of(catalog, "skill", skill_id),
         "capabilities": [explain_choice(catalog, id, given).body for id in catalog.capabilities],
     }
     return ChoiceExplanation(body, ProblemsFound(blocking) if blocking else None)
@@ -78,9 +79,8 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
 
     Raises UsageError, or ProblemsFound where its file has errors.
     """
-    from cogcli.app.inventory import find_spec
-
-    (catalog, given, _), service = find_spec(settings, "services", service_id)
+    view, service = find_spec(settings, "services", service_id)
+    catalog, given = view.catalog, view.options
     uses = []
     for id, binding in sorted(catalog.bindings.items()):
         if binding.service == service_id:
@@ -92,7 +92,7 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
         "layer": service.layer,
         "file": service.file,
         "trusted": service.trusted,
-        "shadows": _shadows(catalog, "service", service_id),
+        "shadows": shadows_of(catalog, "service", service_id),
         "bindings": uses,
     }
     return ChoiceExplanation(body)
@@ -136,10 +136,10 @@ def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> 
             "channel": binding.channel,
             "layer": binding.layer,
             "file": binding.file,
-            "shadows": _shadows(catalog, "binding", id),
+            "shadows": shadows_of(catalog, "binding", id),
             "service_layer": service.layer if service else None,
             "service_file": service.file if service else catalog.broken.get(f"service:{binding.service}"),
-            "service_shadows": _shadows(catalog, "service", binding.service),
+            "service_shadows": shadows_of(catalog, "service", binding.service),
         }
 
 
@@ -177,11 +177,6 @@ def _fallback_owner(catalog: Catalog, id: str, chain: tuple[ChainLink, ...]) -> 
         for link in chain
         if (binding := catalog.bindings.get(link.binding_id)) and binding.fallback == id
     )
-
-
-def _shadows(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
-    """The specs that a spec hides, the weakest layer first."""
-    return [{"layer": s.layer, "file": s.file} for s in catalog.shadows if s.kind == kind and s.id == id]
 
 
 def _problems(catalog: Catalog, file: str) -> CogcliError:
