@@ -10,7 +10,6 @@ from support.sources import PACKAGE, modules, said
 KNOWN: frozenset[frozenset[str]] = frozenset(
     frozenset(f"cogcli.{name}" for name in names.split())
     for names in (
-        "app.episodes app.logs",
         "engine.doubt engine.context engine.step_recorder",
         "protocols.pythoncall.function_call protocols.pythoncall.readable_files",
     )
