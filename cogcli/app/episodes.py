@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cogcli.app.settings import Settings
-    from cogcli.episode.episode_filter import Wanted
-    from cogcli.episode.episode_row import Overview
-    from cogcli.episode.file_status import Mark
+    from cogcli.episode.file_status import FileStatus
     from cogcli.episode.findings import Finding
+    from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
     from cogcli.episode.store import Store
     from cogcli.episode.strict_log import Warn
     from cogcli.events.envelope import Event
@@ -59,9 +58,9 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:
 
 def status_of(directory: Path) -> str:
     """The status word of an episode: an outcome, `running` or `interrupted`."""
-    from cogcli.episode.episode_row import overview
+    from cogcli.episode.listing.episode_row import read_row
 
-    return overview(directory).status
+    return read_row(directory).status
 
 
 class Document(NamedTuple):
@@ -105,7 +104,7 @@ def is_foreign(directory: Path) -> bool:
     """Whether the log of an episode is another tool's; False where there is none."""
     from cogcli.core.files import FileRefused
     from cogcli.episode.log_reader import open_episode
-    from cogcli.episode.verify_foreign import is_foreign as tells_so
+    from cogcli.episode.verify.foreign import is_foreign as tells_so
 
     with open_episode(directory) as folder:
         try:
@@ -206,8 +205,8 @@ def verify_episode(directory: Path, *, key: str | None = None, head: str | None 
     Raises EnvironmentRefusal where there is no log to open.
     """
     from cogcli.core.gc_pause import paused_collection
-    from cogcli.episode.verify import verify
-    from cogcli.episode.verify_authenticity import LEVELS, Trusted, level_of
+    from cogcli.episode.verify.authenticity import LEVELS, Trusted, level_of
+    from cogcli.episode.verify.check import verify
 
     with paused_collection():
         findings = verify(directory, Trusted(key, head))
@@ -246,14 +245,14 @@ def seal_of(directory: Path) -> Seal | None:
 OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "pending", "running", "interrupted")
 
 
-def list_episodes(settings: Settings, wanted: Wanted, limit: int | None) -> list[Overview]:
+def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) -> list[EpisodeRow]:
     """The episodes that fit, newest first, at most `limit`."""
     from itertools import islice
 
-    return list(islice(store_of(settings).overviews(wanted), limit))
+    return list(islice(store_of(settings).episode_rows(wanted), limit))
 
 
-def error_of_unstarted(row: Overview) -> EnvironmentRefusal | None:
+def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
     """The error of an episode whose run was stopped before its first event; None for any other."""
     from cogcli.episode.layout import EVENTS
     from cogcli.episode.log_reader import nothing_began_error, open_episode
@@ -287,7 +286,7 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     return rfc3339(max(0, second), int(now[20:26]))
 
 
-def row_of(row: Overview, shown: Callable[[str], str]) -> dict[str, Any]:
+def row_of(row: EpisodeRow, shown: Callable[[str], str]) -> dict[str, Any]:
     """The object of an episode in `ls --json`."""
     return {
         "episode_id": row.id,
@@ -304,10 +303,10 @@ def row_of(row: Overview, shown: Callable[[str], str]) -> dict[str, Any]:
     }
 
 
-def file_marks(directory: Path) -> list[Mark]:
+def file_marks(directory: Path) -> list[FileStatus]:
     """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
-    from cogcli.episode.file_status import marks
+    from cogcli.episode.file_status import file_statuses
     from cogcli.episode.log_reader import open_episode
 
     with open_episode(directory) as folder:
-        return list(marks(folder))
+        return list(file_statuses(folder))

@@ -13,7 +13,7 @@ from cogcli.episode.removal import is_being_made, remove, remove_leftovers, size
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.episode.episode_row import Overview
+    from cogcli.episode.listing.episode_row import EpisodeRow
 
 REMOVABLE = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 """Running and waiting episodes are never removed."""
@@ -32,7 +32,7 @@ class Criteria(NamedTuple):
         """Whether there is any criterion."""
         return self != Criteria()
 
-    def fits(self, row: Overview) -> bool:
+    def fits(self, row: EpisodeRow) -> bool:
         """Whether outcome and age of an episode fit; of a running or waiting one the age alone, so that it is
         reported."""
         if self.outcome is not None and row.status in REMOVABLE and row.status != self.outcome:
@@ -43,7 +43,7 @@ class Criteria(NamedTuple):
 class Sweep(NamedTuple):
     """The episodes to remove, their size in bytes, and how many fitting ones are kept, by reason of KEEP_REASONS."""
 
-    rows: list[Overview]
+    rows: list[EpisodeRow]
     bytes: int
     kept: Counter[str]
 
@@ -66,9 +66,9 @@ def parse_criteria(
 def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
     """What would be removed now. Raises EnvironmentRefusal where the pins cannot be read."""
     pins = read_pins(Path(settings.runs_dir))
-    rows: list[Overview] = []
+    rows: list[EpisodeRow] = []
     kept: Counter[str] = Counter()
-    for number, row in enumerate(store_of(settings).overviews()):
+    for number, row in enumerate(store_of(settings).episode_rows()):
         if wanted.keep is not None and number < wanted.keep:
             kept["newest"] += 1
         elif wanted.fits(row):
@@ -80,7 +80,7 @@ def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
     return Sweep(rows, sum(size_of(row.directory) for row in rows), kept)
 
 
-def _protection(row: Overview, pins: frozenset[str]) -> str:
+def _protection(row: EpisodeRow, pins: frozenset[str]) -> str:
     """The reason of KEEP_REASONS that protects an episode; empty for none."""
     if row.id in pins:
         return "pinned"
@@ -93,7 +93,7 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
     """Remove the planned episodes that still fit; returns those removed. Raises EnvironmentRefusal `env.disk`."""
     runs_dir = Path(settings.runs_dir)
     remove_leftovers(runs_dir)
-    removed: list[Overview] = []
+    removed: list[EpisodeRow] = []
     freed = 0
     for row in planned.rows:
         size = size_of(row.directory)

@@ -40,11 +40,11 @@ def repair(settings: Settings, directory: Path) -> bool:
 def _complete(journal: Journal) -> None:
     """Seal an ended run; of another, prove `state.json` again where what proved it was lost."""
     from cogcli.episode.layout import STATE
-    from cogcli.episode.log_fold import account_of
+    from cogcli.episode.log_fold import fold_log
     from cogcli.episode.seal import persist_pending, seal
-    from cogcli.episode.verify import verify
+    from cogcli.episode.verify.check import verify
 
-    if account_of(journal.events()).projection.terminated is not None:
+    if fold_log(journal.events()).projection.terminated is not None:
         seal(journal)
     elif any(found.file == STATE and found.severity == "error" for found in verify(journal.directory)):
         persist_pending(journal)
@@ -67,13 +67,13 @@ def _is_damaged(directory: Path) -> bool:
 def _only_unsealed(directory: Path) -> bool:
     """Whether the run has ended without a manifest, and log and blobs are unaltered. False for another tool's log."""
     from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST
-    from cogcli.episode.log_fold import account_of
+    from cogcli.episode.log_fold import fold_log
     from cogcli.episode.log_reader import read_events
-    from cogcli.episode.verify import verify
+    from cogcli.episode.verify.check import verify
 
     if (directory / MANIFEST).exists():
         return False
-    if account_of(read_events(directory)).projection.terminated is None:
+    if fold_log(read_events(directory)).projection.terminated is None:
         return False
     findings = verify(directory)
     if any(finding.code == "chain.unchained" for finding in findings):

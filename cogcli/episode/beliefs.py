@@ -32,7 +32,7 @@ class _BeliefSource(NamedTuple):
     replaces: bool
 
 
-class Knowledge:
+class Beliefs:
     """Beliefs and memory after the events fed so far."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ class Use(NamedTuple):
     evidence: str
 
 
-class Tally:
+class Counters:
     """Counts over the events fed so far."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _HOLDER = re.compile(rb"pid (\d{1,10}) on ([A-Za-z0-9._-]{1,64})\n")
 
 
-class Ballast:
+class DiskReserve:
     """The ballast of one open episode, whose lock the caller holds."""
 
     def __init__(self, folder: Folder, *, anew: bool = False) -> None:

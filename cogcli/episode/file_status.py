@@ -21,7 +21,7 @@ _LIMIT: Final = 64 * 1024 * 1024
 _SHOWN: Final = (EVENTS, LEARN, SUMMARY, MANIFEST)
 
 
-class Mark(NamedTuple):
+class FileStatus(NamedTuple):
     """One file: the lines of a log, 0 for others, and whether nothing speaks against it."""
 
     name: str
@@ -29,7 +29,7 @@ class Mark(NamedTuple):
     good: bool
 
 
-def marks(folder: Folder) -> Iterator[Mark]:
+def file_statuses(folder: Folder) -> Iterator[FileStatus]:
     """Every file worth telling. What no manifest names has nothing against it: `verify` knows more."""
     known = _known(folder)
     for name in _SHOWN:
@@ -37,13 +37,13 @@ def marks(folder: Folder) -> Iterator[Mark]:
         good = not known.problems if name == MANIFEST else True
         try:
             folder.size(name)  # whether it is there
-            yield Mark(name, _lines(folder, name), good and not unlike(folder, file))
+            yield FileStatus(name, _lines(folder, name), good and not unlike(folder, file))
         except FileRefused as error:
             if error.reason != "missing" or name in known.files:
-                yield Mark(name, 0, False)
+                yield FileStatus(name, 0, False)
     for name, file in known.files.items():
         if name not in _SHOWN and not _fits(folder, file):
-            yield Mark(name, 0, False)
+            yield FileStatus(name, 0, False)
 
 
 def _lines(folder: Folder, name: str) -> int:

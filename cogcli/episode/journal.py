@@ -30,7 +30,7 @@ from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
-from cogcli.episode.disk_reserve import FULL, Ballast
+from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shorten_values
 from cogcli.episode.layout import BALLAST, EVENTS, LEARN
@@ -120,7 +120,7 @@ class Journal:
         self._fd = fd
         self._sequence, self._head, self._timestamp, self._size, self._root, self._rules = end
         try:
-            self._ballast = Ballast(folder, anew=going_on is not None)
+            self._ballast = DiskReserve(folder, anew=going_on is not None)
             if going_on is None:
                 os.close(folder.create(LEARN, os.O_WRONLY))
         except BaseException:

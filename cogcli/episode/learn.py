@@ -14,7 +14,7 @@ import orjson
 from cogcli.core.canonical import digest
 from cogcli.episode import summary
 from cogcli.episode.counters import Use
-from cogcli.episode.log_fold import Account
+from cogcli.episode.log_fold import LogFold
 
 MAX_PROPOSALS: Final = 100
 MAX_EVIDENCE: Final = 10
@@ -26,12 +26,12 @@ def first_link(episode_id: str) -> str:
     return digest(f"cogcli/learn/1:{episode_id}".encode())
 
 
-def learn_lines(account: Account) -> bytes:
+def learn_lines(account: LogFold) -> bytes:
     """The whole of `learn.jsonl` for a log whose root run has ended."""
     return orjson.dumps(reflection_of(account), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def reflection_of(account: Account) -> dict[str, Any]:
+def reflection_of(account: LogFold) -> dict[str, Any]:
     """The reflection on a root run, fixed by its log."""
     ended = account.projection.terminated
     if ended is None:
@@ -57,7 +57,7 @@ def reflection_of(account: Account) -> dict[str, Any]:
     }
 
 
-def _reasons(account: Account) -> list[str]:
+def _reasons(account: LogFold) -> list[str]:
     ended = account.projection.terminated
     payload = ended.payload if ended and type(ended.payload) is dict else {}
     error = account.projection.error() or {}
@@ -65,7 +65,7 @@ def _reasons(account: Account) -> list[str]:
     return list(dict.fromkeys(reason for reason in given if type(reason) is str and reason))
 
 
-def _latencies(account: Account) -> dict[str, Any]:
+def _latencies(account: LogFold) -> dict[str, Any]:
     latencies = summary.step_latency_ms(account)
     slowest = max(latencies, key=latencies.__getitem__, default=None)
     return {
@@ -75,7 +75,7 @@ def _latencies(account: Account) -> dict[str, Any]:
     }
 
 
-def _proposals(account: Account) -> Iterator[dict[str, Any]]:
+def _proposals(account: LogFold) -> Iterator[dict[str, Any]]:
     yield from _fallbacks(account)
     yield from _slow_steps(account)
     yield from _second_tries(account)
@@ -83,13 +83,13 @@ def _proposals(account: Account) -> Iterator[dict[str, Any]]:
     yield from _missing_outputs(account)
 
 
-def _fallbacks(account: Account) -> Iterator[dict[str, Any]]:
+def _fallbacks(account: LogFold) -> Iterator[dict[str, Any]]:
     for binding, uses in _grouped(account.tally.fallbacks).items():
         text = f"binding `{binding}` needed its fallback: repair it, or make the fallback the first choice"
         yield _proposal("binding-fallback", binding, text, uses)
 
 
-def _slow_steps(account: Account) -> Iterator[dict[str, Any]]:
+def _slow_steps(account: LogFold) -> Iterator[dict[str, Any]]:
     options = account.projection.asked.get("options")
     limit = options.get("step_timeout_seconds") if type(options) is dict else None
     if not isinstance(limit, int | float) or limit <= 0:
@@ -100,14 +100,14 @@ def _slow_steps(account: Account) -> Iterator[dict[str, Any]]:
         yield _proposal("step-timeout", step, f"step `{step}` used more than 80 % of its {limit:g} s", uses)
 
 
-def _second_tries(account: Account) -> Iterator[dict[str, Any]]:
+def _second_tries(account: LogFold) -> Iterator[dict[str, Any]]:
     for step, tries in account.tally.retried.items():
         if all(succeeded for succeeded, _ in tries):
             text = f"step `{step}` always succeeded on the second try: look at what fails the first time"
             yield _proposal("second-try", step, text, [use for _, use in tries])
 
 
-def _spent_budgets(account: Account) -> Iterator[dict[str, Any]]:
+def _spent_budgets(account: LogFold) -> Iterator[dict[str, Any]]:
     for name, budget in summary.budgets(account).items():
         limit, used = budget["limit"], budget["used"]
         if limit and used is not None and used / limit > NEARLY:
@@ -115,7 +115,7 @@ def _spent_budgets(account: Account) -> Iterator[dict[str, Any]]:
             yield _proposal("budget-spent", name, text, _ending(account))
 
 
-def _missing_outputs(account: Account) -> Iterator[dict[str, Any]]:
+def _missing_outputs(account: LogFold) -> Iterator[dict[str, Any]]:
     ended = account.projection.terminated
     missing = ended.payload.get("required_missing") if ended and type(ended.payload) is dict else None
     for name in missing if type(missing) is list else ():
@@ -123,7 +123,7 @@ def _missing_outputs(account: Account) -> Iterator[dict[str, Any]]:
         yield _proposal("output-missing", str(name), text, _ending(account))
 
 
-def _ending(account: Account) -> list[Use]:
+def _ending(account: LogFold) -> list[Use]:
     ended = account.projection.terminated
     return [Use("", ended.id)] if ended else []
 

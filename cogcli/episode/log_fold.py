@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cogcli.episode.counters import Tally
+from cogcli.episode.counters import Counters
 from cogcli.episode.findings import FindingSink, unheard
 from cogcli.episode.project import Projection
 from cogcli.episode.vocabulary import PROJECTION
 from cogcli.events.envelope import Event
 
 
-class Account:
+class LogFold:
     """The projection and the counts of a log, fed together."""
 
     def __init__(self, told: FindingSink = unheard) -> None:
         self.projection = Projection(told)
-        self.tally = Tally()
+        self.tally = Counters()
         self.evidence: Event | None = None
         """The last event, where it is projection evidence."""
 
@@ -34,9 +34,9 @@ class Account:
         return pins if type(pins) is dict else {}
 
 
-def account_of(events: Iterable[tuple[int, Event]]) -> Account:
+def fold_log(events: Iterable[tuple[int, Event]]) -> LogFold:
     """The account of the events that a log reader gives."""
-    account = Account()
+    account = LogFold()
     for _, event in events:
         account.feed(event)
     return account

@@ -25,7 +25,7 @@ import orjson
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.actions import action_of
-from cogcli.episode.beliefs import Knowledge
+from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import (
     inline_value,
@@ -58,7 +58,7 @@ class Projection:
 
     def __init__(self, told: FindingSink = unheard) -> None:
         self._told = told
-        self._knowledge = Knowledge()
+        self._knowledge = Beliefs()
         self._asked: dict[str, Any] = {}
         self._began: Event | None = None
         self._ended: Event | None = None

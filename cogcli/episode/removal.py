@@ -20,9 +20,9 @@ from typing import Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
-from cogcli.episode.episode_row import Overview, overview
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.episode.layout import EVENTS
+from cogcli.episode.listing.episode_row import EpisodeRow, read_row
 
 REMOVED: Final = ".gc-"
 """How the names of directories begin that are no episodes any more."""
@@ -42,7 +42,7 @@ def size_of(directory: Path) -> int:
     return total
 
 
-def is_being_made(row: Overview) -> bool:
+def is_being_made(row: EpisodeRow) -> bool:
     """Whether an episode has no event yet and is not old (rule 4)."""
     if row.started_at is not None:
         return False
@@ -52,7 +52,7 @@ def is_being_made(row: Overview) -> bool:
         return True
 
 
-def remove(directory: Path, may_go: Callable[[Overview], bool]) -> bool:
+def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
     """Remove an episode if it may still go when nobody can change it any more. Raises EnvironmentRefusal `env.disk`."""
     try:
         with Folder.open(directory.parent.resolve()) as runs, runs.sub(directory.name) as folder:
@@ -63,7 +63,7 @@ def remove(directory: Path, may_go: Callable[[Overview], bool]) -> bool:
         raise disk_refusal(directory, error) from error
 
 
-def _removed(runs: Folder, directory: Path, folder: Folder, may_go: Callable[[Overview], bool]) -> bool:
+def _removed(runs: Folder, directory: Path, folder: Folder, may_go: Callable[[EpisodeRow], bool]) -> bool:
     with _locked(folder) as locked:
         if not locked or not _may_go(directory, may_go):
             return False
@@ -95,9 +95,9 @@ def _is_leftover(entry: os.DirEntry[str]) -> bool:
     return entry.name.startswith(REMOVED) and entry.is_dir(follow_symlinks=False)
 
 
-def _may_go(directory: Path, may_go: Callable[[Overview], bool]) -> bool:
+def _may_go(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
     try:
-        row = overview(directory)
+        row = read_row(directory)
     except CogcliError:
         return False
     return not is_being_made(row) and may_go(row)

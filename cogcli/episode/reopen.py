@@ -53,8 +53,8 @@ from cogcli.episode.log_reader import (
 )
 from cogcli.episode.rules import FIRST, LATEST, rules_of
 from cogcli.episode.temp_cleanup import remove_temporaries
-from cogcli.episode.verify_files import Inventory
-from cogcli.episode.verify_lines import LineCheck
+from cogcli.episode.verify.files import EpisodeFiles
+from cogcli.episode.verify.lines import LineCheck
 from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
 
@@ -199,7 +199,7 @@ def _busy(folder: Folder) -> EnvironmentRefusal:
 
 def _require_plain(folder: Folder) -> None:
     """Nothing but the files of an episode, each with one name."""
-    for finding in Inventory(folder).findings:
+    for finding in EpisodeFiles(folder).findings:
         if finding.severity == "error":
             raise unreadable(folder.path, finding.message, file=finding.file)
 

@@ -15,7 +15,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.log_fold import Account, account_of
+from cogcli.episode.log_fold import LogFold, fold_log
 from cogcli.episode.log_reader import unreadable
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
@@ -55,17 +55,17 @@ def persist_pending(journal: Journal) -> None:
     _persist(journal, _account(journal))
 
 
-def _account(journal: Journal) -> Account:
+def _account(journal: Journal) -> LogFold:
     """What is derived from the log, all of it: nothing is derived from a part. Raises `episode.unreadable`."""
     log = journal.events()
-    account = account_of(log)
+    account = fold_log(log)
     if log.stopped or log.torn or log.unresolved:
         why = log.stopped.message if log.stopped else "its last line or a blob cannot be read"
         raise unreadable(journal.directory, why)
     return account
 
 
-def _persist(journal: Journal, account: Account) -> Event:
+def _persist(journal: Journal, account: LogFold) -> Event:
     """The projection evidence, which is on disk before `state.json` is replaced."""
     document = account.projection.result(journal.put_large)
     evidence = account.evidence

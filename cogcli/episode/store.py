@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.episode.episode_filter import Wanted
-from cogcli.episode.episode_listing import find_indexed_ids, survey
-from cogcli.episode.episode_row import Overview
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
+from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.log_reader import unreadable
 
 if TYPE_CHECKING:
@@ -133,13 +132,13 @@ class Store:
         ours = set(own)
         return own + [name for name in names if name not in ours]
 
-    def overviews(self, wanted: Wanted | None = None) -> Iterator[Overview]:
+    def episode_rows(self, wanted: EpisodeFilter | None = None) -> Iterator[EpisodeRow]:
         """Every readable episode that fits, newest first, one at a time."""
-        return survey(self.runs_dir, wanted or Wanted(), self.ids)
+        return list_rows(self.runs_dir, wanted or EpisodeFilter(), self.ids)
 
-    def by_trace(self, trace_id: str) -> list[Overview]:
+    def by_trace(self, trace_id: str) -> list[EpisodeRow]:
         """The episodes of a trace, newest first; `trace_id` whole, or its first 8 hex digits."""
-        return list(self.overviews(Wanted(trace_id=trace_id)))
+        return list(self.episode_rows(EpisodeFilter(trace_id=trace_id)))
 
     def resolve(self, text: str) -> Path:
         """The directory of the episode that a user names: a path, `@last`, an id, a prefix or a trace id.
@@ -163,7 +162,7 @@ class Store:
         if match is None:
             return []
         if match[2]:
-            newest = next(self.overviews(Wanted(outcomes=_FAILED)), None)
+            newest = next(self.episode_rows(EpisodeFilter(outcomes=_FAILED)), None)
             return [] if newest is None else [newest.id]
         back = int(match[1] or 0)
         found = find_indexed_ids(self.runs_dir, "ep_", skip=back, limit=1)

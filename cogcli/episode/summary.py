@@ -14,12 +14,12 @@ from typing import Any, Final
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.large_values import digest_of, refer
-from cogcli.episode.log_fold import Account
+from cogcli.episode.log_fold import LogFold
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_STATUSES, SUMMARY_SCHEMA
 
 
-def summary_of(account: Account, put: Put = digest_of) -> dict[str, Any]:
+def summary_of(account: LogFold, put: Put = digest_of) -> dict[str, Any]:
     """The summary of a log whose root run has ended. Under rules 2 large outputs stand by reference: `put` gets the
     JSON of each and gives its digest."""
     projection = account.projection
@@ -51,7 +51,7 @@ def summary_of(account: Account, put: Put = digest_of) -> dict[str, Any]:
     }
 
 
-def counts(account: Account) -> dict[str, Any]:
+def counts(account: LogFold) -> dict[str, Any]:
     """Steps by status; governed calls begun, attempts repeated, calls answered by a fallback, vetoes, approvals."""
     tally = account.tally
     by_status = Counter(step["status"] for step in account.projection.plan.steps)
@@ -65,7 +65,7 @@ def counts(account: Account) -> dict[str, Any]:
     }
 
 
-def budgets(account: Account) -> dict[str, dict[str, Any]]:
+def budgets(account: LogFold) -> dict[str, dict[str, Any]]:
     """Limit and use of every budget that the run was given."""
     options = account.projection.asked.get("options")
     limit = options.get("timeout_seconds") if type(options) is dict else None
@@ -74,66 +74,66 @@ def budgets(account: Account) -> dict[str, dict[str, Any]]:
     return {"wall_clock_ms": {"limit": round(limit * 1000), "used": account.projection.duration_ms()}}
 
 
-def success(account: Account) -> bool:
+def success(account: LogFold) -> bool:
     """Whether the outcome is `ok`."""
     return account.projection.status == "ok"
 
 
-def plan_adherence(account: Account) -> float | None:
+def plan_adherence(account: LogFold) -> float | None:
     """Steps done / steps planned."""
     steps = account.projection.plan.steps
     return sum(step["status"] == "done" for step in steps) / len(steps) if steps else None
 
 
-def tool_coverage(account: Account) -> float | None:
+def tool_coverage(account: LogFold) -> float | None:
     """Distinct capabilities called / distinct capabilities planned; under rules 1, that ended steps name."""
     planned = account.tally.used if account.projection.rules == FIRST else account.tally.planned
     return len(account.tally.called & planned) / len(planned) if planned else None
 
 
-def veto_count(account: Account) -> int:
+def veto_count(account: LogFold) -> int:
     """Steps vetoed."""
     return account.tally.vetoes
 
 
-def would_veto_count(account: Account) -> int:
+def would_veto_count(account: LogFold) -> int:
     """Decisions of gates and rules that said no without being enforced."""
     return account.tally.would_vetoes
 
 
-def retry_count(account: Account) -> int:
+def retry_count(account: LogFold) -> int:
     """Attempts that repeated an earlier one, fallbacks not among them."""
     return account.tally.retries
 
 
-def fallback_count(account: Account) -> int:
+def fallback_count(account: LogFold) -> int:
     """Calls answered by another binding than the first."""
     return len(account.tally.fallbacks)
 
 
-def first_action_ms(account: Account) -> int | None:
+def first_action_ms(account: LogFold) -> int | None:
     """From the start event to the intent of the first call."""
     return _since_start(account, account.tally.first_action)
 
 
-def time_to_veto_ms(account: Account) -> int | None:
+def time_to_veto_ms(account: LogFold) -> int | None:
     """From the start event to the first vetoed step."""
     return _since_start(account, account.tally.first_veto)
 
 
-def _since_start(account: Account, timestamp: str | None) -> int | None:
+def _since_start(account: LogFold, timestamp: str | None) -> int | None:
     return None if timestamp is None else milliseconds_between(account.projection.started_at, timestamp)
 
 
-def step_latency_ms(account: Account) -> dict[str, int]:
+def step_latency_ms(account: LogFold) -> dict[str, int]:
     """By step, in plan order: from beginning to end."""
     latencies = account.tally.latencies
     ids = (step["id"] for step in account.projection.plan.steps)
     return {step_id: latencies[step_id] for step_id in ids if step_id in latencies}
 
 
-def _sum(name: str) -> Callable[[Account], int]:
-    def formula(account: Account) -> int:
+def _sum(name: str) -> Callable[[LogFold], int]:
+    def formula(account: LogFold) -> int:
         """The run's own sum, nested runs included."""
         value: int = getattr(account.projection.state.trace.metrics, name)
         return value
@@ -141,7 +141,7 @@ def _sum(name: str) -> Callable[[Account], int]:
     return formula
 
 
-METRICS: Final[dict[str, Callable[[Account], Any]]] = {
+METRICS: Final[dict[str, Callable[[LogFold], Any]]] = {
     "success": success,
     "plan_adherence": plan_adherence,
     "tool_coverage": tool_coverage,

@@ -12,7 +12,7 @@ from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 
 
-class Sittings:
+class ActiveTime:
     """A fold over the events of a log in order, those of nested runs included."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.step_path import StepPath
-from cogcli.events.active_time import Sittings
+from cogcli.events.active_time import ActiveTime
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 from cogcli.report.run_view import Branch, RunView, StepView, Used, branches, texts_of
@@ -67,7 +67,7 @@ class RunFold:
         self.root: RunView | None = None
         self.runs: dict[str, RunView] = {}
         self.asks = Asks()
-        self.sittings = Sittings()
+        self.sittings = ActiveTime()
         self.last = ""
         self.actions: list[dict[str, Any]] = []
         """The action log of another tool's log: its actions need not belong to a step."""

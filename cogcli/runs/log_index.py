@@ -21,7 +21,7 @@ from cogcli.core.calls import HARMLESS, Answer
 from cogcli.core.errors import RuntimeErrorBase, error_from_payload
 from cogcli.core.refs import parse_target
 from cogcli.core.step_path import StepPath
-from cogcli.events.active_time import Sittings
+from cogcli.events.active_time import ActiveTime
 from cogcli.events.build import IN_DOUBT
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
@@ -51,7 +51,7 @@ class LogIndex:
         """The payloads of results that were on disk before their steps ended."""
         self.answered_at: dict[ScopeKey, int] = {}
         """By step: the position at which its result was there first."""
-        self.sittings = Sittings()
+        self.sittings = ActiveTime()
         self.started: Event | None = None
         self.last: Event | None = None
         self.changed: Event | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.errors import ABORTED, OK, CogcliError
 from cogcli.core.step_path import StepPath
-from cogcli.episode.log_fold import account_of
+from cogcli.episode.log_fold import fold_log
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.events import build
 from cogcli.runs.closed_scopes import find_full_disk
@@ -152,7 +152,7 @@ def give_up(journal: Journal) -> LogIndex | None:
     waiting = in_doubt(journal)
     if waiting is None and journal.stopped_by_full_disk:
         with suppress(CogcliError):
-            account = account_of(journal.events())
+            account = fold_log(journal.events())
             if account.projection.terminated is None:
                 journal.append(find_full_disk(account.projection.root or ""), durable=True)
             seal(journal)

@@ -43,12 +43,14 @@ def test_swapped_folders_are_told_of_a_full_runs_directory_too(
     demo: Any, two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the index: what it remembers is what was seen."""
-    from cogcli.episode.episode_filter import Wanted
-    from cogcli.episode.episode_listing import survey
+    from cogcli.episode.listing.episode_listing import list_rows
+    from cogcli.episode.listing.episode_row import EpisodeFilter
 
     runs = two[0].parent
     for _ in range(2):
-        rows = list(survey(runs, Wanted(), lambda: sorted((p.name for p in two), reverse=True), worth=1))
+        rows = list(
+            list_rows(runs, EpisodeFilter(), lambda: sorted((p.name for p in two), reverse=True), worth=1)
+        )
         assert {row.id: row.log_id for row in rows} == {two[0].name: two[1].name, two[1].name: two[0].name}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from conformance_runs import Ran
 
 from cogcli.app import episodes
-from cogcli.episode.verify import verify
+from cogcli.episode.verify.check import verify
 
 Differences = Iterator[str]
 

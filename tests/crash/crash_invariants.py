@@ -25,7 +25,7 @@ from crash_service import SECRET
 from cogcli.core.errors import CogcliError
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project_bytes
-from cogcli.episode.verify import verify
+from cogcli.episode.verify.check import verify
 from cogcli.mapping.apply import apply, initial_state
 from cogcli.state.execution import ExecutionState
 

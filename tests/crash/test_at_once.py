@@ -20,11 +20,11 @@ from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.engine.run import execute
-from cogcli.episode.episode_row import overview
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project
 from cogcli.episode.store import Store
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 LINEAR = FLOWS[0]
 
@@ -66,7 +66,7 @@ def _looked_at(episode: Path) -> list[str]:
         wrong = [finding.code for finding in verify(episode) if finding.severity == "error"]
         if numbers:
             project(event for _, event in read_events(episode))
-            overview(episode)
+            read_row(episode)
     except CogcliError as error:
         return [] if "does not exist" in error.message else [error.message]
     # Files may be replaced between two looks at them: then the log, too, has gone on.

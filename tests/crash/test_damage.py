@@ -23,7 +23,7 @@ from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project_bytes
 from cogcli.episode.store import Store
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 LARGE = 20_000
 """From how many bytes on a long run, too, flips one bit of some bytes only, outside the log."""

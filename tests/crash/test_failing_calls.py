@@ -14,8 +14,8 @@ from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import COGCLI, FLOWS, REGISTRY, Flow
 from crash_points import Point, Range
 
-from cogcli.episode.episode_row import overview
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.listing.episode_row import read_row
+from cogcli.episode.verify.check import is_clean, verify
 
 MODES = [f"{error}{on}" for error in ("ENOSPC", "EIO", "EINTR", "EMFILE", "EROFS") for on in ("", "+")]
 
@@ -120,11 +120,11 @@ def _judge_full(copy: Path, done: subprocess.CompletedProcess[bytes], ledger: Pa
         assert is_clean(verify(episode)), verify(episode)
         assert not (episode / ".ballast").exists()
         if done.returncode == 5:
-            assert overview(episode).status in ("pending", "interrupted")
+            assert read_row(episode).status in ("pending", "interrupted")
             continue
         if not (episode / "manifest.json").exists():
             assert done.returncode == 3
             assert _says(copy.parent, "verify", episode, b'"repaired":true')
         else:
-            assert overview(episode).status == ("error" if done.returncode else "ok")
-        assert overview(episode).sealed
+            assert read_row(episode).status == ("error" if done.returncode else "ok")
+        assert read_row(episode).sealed

@@ -13,7 +13,7 @@ from conftest import LONG, Judge, Tell  # type: ignore[import-not-found]
 from crash_flows import FLOWS, SYSCALLS, Flow
 from crash_points import Outcome, Point, Range
 
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 FEW = ("write:signal=KILL:when=4", "fdatasync:signal=KILL:when=2", "renameat:signal=KILL:when=1")
 

@@ -16,12 +16,12 @@ from support.seed_example import COMPLETE
 
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.log_fold import account_of
+from cogcli.episode.log_fold import fold_log
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.project import project_bytes
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.episode.summary import summary_of
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 HERE = Path(__file__).parent
 CASES = sorted(folder.name for folder in HERE.iterdir() if (folder / "events.jsonl").exists())
@@ -43,7 +43,7 @@ def test_a_log_gives_its_state_document(case: str) -> None:
 
 @pytest.mark.parametrize("case", SEALED)
 def test_a_log_gives_its_summary_and_its_reflection(case: str) -> None:
-    account = account_of(read_events(HERE / case))
+    account = fold_log(read_events(HERE / case))
     assert to_bytes(summary_of(account)) == (HERE / case / "summary.json").read_bytes()
     assert learn_lines(account) == (HERE / case / "learn.jsonl").read_bytes()
 

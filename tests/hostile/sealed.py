@@ -77,14 +77,14 @@ def forged(folder: Path) -> None:
     """Another run's folder in place of this one, every id, hash and document computed anew."""
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learn_lines
-    from cogcli.episode.log_fold import Account
+    from cogcli.episode.log_fold import LogFold
     from cogcli.episode.log_reader import EventLog
     from cogcli.episode.project import project, project_bytes
     from cogcli.episode.summary import summary_of
 
     chained(folder, [json.loads(json.dumps(event).replace('"HI"', '"HO"')) for event in events(folder)])
     log = [event for _, event in EventLog(folder)]
-    account = Account(lambda _: None)
+    account = LogFold(lambda _: None)
     for event in log:
         account.feed(event)
     evidence = project(log)

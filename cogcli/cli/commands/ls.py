@@ -8,19 +8,19 @@ from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, par
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
-from cogcli.episode.episode_filter import Wanted
+from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
-    from cogcli.episode.episode_row import Overview
+    from cogcli.episode.listing.episode_row import EpisodeRow
 
 
 def execute(context: CommandContext) -> int:
     """List what fits."""
     given = context.arguments
-    wanted = Wanted(
+    wanted = EpisodeFilter(
         skill=given.text("--skill"),
         outcomes=_outcome(given.text("--outcome")),
         trace_id=given.text("--trace-id"),
@@ -42,7 +42,7 @@ def execute(context: CommandContext) -> int:
     return OK
 
 
-def _report_unstarted(context: CommandContext, found: list[Overview]) -> None:
+def _report_unstarted(context: CommandContext, found: list[EpisodeRow]) -> None:
     """Say of runs that were stopped before their first event what is to be done; once, however many they are."""
     stubs = [stub for row in found if row.started_at is None and (stub := error_of_unstarted(row))]
     if stubs:
@@ -51,7 +51,7 @@ def _report_unstarted(context: CommandContext, found: list[Overview]) -> None:
         context.warn(stubs[0])
 
 
-def _warn_of_renamed(context: CommandContext, found: list[Overview]) -> None:
+def _warn_of_renamed(context: CommandContext, found: list[EpisodeRow]) -> None:
     """Warn of each folder whose name is the id of another episode."""
     for row in found:
         if row.log_id is not None:

@@ -72,9 +72,9 @@ def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
         shared = f"{len(rows)} episodes share trace {trace_id}; this is the newest"
         return rows[0].directory, shared if len(rows) > 1 else ""
     directory = episodes.find(context.settings, name)
-    from cogcli.episode.episode_row import overview
+    from cogcli.episode.listing.episode_row import read_row
 
-    own = overview(directory).trace_id
+    own = read_row(directory).trace_id
     if own != trace_id:
         raise UsageError(
             "usage.value",
@@ -88,8 +88,8 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
     from cogcli.app.episodes import iterate_shown_events
     from cogcli.cli import trace_views
     from cogcli.cli.next_actions import TracedEpisode
-    from cogcli.episode.episode_row import overview
     from cogcli.episode.foreign_log import for_reports
+    from cogcli.episode.listing.episode_row import read_row
     from cogcli.report.run_fold import fold
     from cogcli.report.unfinished_runs import unfinished_state
 
@@ -101,7 +101,7 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
         events, is_written = list(iterate_shown_events(directory, context.warn)), False
     log = for_reports(events)
     reported = tuple(log.events)
-    folded, row = fold(reported), overview(directory)
+    folded, row = fold(reported), read_row(directory)
     folded.actions = log.actions
     only = _known_step(folded, context.arguments.text("--step"))
     unfinished = unfinished_state(folded, row.status)

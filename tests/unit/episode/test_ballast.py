@@ -16,12 +16,12 @@ from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
 from cogcli.episode.disk_reserve import SIZE, holder
-from cogcli.episode.episode_row import overview
 from cogcli.episode.folder import Folder
 from cogcli.episode.journal import Journal
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 from cogcli.runs.results import give_up
 
 Full = Callable[[Path], None]
@@ -83,7 +83,7 @@ def test_a_run_that_a_full_disk_stops_ends_and_is_sealed(tmp_path: Path, full: F
     give_up(journal)
     journal.close()
     assert is_clean(verify(journal.directory))
-    assert (overview(journal.directory).status, overview(journal.directory).sealed) == ("error", True)
+    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("error", True)
     summary = json.loads((journal.directory / "summary.json").read_bytes())
     assert (summary["status_reason"], summary["error"]["code"]) == ("env.disk", "env.disk")
 
@@ -98,7 +98,7 @@ def test_a_run_with_an_effect_in_doubt_waits_and_is_not_sealed(tmp_path: Path, f
     assert waiting is not None
     assert [event.id for event in waiting.open_doubts] == [intent.id]
     assert is_clean(verify(journal.directory))
-    assert (overview(journal.directory).status, overview(journal.directory).sealed) == ("pending", False)
+    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("pending", False)
     kinds = [event.event_type for _, event in read_events(journal.directory)]
     assert kinds[-2:] == ["run.paused", "run.state_projection"]
 
@@ -117,7 +117,7 @@ def test_where_not_even_the_pause_fits_the_log_reads_as_interrupted(
     assert give_up(journal) is not None
     journal.close()
     monkeypatch.undo()
-    assert (overview(journal.directory).status, overview(journal.directory).sealed) == ("interrupted", False)
+    assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("interrupted", False)
 
 
 def test_the_terminal_event_itself_is_written_where_the_ballast_was(tmp_path: Path, full: Full) -> None:
@@ -207,7 +207,7 @@ def test_what_was_committed_stays_whatever_stopped_the_run(tmp_path: Path) -> No
     journal = begun(tmp_path)
     give_up(journal)
     journal.close()
-    assert overview(journal.directory).status == "interrupted"
+    assert read_row(journal.directory).status == "interrupted"
 
 
 def test_a_disk_without_room_for_it_gets_no_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

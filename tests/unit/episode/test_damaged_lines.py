@@ -18,10 +18,10 @@ from sample_episode import reopened
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode import reopen as reopen_module
-from cogcli.episode.episode_row import overview
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import seal
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 LONG = os.environ.get("COGCLI_LONG_TESTS") == "1"
 KEPT = Path(__file__).parents[2] / "episodes"
@@ -83,7 +83,7 @@ def test_no_altered_bit_of_the_newest_line_is_taken_for_truth(begun: Path) -> No
             reopened(begun)
         assert caught.value.next == (f"cogcli verify {begun} --repair",)
         assert len([event for _, event in read_events(begun)]) == whole.count(b"\n") - 1, place
-        assert overview(begun).status == "interrupted"
+        assert read_row(begun).status == "interrupted"
 
 
 def test_a_damaged_intent_is_moved_and_its_call_is_in_doubt(begun: Path) -> None:

@@ -17,15 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.core.errors import CogcliError
-from cogcli.episode import episode_listing as surveying
-from cogcli.episode.episode_filter import Wanted
-from cogcli.episode.episode_index import FILE
-from cogcli.episode.episode_listing import find_indexed_ids, survey
-from cogcli.episode.episode_row import Overview, overview
+from cogcli.episode.listing import episode_listing as surveying
+from cogcli.episode.listing.episode_index import FILE
+from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
 
-EVERYTHING = Wanted()
+EVERYTHING = EpisodeFilter()
 
 
 def finished(runs: Path, seed: int, status: str = "ok", **changes: Any) -> Path:
@@ -78,20 +77,20 @@ def test_a_sealed_episode_of_another_tool_is_looked_at_again_each_time(
         text = text.replace(f'"status": "{before}", "metrics"', f'"status": "{status}", "metrics"')
         (directory / "events.jsonl").write_text(text)
         for _ in range(2):
-            rows = asked(runs, Wanted(outcomes=(status,)))
+            rows = asked(runs, EpisodeFilter(outcomes=(status,)))
             assert name in {row.id for row in rows if row.sealed}
 
 
-def asked(runs: Path, wanted: Wanted = EVERYTHING) -> list[Overview]:
-    return list(survey(runs, wanted, Store(runs).ids, worth=1))
+def asked(runs: Path, wanted: EpisodeFilter = EVERYTHING) -> list[EpisodeRow]:
+    return list(list_rows(runs, wanted, Store(runs).ids, worth=1))
 
 
-def plainly(runs: Path, wanted: Wanted = EVERYTHING) -> list[Overview]:
+def plainly(runs: Path, wanted: EpisodeFilter = EVERYTHING) -> list[EpisodeRow]:
     """The answer without any index."""
     found = []
     for name in Store(runs).ids():
         try:
-            row = overview(runs / name)
+            row = read_row(runs / name)
         except CogcliError:
             continue
         if wanted.fits(row):
@@ -108,13 +107,13 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened_episodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the episodes that are looked into from now on."""
     seen: list[str] = []
-    real = surveying.overview
+    real = surveying.read_row
 
-    def watched(directory: Path) -> Overview:
+    def watched(directory: Path) -> EpisodeRow:
         seen.append(directory.name)
         return real(directory)
 
-    monkeypatch.setattr(surveying, "overview", watched)
+    monkeypatch.setattr(surveying, "read_row", watched)
     return seen
 
 
@@ -135,7 +134,7 @@ def test_only_what_is_not_sealed_is_looked_into_again(runs: Path, monkeypatch: p
 
 
 def test_few_episodes_need_no_index(runs: Path) -> None:
-    assert len(list(Store(runs).overviews())) == 5
+    assert len(list(Store(runs).episode_rows())) == 5
     assert not (runs / FILE).exists()
 
 
@@ -184,15 +183,16 @@ def test_a_link_in_the_place_of_an_episode_is_not_followed(runs: Path, patient: 
 
 
 FILTERS = [
-    Wanted(skill="notes.draft"), Wanted(skill="no.such"), Wanted(outcomes=("error",)),
-    Wanted(outcomes=("interrupted", "error")), Wanted(trace_id=f"{1002:032x}"), Wanted(trace_id="00000000"),
-    Wanted(tags=(("team", "search"), ("n", "3"))), Wanted(tags=(("team", "platform"),)),
-    Wanted(since="2023-11-14T22:13:20.001000Z"), Wanted(since="2030"), Wanted(trace_id="'; DROP TABLE episode; --"),
+    EpisodeFilter(skill="notes.draft"), EpisodeFilter(skill="no.such"), EpisodeFilter(outcomes=("error",)),
+    EpisodeFilter(outcomes=("interrupted", "error")), EpisodeFilter(trace_id=f"{1002:032x}"),
+    EpisodeFilter(trace_id="00000000"), EpisodeFilter(tags=(("team", "search"), ("n", "3"))),
+    EpisodeFilter(tags=(("team", "platform"),)), EpisodeFilter(since="2023-11-14T22:13:20.001000Z"),
+    EpisodeFilter(since="2030"), EpisodeFilter(trace_id="'; DROP TABLE episode; --"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("wanted", FILTERS, ids=str)
-def test_filters_answer_the_same_cold_and_warm(runs: Path, wanted: Wanted) -> None:
+def test_filters_answer_the_same_cold_and_warm(runs: Path, wanted: EpisodeFilter) -> None:
     plain = plainly(runs, wanted)
     assert asked(runs, wanted) == plain
     assert asked(runs, wanted) == plain
@@ -202,7 +202,7 @@ def test_filters_answer_the_same_cold_and_warm(runs: Path, wanted: Wanted) -> No
 
 def test_a_reader_that_stops_early_leaves_a_part_that_is_completed_later(runs: Path, patient: None) -> None:
     for count in (1, 2, 3, 1):
-        walk = survey(runs, EVERYTHING, Store(runs).ids, worth=1)
+        walk = list_rows(runs, EVERYTHING, Store(runs).ids, worth=1)
         found = [next(walk) for _ in range(count)]
         walk.close()
         assert found == plainly(runs)[:count]
@@ -295,7 +295,7 @@ def test_a_read_only_database_still_answers(runs: Path, patient: None) -> None:
 
 def test_the_file_may_be_deleted_while_it_is_read(runs: Path, patient: None) -> None:
     asked(runs)
-    walk: Iterator[Overview] = survey(runs, EVERYTHING, Store(runs).ids, worth=1)
+    walk: Iterator[EpisodeRow] = list_rows(runs, EVERYTHING, Store(runs).ids, worth=1)
     found = [next(walk)]
     (runs / FILE).unlink()
     assert [*found, *walk] == plainly(runs)
@@ -330,7 +330,7 @@ def test_nothing_is_listed_while_an_index_knows_that_it_is_whole(runs: Path, pat
     def names() -> list[str]:
         raise AssertionError("the directory was listed")
 
-    assert list(survey(runs, EVERYTHING, names, worth=1)) == plainly(runs)
+    assert list(list_rows(runs, EVERYTHING, names, worth=1)) == plainly(runs)
 
 
 @pytest.mark.parametrize("value", [2**70, 2**63, -(2**64), 1e300])

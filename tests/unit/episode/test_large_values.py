@@ -22,7 +22,7 @@ from cogcli.episode.project import project, state_bytes
 from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.summary import summary_of
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 from cogcli.events import build
 
 BIG = "x" * SMALL
@@ -319,7 +319,7 @@ def test_a_resumed_run_lasts_as_long_as_its_sittings(tmp_path: Path) -> None:
 
 
 def test_coverage_counts_the_steps_that_never_came_to_run(tmp_path: Path) -> None:
-    from cogcli.episode.log_fold import account_of
+    from cogcli.episode.log_fold import fold_log
 
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
@@ -327,7 +327,7 @@ def test_coverage_counts_the_steps_that_never_came_to_run(tmp_path: Path) -> Non
     sample.planned(journal, ("read", "act", "Read"), ("send", "act", "Send"), capabilities=capabilities)
     sample.ended(journal, "read", sample.began(journal, "read"), output={})
     sample.terminated(journal, "aborted")
-    account = account_of(read_events(journal.directory))
+    account = fold_log(read_events(journal.directory))
     journal.close()
     assert summary_of(account)["metrics"]["tool_coverage"] == 1 / 2
     assert to_bytes(summary_of(account))

@@ -101,7 +101,8 @@ def test_schemas_are_for_files_of_an_episode_and_but_for_reading_state_refuse_ot
 def test_the_way_of_a_run_imports_no_model_library(tmp_path: Path) -> None:
     code = (
         "import sys, json, pathlib; sys.path.insert(0, sys.argv[2]); import sample_episode as s;"
-        "from cogcli.episode.episode_row import overview; d = s.sealed_episode(pathlib.Path(sys.argv[1])); overview(d);"
+        "from cogcli.episode.listing.episode_row import read_row;"
+        "d = s.sealed_episode(pathlib.Path(sys.argv[1])); read_row(d);"
         "print(json.dumps([m for m in ('pydantic', 'rich', 'httpx', 'jsonschema', 'ruamel') if m in sys.modules]))"
     )
     done = subprocess.run(

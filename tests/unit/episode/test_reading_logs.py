@@ -134,10 +134,10 @@ _TYPES = [None, "run.started", "plan.created", "step.started", "step.completed",
 def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> None:
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learn_lines
-    from cogcli.episode.log_fold import account_of
+    from cogcli.episode.log_fold import fold_log
     from cogcli.episode.summary import summary_of
 
-    account = account_of(read_events(log_of(*events)))
+    account = fold_log(read_events(log_of(*events)))
     to_bytes(account.projection.result())
     to_bytes(summary_of(account))
     if account.projection.terminated is not None:

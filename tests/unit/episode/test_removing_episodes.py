@@ -14,15 +14,15 @@ from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import Redactor
 from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode import removal
-from cogcli.episode.episode_row import Overview
 from cogcli.episode.folder import Folder
+from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.pins import FOLDER, pin, read_pins, unpin
 from cogcli.episode.removal import remove, remove_leftovers, size_of
 from cogcli.episode.seal import persist_pending
 from cogcli.episode.store import Store
 
 
-def always(row: Overview) -> bool:
+def always(row: EpisodeRow) -> bool:
     return True
 
 
@@ -52,7 +52,7 @@ def test_an_episode_whose_run_is_alive_stays(tmp_path: Path) -> None:
 def test_what_an_episode_is_is_asked_with_the_lock_held(tmp_path: Path) -> None:
     episode = paused(tmp_path)
 
-    def may_go(row: Overview) -> bool:
+    def may_go(row: EpisodeRow) -> bool:
         assert row.status == "pending", "a lock that is only shared lets readers look"
         with open(episode / "events.jsonl", "ab") as log, pytest.raises(BlockingIOError):
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)

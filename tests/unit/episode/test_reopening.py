@@ -21,7 +21,7 @@ from cogcli.episode import reopen as reopen_module
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import seal
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 
 def refused(directory: Path, kind: type[CogcliError] = EnvironmentRefusal) -> CogcliError:

@@ -18,7 +18,7 @@ from cogcli.episode import manifest as manifest_files
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import read_events
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 
 def contents(directory: Path) -> dict[str, bytes]:

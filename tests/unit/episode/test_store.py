@@ -13,11 +13,11 @@ import pytest
 import sample_episode as sample
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
-from cogcli.episode.episode_row import overview
 from cogcli.episode.layout import is_episode_id, is_link
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.store import Store
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_ids_come_newest_first(runs: Path) -> None:
     ids = Store(runs).ids()
     assert ids == sorted(ids, reverse=True)
     assert len(ids) == 4
-    assert [row.id for row in Store(runs).overviews()] == ids
+    assert [row.id for row in Store(runs).episode_rows()] == ids
 
 
 def test_names_count_back_from_the_newest(runs: Path) -> None:
@@ -54,7 +54,7 @@ def test_names_count_back_from_the_newest(runs: Path) -> None:
 
 def test_an_id_a_prefix_a_trace_and_a_path_all_lead_there(runs: Path) -> None:
     store = Store(runs)
-    row = next(store.overviews())
+    row = next(store.episode_rows())
     assert row.trace_id is not None
     for text in (row.id, row.id[:-1], row.trace_id, str(row.directory), f"{row.directory}/"):
         assert store.resolve(text) == row.directory
@@ -132,17 +132,17 @@ def test_a_missing_runs_directory_holds_nothing_and_an_unusable_one_is_refused(t
 
 
 def test_the_overview_of_a_sealed_episode_comes_from_its_summary(runs: Path) -> None:
-    row = overview(Store(runs).resolve("@last"))
+    row = read_row(Store(runs).resolve("@last"))
     assert (row.status, row.sealed, row.skill, row.duration_ms) == ("ok", True, "notes.draft", 1)
     assert row.tags == {"team": "platform"}
 
 
 def test_a_log_alone_tells_the_same(runs: Path) -> None:
     directory = Store(runs).resolve("@last~1")
-    sealed = overview(directory)
+    sealed = read_row(directory)
     for name in ("manifest.json", "summary.json"):
         (directory / name).unlink()
-    alone = overview(directory)
+    alone = read_row(directory)
     assert not alone.sealed
     assert alone._replace(sealed=True, duration_ms=sealed.duration_ms) == sealed
 
@@ -150,9 +150,9 @@ def test_a_log_alone_tells_the_same(runs: Path) -> None:
 def test_a_run_is_running_while_locked_then_interrupted(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
-    assert overview(journal.directory).status == "running"
+    assert read_row(journal.directory).status == "running"
     journal.close()
-    assert overview(journal.directory).status == "interrupted"
+    assert read_row(journal.directory).status == "interrupted"
 
 
 def test_a_paused_run_is_pending(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_paused_run_is_pending(tmp_path: Path) -> None:
     sample.started(journal)
     persist_pending(journal)
     journal.close()
-    assert overview(journal.directory).status == "pending"
+    assert read_row(journal.directory).status == "pending"
 
 
 def test_a_run_that_ended_unsealed_shows_its_outcome(tmp_path: Path) -> None:
@@ -168,14 +168,14 @@ def test_a_run_that_ended_unsealed_shows_its_outcome(tmp_path: Path) -> None:
     sample.started(journal)
     sample.terminated(journal, "vetoed")
     journal.close()
-    assert overview(journal.directory).status == "vetoed"
+    assert read_row(journal.directory).status == "vetoed"
 
 
 def test_an_overview_survives_any_summary(runs: Path) -> None:
     directory = Store(runs).resolve("@last")
     for text in ("", "[]", '{"status":"novel"}', '{"status":"ok","skill":3,"tags":[],"duration_ms":"x"}'):
         (directory / "summary.json").write_text(text)
-        assert overview(directory).status == "ok"
+        assert read_row(directory).status == "ok"
 
 
 RUNS = """

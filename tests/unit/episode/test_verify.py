@@ -22,7 +22,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.findings import Finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.verify import MOST, is_clean, verify
+from cogcli.episode.verify.check import MOST, is_clean, verify
 from cogcli.events.checksum import line_with_sum
 
 

@@ -13,7 +13,7 @@ from support import foreign_tool as tool
 
 from cogcli.app.episodes import file_marks, verify_episode
 from cogcli.episode.findings import Finding
-from cogcli.episode.verify import is_clean, verify
+from cogcli.episode.verify.check import is_clean, verify
 
 FILES = ("events.jsonl", "learn.jsonl", "state.json", "summary.json", "release_notes.md", "artifacts/raw.bin")
 

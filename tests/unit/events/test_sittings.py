@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cogcli.events.active_time import Sittings
+from cogcli.events.active_time import ActiveTime
 from cogcli.events.envelope import Event
 
 DAY = "2026-11-20T{}.000000Z"
 
 
 def sat(*told: tuple[str, str]) -> int | None:
-    sittings = Sittings()
+    sittings = ActiveTime()
     for at, kind in told:
         sittings.apply(
             Event(None, "", at if "T" in at else DAY.format(at), "ep_a", None, None, "act", kind, {})

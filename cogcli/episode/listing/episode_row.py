@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import orjson
 
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
@@ -30,11 +33,12 @@ from cogcli.events.envelope import Event
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _STATE_LIMIT: Final = 1 << 28
+_SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
 _ENDS: Final = 256 * 1024
 """Bytes read from either end of a log; a longer first line is not looked into."""
 
 
-class Overview(NamedTuple):
+class EpisodeRow(NamedTuple):
     """An episode in a list. `status` is an outcome word, `running` or `interrupted`; `sealed`: it has a manifest.
 
     `duration_ms` is that of the summary; as long as there is none, from the first event to the last.
@@ -55,13 +59,50 @@ class Overview(NamedTuple):
     """The episode that summary or log say this is, where the folder bears another one's id."""
 
 
-class Settled(Overview):
+class SealedRow(EpisodeRow):
     """One that the summary of a sealed episode of ours tells: nothing else does."""
 
     __slots__ = ()
 
 
-def overview(directory: Path) -> Overview:
+class EpisodeFilter(NamedTuple):
+    """What is wanted of a list of episodes; an absent filter passes all. `since` is a timestamp, `outcomes` are words
+    of `EpisodeRow.status`."""
+
+    skill: str | None = None
+    outcomes: tuple[str, ...] = ()
+    trace_id: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    since: str | None = None
+
+    @property
+    def short_trace(self) -> bool:
+        """Whether the trace id may be the first 8 hex digits of one."""
+        return self.trace_id is not None and _SHORT_TRACE.fullmatch(self.trace_id) is not None
+
+    def fits(self, row: EpisodeRow) -> bool:
+        """Whether an episode passes all filters."""
+        return (
+            (self.skill is None or row.skill == self.skill)
+            and (not self.outcomes or row.status in self.outcomes)
+            and (self.trace_id is None or self.trace_id in (row.trace_id, self._beginning(row.trace_id)))
+            and (self.since is None or (row.started_at or "") >= self.since)
+            and all(name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags)
+        )
+
+    def _beginning(self, trace_id: str | None) -> str | None:
+        """What a short trace id is compared with."""
+        return trace_id[:8] if trace_id and self.short_trace else None
+
+
+def tag_text(value: Any) -> str:
+    """A tag's value as filters compare it: text as it is, another tool's other value as JSON."""
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()
+
+
+def read_row(directory: Path) -> EpisodeRow:
     """The episode in a directory; without a log as its `state.json` alone tells.
 
     Raises EnvironmentRefusal `episode.unreadable` where there is neither.
@@ -75,7 +116,7 @@ def overview(directory: Path) -> Overview:
         return _from_state(folder) if STATE in names and EVENTS not in names else _from_log(folder)
 
 
-def _from_summary(folder: Folder) -> Overview | None:
+def _from_summary(folder: Folder) -> EpisodeRow | None:
     try:
         summary = parse(folder.read(SUMMARY, limit=_SUMMARY_LIMIT))
     except (FileRefused, JsonRefused):
@@ -86,7 +127,7 @@ def _from_summary(folder: Folder) -> Overview | None:
         return None
     skill, tags = summary.get("skill"), summary.get("tags")
     duration = summary.get("duration_ms")
-    return Settled(
+    return SealedRow(
         id=folder.path.name,
         directory=folder.path,
         skill=_text(skill.get("id")) if type(skill) is dict else None,
@@ -102,7 +143,7 @@ def _from_summary(folder: Folder) -> Overview | None:
     )
 
 
-def _from_log(folder: Folder) -> Overview:
+def _from_log(folder: Folder) -> EpisodeRow:
     first, last = _ends_of_log(folder)
     begun = first[0] if first else None
     ended = next((event for event in last if event.phase == "terminate" and _is_root(event, begun)), None)
@@ -110,7 +151,7 @@ def _from_log(folder: Folder) -> Overview:
         return _from_foreign_log(folder)._replace(log_id=_other(folder, begun.episode_id))
     asked = begun.payload if begun and type(begun.payload) is dict else {}
     skill, tags = asked.get("skill"), asked.get("tags")
-    return Overview(
+    return EpisodeRow(
         id=folder.path.name,
         directory=folder.path,
         skill=_text(skill.get("id")) if type(skill) is dict else None,
@@ -126,7 +167,7 @@ def _from_log(folder: Folder) -> Overview:
     )
 
 
-def _from_foreign_log(folder: Folder) -> Overview:
+def _from_foreign_log(folder: Folder) -> EpisodeRow:
     """Another tool's log is folded: what it says of itself may stand anywhere in it."""
     from cogcli.episode.log_reader import EventLog
     from cogcli.episode.project import Projection
@@ -136,7 +177,7 @@ def _from_foreign_log(folder: Folder) -> Overview:
         projection.feed(event)
     asked = projection.asked
     unended = "running" if is_locked(folder) else projection.status
-    return Overview(
+    return EpisodeRow(
         id=folder.path.name,
         directory=folder.path,
         skill=_skill(asked.get("skill")),
@@ -151,14 +192,14 @@ def _from_foreign_log(folder: Folder) -> Overview:
     )
 
 
-def _from_state(folder: Folder) -> Overview:
+def _from_state(folder: Folder) -> EpisodeRow:
     try:
         state = parse(folder.read(STATE, limit=_STATE_LIMIT))
     except (FileRefused, JsonRefused) as error:
         raise unreadable(folder.path, error.message, file=STATE) from error
     episode, goal, outcomes = (_object(state, key) for key in ("episode", "goal", "outcomes"))
     duration, status = _object(outcomes, "metrics").get("duration_ms"), outcomes.get("status")
-    return Overview(
+    return EpisodeRow(
         id=folder.path.name,
         directory=folder.path,
         skill=_skill(episode.get("skill")),

@@ -31,7 +31,7 @@ class _Run:
         self.ended: set[str] = set()
 
 
-class StoryCheck:
+class OrderingCheck:
     """Looks at events one after the other, those of our own logs."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from cogcli.episode.layout import BALLAST, BLOBS, FILES, MANIFEST, is_blob_name
 from cogcli.episode.manifest import measure
 
 
-class Inventory:
+class EpisodeFiles:
     """What is in an episode's directory. `files`: the regular ones, by the names that a manifest gives them."""
 
     def __init__(self, folder: Folder) -> None:

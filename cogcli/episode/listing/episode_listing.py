@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.core.errors import CogcliError
-from cogcli.episode.episode_filter import Wanted
-from cogcli.episode.episode_index import FIRST, Index, IndexLost, Known, place_of
-from cogcli.episode.episode_row import Overview, Settled, overview
 from cogcli.episode.layout import SUMMARY, is_episode_id
+from cogcli.episode.listing.episode_index import FIRST, Index, IndexedRow, IndexLost, place_of
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, SealedRow, read_row
 
 WORTH: Final = 64
 """Fewer episodes are looked into faster than a database is opened."""
@@ -31,9 +30,9 @@ _SETTLED: Final = 2_000_000_000
 """Nanoseconds after which a change can no longer share its time stamp with one that was seen."""
 
 
-def survey(
-    runs_dir: Path, wanted: Wanted, names: Callable[[], list[str]], *, worth: int = WORTH
-) -> Iterator[Overview]:
+def list_rows(
+    runs_dir: Path, wanted: EpisodeFilter, names: Callable[[], list[str]], *, worth: int = WORTH
+) -> Iterator[EpisodeRow]:
     """The episodes that fit. `names` lists the directory's episodes, newest first."""
     walk = _EpisodeScan(runs_dir, wanted, names)
     try:
@@ -58,7 +57,7 @@ def find_indexed_ids(runs_dir: Path, beginning: str, *, skip: int = 0, limit: in
 class _EpisodeScan:
     """One reading of a runs directory."""
 
-    def __init__(self, runs_dir: Path, wanted: Wanted, names: Callable[[], list[str]]) -> None:
+    def __init__(self, runs_dir: Path, wanted: EpisodeFilter, names: Callable[[], list[str]]) -> None:
         self._runs_dir = runs_dir
         self._wanted = wanted
         self._names = names
@@ -71,7 +70,7 @@ class _EpisodeScan:
         self._gone: set[str] = set()
         self._lost = False
 
-    def rows(self, worth: int) -> Iterator[Overview]:
+    def rows(self, worth: int) -> Iterator[EpisodeRow]:
         place = FIRST
         try:
             self._begin(worth)
@@ -101,24 +100,24 @@ class _EpisodeScan:
             known = self._index.known()  # before the names: what appears in between is then new, never gone
             self._new, self._gone = _changes(self._runs_dir, known)
 
-    def _candidates(self) -> Iterator[tuple[Known, bool]]:
-        """What may fit, newest first, and whether it is new to the index. Raises Lost."""
+    def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
+        """What may fit, newest first, and whether it is new to the index. Raises IndexLost."""
         new = self._new
         for known in self._known_ones() if self._indexed else ():
             while new and place_of(new[-1]) > place_of(known.id):
-                yield Known(new.pop(), None, ""), True
+                yield IndexedRow(new.pop(), None, ""), True
             if known.id not in self._gone:
                 yield known, False
         while new:
-            yield Known(new.pop(), None, ""), True
+            yield IndexedRow(new.pop(), None, ""), True
 
-    def _known_ones(self) -> Iterator[Known]:
+    def _known_ones(self) -> Iterator[IndexedRow]:
         place = FIRST
         while page := self._index.page(self._wanted, place):
             yield from page
             place = place_of(page[-1].id)
 
-    def _current(self, known: Known, is_new: bool) -> Overview | None:
+    def _current(self, known: IndexedRow, is_new: bool) -> EpisodeRow | None:
         """The episode as it is now; None where it is gone, cannot be read or does not fit."""
         directory = self._runs_dir / known.id
         if known.row is not None and known.row.sealed:
@@ -129,9 +128,9 @@ class _EpisodeScan:
         mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
         row = _looked_into(directory)
         # A mark tells of the summary alone: what anything else tells is looked into every time.
-        settled = isinstance(row, Settled)
+        settled = isinstance(row, SealedRow)
         kept = row if row is None or settled else row._replace(sealed=False)
-        seen = Known(known.id, kept, mark if settled else "")
+        seen = IndexedRow(known.id, kept, mark if settled else "")
         self._index.keep(seen, None if is_new else known)
         if self._index.waiting >= _CHUNK:
             self._index.write()
@@ -146,7 +145,7 @@ class _EpisodeScan:
 
 
 def _changes(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
-    """What came, the newest last, and what went. Raises Lost where the directory cannot be listed."""
+    """What came, the newest last, and what went. Raises IndexLost where the directory cannot be listed."""
     present: set[str] = set()
     new = []
     try:
@@ -161,9 +160,9 @@ def _changes(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
     return sorted(new, key=place_of), known - present
 
 
-def _looked_into(directory: Path) -> Overview | None:
+def _looked_into(directory: Path) -> EpisodeRow | None:
     with suppress(CogcliError):
-        return overview(directory)
+        return read_row(directory)
     return None
 
 

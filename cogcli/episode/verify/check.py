@@ -21,7 +21,7 @@ from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import digest_of
 from cogcli.episode.layout import EVENTS, MANIFEST, is_renamed
-from cogcli.episode.log_fold import Account
+from cogcli.episode.log_fold import LogFold
 from cogcli.episode.log_reader import (
     NO_NEWLINE,
     Lines,
@@ -35,12 +35,12 @@ from cogcli.episode.log_reader import (
 )
 from cogcli.episode.project import state_bytes
 from cogcli.episode.rules import FIRST, rules_of
-from cogcli.episode.verify_authenticity import NOTHING, Trusted, head_findings, signature_findings
-from cogcli.episode.verify_documents import DocumentCheck, Log, State
-from cogcli.episode.verify_files import Inventory
-from cogcli.episode.verify_foreign import ForeignFiles, foreign_findings, is_foreign
-from cogcli.episode.verify_lines import LineCheck
-from cogcli.episode.verify_ordering import StoryCheck
+from cogcli.episode.verify.authenticity import NO_TRUST, Trusted, head_findings, signature_findings
+from cogcli.episode.verify.documents import DocumentCheck, LogReading, ProjectedState
+from cogcli.episode.verify.files import EpisodeFiles
+from cogcli.episode.verify.foreign import ForeignFiles, foreign_findings, is_foreign
+from cogcli.episode.verify.lines import LineCheck
+from cogcli.episode.verify.ordering import OrderingCheck
 from cogcli.episode.vocabulary import PROJECTION
 from cogcli.events.envelope import Event
 
@@ -49,7 +49,7 @@ MOST: Final = 100
 _MARK: Final = b'"event_type":"run.state_projection"'
 
 
-def verify(directory: Path, trusted: Trusted = NOTHING) -> list[Finding]:
+def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
     """Everything found in an episode: files first, the log in order, the documents, what stands behind them.
 
     Raises EnvironmentRefusal `episode.unreadable` where there is no log to open.
@@ -75,7 +75,7 @@ def is_clean(findings: Iterable[Finding]) -> bool:
 
 def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
     foreign = is_foreign(folder)
-    inventory: Inventory | ForeignFiles = ForeignFiles(folder) if foreign else Inventory(folder)
+    inventory: EpisodeFiles | ForeignFiles = ForeignFiles(folder) if foreign else EpisodeFiles(folder)
     yield from inventory.findings
     reading = _Reading(folder, set(inventory.blobs()), trusted.head)
     intact = True
@@ -109,18 +109,18 @@ class _Reading:
         self._repairs: list[str] = []
         self.lines = LineCheck()
         self._rules = FIRST
-        self._story = StoryCheck()
-        self._account = Account(self._repairs.append)
+        self._story = OrderingCheck()
+        self._account = LogFold(self._repairs.append)
         self._content = sha256()
         self._size = 0
-        self._states: list[State] = []
+        self._states: list[ProjectedState] = []
         self._readable = True
         self.evidence: Event | None = None
         self._last_timestamp = ""
 
-    def log(self, *, intact: bool) -> Log:
+    def log(self, *, intact: bool) -> LogReading:
         """What the pass gave."""
-        return Log(
+        return LogReading(
             account=self._account,
             events=self.lines.count,
             head=self.lines.head,
@@ -189,7 +189,7 @@ class _Reading:
 
         document = self._account.projection.result(note)
         data = state_bytes(document, self._account.projection.rules)
-        self._states.append(State(data, tuple(named)))
+        self._states.append(ProjectedState(data, tuple(named)))
         told = event.payload if type(event.payload) is dict else {}
         expected = {
             "status": document["outcomes"]["status"],

@@ -38,7 +38,7 @@ class Trusted(NamedTuple):
     head: str | None = None
 
 
-NOTHING: Final = Trusted()
+NO_TRUST: Final = Trusted()
 
 
 def level_of(findings: Iterable[Finding]) -> str:

@@ -22,7 +22,7 @@ from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY, is_blob_name
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.log_fold import Account
+from cogcli.episode.log_fold import LogFold
 from cogcli.episode.manifest import entry, manifest_of, measure
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
@@ -30,23 +30,23 @@ from cogcli.episode.summary import summary_of
 _LIMIT: Final = 1 << 30
 
 
-class State(NamedTuple):
+class ProjectedState(NamedTuple):
     """`state.json` as it should be, and the blobs that it names."""
 
     data: bytes
     blobs: tuple[str, ...]
 
 
-class Log(NamedTuple):
+class LogReading(NamedTuple):
     """What reading the log gave. `states` are the documents at its last two projections, the last one first."""
 
-    account: Account
+    account: LogFold
     events: int
     head: str
     sha256: str
     size: int
     last_timestamp: str
-    states: list[State]
+    states: list[ProjectedState]
     readable: bool
     """Whether it was read to its end: else nothing can be derived from it."""
     intact: bool
@@ -56,7 +56,7 @@ class Log(NamedTuple):
 class DocumentCheck:
     """Compares the documents of one episode with its log."""
 
-    def __init__(self, folder: Folder, files: dict[str, int], log: Log) -> None:
+    def __init__(self, folder: Folder, files: dict[str, int], log: LogReading) -> None:
         self._folder = folder
         self._files = files
         self._log = log

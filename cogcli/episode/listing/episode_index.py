@@ -1,7 +1,7 @@
 """The index of a runs directory: `.index.db`, a cache of overviews that only readers write and anybody may delete.
 
 1. Nothing here fails a command. A database that is damaged, or not ours, is removed; one that is locked, read-only or
-   out of reach is done without. `Lost` tells whoever reads that the rest has to come from the directories.
+   out of reach is done without. `IndexLost` tells whoever reads that the rest has to come from the directories.
 2. A row counts only as long as its `mark`, what the file system says of the episode, is still the same. What is not
    sealed has no mark: it is looked into every time.
 3. `whole` names the state of the runs directory at which every episode in it had its row, and how many that were.
@@ -20,9 +20,8 @@ from zlib import crc32
 
 import orjson
 
-from cogcli.episode.episode_filter import Wanted
-from cogcli.episode.episode_row import Overview
 from cogcli.episode.layout import is_episode_id, is_own_id
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 
 if TYPE_CHECKING:
     import sqlite3
@@ -66,11 +65,11 @@ class IndexLost(Exception):
     """The index can no longer be used in this process."""
 
 
-class Known(NamedTuple):
+class IndexedRow(NamedTuple):
     """What the index knows of an episode; `row` is None for a directory that could not be read."""
 
     id: str
-    row: Overview | None
+    row: EpisodeRow | None
     mark: str
 
 
@@ -117,16 +116,16 @@ class Index:
             self._database.execute("PRAGMA synchronous=OFF")
 
     def known(self) -> set[str]:
-        """The ids of all episodes that have a row. Raises Lost."""
+        """The ids of all episodes that have a row. Raises IndexLost."""
         return {id for (id,) in self._ask("SELECT id FROM episode")}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
-        """The ids that begin so, in order. Raises Lost."""
+        """The ids that begin so, in order. Raises IndexLost."""
         asked = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
         return [id for (id,) in self._ask(_BEGINNING, asked)]
 
     def is_whole(self, at: str) -> bool:
-        """Whether nothing has come or gone since every episode had its row. Raises Lost."""
+        """Whether nothing has come or gone since every episode had its row. Raises IndexLost."""
         told = self._ask("SELECT at, episodes FROM whole") if at else []
         return bool(told) and told[0] == (at, self._count())
 
@@ -134,8 +133,8 @@ class Index:
         count: int = self._ask("SELECT count(*) FROM episode")[0][0]
         return count
 
-    def page(self, wanted: Wanted, after: IndexPosition) -> list[Known]:
-        """The next rows below a place that may fit. Raises Lost."""
+    def page(self, wanted: EpisodeFilter, after: IndexPosition) -> list[IndexedRow]:
+        """The next rows below a place that may fit. Raises IndexLost."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
         asked = {
             "own": after[0], "id": after[1], "skill": wanted.skill, "trace": wanted.trace_id,
@@ -144,7 +143,7 @@ class Index:
         }  # fmt: skip
         return [self._decoded(values) for values in self._ask(_FIND, asked)]
 
-    def _decoded(self, values: tuple[Any, ...]) -> Known:
+    def _decoded(self, values: tuple[Any, ...]) -> IndexedRow:
         try:
             return _decoded(self._runs_dir, values)
         except (ValueError, TypeError) as error:
@@ -160,14 +159,14 @@ class Index:
             self._lose(error)
             raise IndexLost from error
 
-    def keep(self, known: Known, before: Known | None) -> None:
+    def keep(self, known: IndexedRow, before: IndexedRow | None) -> None:
         """Remember what was seen until `write`, unless it was known already."""
         if known == before:
             return
         try:
             self._kept[known.id] = _encoded(known)
         except (ValueError, TypeError):  # nothing that a database takes: look into it every time
-            self._kept[known.id] = _encoded(Known(known.id, None, ""))
+            self._kept[known.id] = _encoded(IndexedRow(known.id, None, ""))
 
     @property
     def waiting(self) -> int:
@@ -235,7 +234,7 @@ def _is_file(path: Path) -> bool | None:
         return False
 
 
-def _encoded(known: Known) -> tuple[Any, ...]:
+def _encoded(known: IndexedRow) -> tuple[Any, ...]:
     """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
     row = known.row
     facts: tuple[Any, ...] = (1, *[None] * 9)
@@ -250,7 +249,7 @@ def _encoded(known: Known) -> tuple[Any, ...]:
     return (*values, crc32(orjson.dumps(values)))
 
 
-def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> Known:
+def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> IndexedRow:
     """What a row says. Raises ValueError or TypeError for a row that is not as it was written."""
     *written, sum = values
     if crc32(orjson.dumps(written)) != sum or not is_episode_id(written[1]):
@@ -259,9 +258,9 @@ def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> Known:
         written
     )
     if status is None:
-        return Known(id, None, mark)
-    row = Overview(
+        return IndexedRow(id, None, mark)
+    row = EpisodeRow(
         id=id, directory=runs_dir / id, skill=skill, status=status, started_at=started_at, duration_ms=duration_ms,
         trace_id=trace_id, run_id=run_id, task=task, tags=orjson.loads(tags), sealed=not is_open, log_id=log_id,
     )  # fmt: skip
-    return Known(id, row, mark)
+    return IndexedRow(id, row, mark)
