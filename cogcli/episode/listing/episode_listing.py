@@ -106,6 +106,8 @@ class _EpisodeScan:
         for known in self._known_ones() if self._indexed else ():
             while new and place_of(new[-1]) > place_of(known.id):
                 yield IndexedRow(new.pop(), None, ""), True
+            if new and new[-1] == known.id:
+                new.pop()  # another reader has written its row since
             if known.id not in self._gone:
                 yield known, False
         while new:

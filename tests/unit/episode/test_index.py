@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cogcli.core.errors import CogcliError
 from cogcli.episode.listing import episode_listing as surveying
-from cogcli.episode.listing.episode_index import FILE
+from cogcli.episode.listing.episode_index import FILE, Index
 from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.seal import seal
@@ -346,6 +346,24 @@ def test_values_that_no_database_takes_are_shown_all_the_same(runs: Path, value:
     )
     assert asked(runs) == plainly(runs)
     assert asked(runs) == plainly(runs)
+
+
+def test_rows_that_another_reader_writes_meanwhile_are_shown_once(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, real = plainly(runs), surveying._changes
+    index = Index(runs)
+    assert index.create()
+    index.close()
+
+    def overtaken(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
+        found = real(runs_dir, known)
+        monkeypatch.setattr(surveying, "_changes", real)
+        assert asked(runs) == plain  # and writes every row
+        return found
+
+    monkeypatch.setattr(surveying, "_changes", overtaken)
+    assert asked(runs) == plain
 
 
 def test_many_readers_at_once_agree(runs: Path) -> None:
