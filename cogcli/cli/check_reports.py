@@ -4,58 +4,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.cli.code_frame import Sources
+from cogcli.report import check_report
 
 if TYPE_CHECKING:
     from cogcli.app.checks import RegistryCheck
-    from cogcli.core.problems import Problem
+    from cogcli.cli.code_frame import Sources
 
 KINDS: Final = ("junit", "sarif", "json", "md", "github")
 
 
-def add_end_columns(checked: RegistryCheck, sources: Sources) -> list[tuple[Problem, int]]:
-    """The check, each problem with the column after its token."""
-    return [(p, sources.end(p.file, p.line, p.column)) for p in checked.problems]
+def _report(
+    checked: RegistryCheck, sources: Sources | None = None, *, strict: bool = False
+) -> check_report.CheckReport:
+    from cogcli.app.check_reports import registry_report
+
+    return registry_report(checked, strict=strict, end_of=sources.end if sources else lambda *place: 0)
 
 
 def junit_of(checked: RegistryCheck, *, strict: bool) -> str:
     """A case per file; problems that do not fail the check are notes."""
-    from cogcli.cli.render_error import concise
-    from cogcli.report.junit import Case, JunitFailure, junit
+    from cogcli.report.junit import junit
 
-    def case(file: str, kind: str) -> Case:
-        own = [problem for problem in checked.problems if problem.file == file]
-        failing = [problem for problem in own if strict or problem.severity == "E"]
-        notes = [concise(problem, as_error=False) for problem in own if problem not in failing]
-        failures = [JunitFailure(p.code, p.message, concise(p, as_error=False)) for p in failing]
-        return Case(kind, file or "registry", tuple(failures), tuple(notes), file)
-
-    cases = [case(file, kind) for file, kind in checked.files.items()]
-    return junit("cogcli validate", cases, seconds=checked.seconds)
+    return junit(_report(checked, strict=strict))
 
 
 def sarif_of(checked: RegistryCheck, sources: Sources) -> str:
     """Every problem as a result, its code's page as the rule."""
-    import json
-
     from cogcli import __version__
     from cogcli.app.explain import pages
     from cogcli.report.sarif import sarif
 
     rules = {code: (meaning, cure) for code, (meaning, _, cure) in pages().items()}
-    document = sarif(add_end_columns(checked, sources), rules, version=__version__)
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return sarif(_report(checked, sources), rules, version=__version__)
 
 
 def github_of(checked: RegistryCheck, sources: Sources) -> str:
     """Annotations, a line each."""
-    from cogcli.report.github import workflow_commands
+    from cogcli.report.github import github
 
-    return "".join(f"{line}\n" for line in workflow_commands(add_end_columns(checked, sources)))
+    return github(_report(checked, sources))
 
 
 def markdown_of(checked: RegistryCheck, *, limit: int | None = None) -> str:
     """A heading and a table."""
-    from cogcli.report.problem_table import problem_table
-
-    return f"# cogcli validate\n\n{problem_table(checked.problems, limit=limit)}"
+    return check_report.markdown(_report(checked), limit=limit)

@@ -79,11 +79,3 @@ def help_rows(hint: str) -> list[tuple[str, str]]:
 
 def _lines_of(hint: str) -> list[str]:
     return hint.split("\n") if hint else []
-
-
-def concise(problem: Problem, *, as_error: bool = True) -> str:
-    """`FILE:23:13: error[ref.unwritten] message`, for editors and `grep`."""
-    word = _WORDS["W" if problem.severity == "R" and not as_error else problem.severity][0]
-    place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
-    hint = f" ({'; '.join(_lines_of(problem.hint))})" if problem.hint else ""
-    return visible(f"{place}{word}[{problem.code}] {problem.message}{hint}")

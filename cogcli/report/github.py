@@ -3,27 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from cogcli.core.problems import Problem
+from cogcli.report.check_report import CheckReport
 
 PER_KIND: Final = 10
 """GitHub shows no more of a kind for one step."""
 
 
-def workflow_commands(problems: Iterable[tuple[Problem, int]]) -> list[str]:
-    """A line per problem, errors first, at most ten of a kind, then how many more there are.
-
-    Each problem comes with the column just after its end, 0 where that is not known.
-    """
+def github(report: CheckReport) -> str:
+    """A line per problem, errors first, at most ten of a kind, then how many more there are."""
     of_kind: dict[str, list[str]] = {"error": [], "warning": []}
-    for problem, end in problems:
+    for problem, end in report.problems:
         word = "error" if problem.severity == "E" else "warning"
         of_kind[word].append(_annotation(word, problem, end))
     lines = [line for found in of_kind.values() for line in found[:PER_KIND]]
     more = sum(map(len, of_kind.values())) - len(lines)
-    return [*lines, f"::notice::and {more} more"] if more else lines
+    lines += [f"::notice::and {more} more"] if more else []
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _annotation(word: str, problem: Problem, end: int) -> str:

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from xml.etree import ElementTree as ET
 
 from cogcli.core.terminal_text import visible, visible_block
+from cogcli.report.check_report import Case, CheckReport
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class JunitFailure(NamedTuple):
-    """Why a case failed: its type is the code."""
-
-    code: str
-    message: str
-    text: str
-
-
-class Case(NamedTuple):
-    """One thing that was checked. `notes` do not fail it."""
-
-    suite: str
-    name: str
-    failures: tuple[JunitFailure, ...] = ()
-    notes: tuple[str, ...] = ()
-    file: str = ""
-
-
-def junit(name: str, cases: Sequence[Case], *, seconds: float) -> str:
-    """The document as text, cases grouped by suite in the order of first cases."""
-    root = ET.Element("testsuites", {"name": name, **_sums(cases), "time": f"{seconds:.3f}"})
-    for suite in dict.fromkeys(case.suite for case in cases):
-        own = [case for case in cases if case.suite == suite]
+def junit(report: CheckReport) -> str:
+    """The document as text, cases grouped in the order of first cases."""
+    cases, seconds = report.cases, f"{report.seconds:.3f}"
+    root = ET.Element("testsuites", {"name": f"cogcli {report.command}", **_sums(cases), "time": seconds})
+    for suite in dict.fromkeys(case.group for case in cases):
+        own = [case for case in cases if case.group == suite]
         element = ET.SubElement(root, "testsuite", {"name": _line(suite), **_sums(own), "skipped": "0"})
         for case in own:
             _add(element, case)
@@ -48,7 +32,7 @@ def _sums(cases: Sequence[Case]) -> dict[str, str]:
 
 
 def _add(suite: ET.Element, case: Case) -> None:
-    named = {"classname": _line(case.suite), "name": _line(case.name)}
+    named = {"classname": _line(case.group), "name": _line(case.name)}
     element = ET.SubElement(suite, "testcase", named | ({"file": _line(case.file)} if case.file else {}))
     for failure in case.failures:
         attributes = {"type": _line(failure.code), "message": _line(failure.message)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
+from cogcli.report.check_report import CheckReport
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT: Final = "SRCROOT"
@@ -15,14 +17,12 @@ _UNRESERVED: Final = frozenset(
 )
 
 
-def sarif(
-    problems: Sequence[tuple[Problem, int]], rules: Mapping[str, tuple[str, str]], *, version: str
-) -> dict[str, Any]:
-    """One run with a result per problem. Each comes with the column just after its end, 0 where not known.
+def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version: str) -> str:
+    """A document of one run with a result per problem.
 
     `rules` give meaning and cure of a code; the codes that occur become the rules of the run.
     """
-    codes = list(dict.fromkeys(problem.code for problem, _ in problems))
+    codes = list(dict.fromkeys(problem.code for problem, _ in report.problems))
     driver = {
         "name": "cogcli",
         "semanticVersion": version,
@@ -32,9 +32,10 @@ def sarif(
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_ROOT: {"description": {"text": "the directory that was checked"}}},
-        "results": list(_results(problems, codes)),
+        "results": list(_results(report.problems, codes)),
     }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _rule(code: str, meaning: str, cure: str) -> dict[str, Any]:

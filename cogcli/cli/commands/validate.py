@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from cogcli.cli import check_reports, report_files
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.envelope import dumps, envelope
-from cogcli.cli.render_error import concise, problem_lines
+from cogcli.cli.render_error import problem_lines
 from cogcli.core.errors import NO, OK, UsageError
+from cogcli.report.check_report import concise
 from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from cogcli.app import episodes
+from cogcli.app.check_reports import VerifyResult
 from cogcli.cli import report_files, verify_report
-from cogcli.cli.verify_report import VerifyResult
 from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
 from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.layout import MANIFEST

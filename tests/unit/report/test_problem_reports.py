@@ -13,9 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.core.problems import Problem
-from cogcli.report.github import workflow_commands
-from cogcli.report.junit import Case, JunitFailure, junit
-from cogcli.report.problem_table import problem_table
+from cogcli.report import github
+from cogcli.report.check_report import (
+    Case,
+    CaseFailure,
+    CheckReport,
+    markdown,
+    problems_summary,
+    problems_table,
+)
+from cogcli.report.junit import junit
 from cogcli.report.sarif import sarif
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/sarif-required.schema.json").read_text())
@@ -27,9 +34,22 @@ NEEDED = Problem("env.missing", "R", "", 0, 0, "", "variable `K` is not set")
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
 
 
+def workflow_commands(problems: list[tuple[Problem, int]]) -> list[str]:
+    return github.github(CheckReport("check", 0, problems=tuple(problems))).splitlines()
+
+
+def table_of(problems: list[Problem], *, limit: int | None = None) -> str:
+    tables = (problems_table(problems),) if problems else ()
+    report = CheckReport("check", 0, summary=problems_summary(problems), tables=tables)
+    return markdown(report, limit=limit).removeprefix("# cogcli check\n\n")
+
+
 def sarif_of(*problems: Problem) -> dict[str, Any]:
     rules = {"ref.unwritten": ("Nothing writes it.", "Write it first.")}
-    document = sarif([(problem, 23 if problem.line else 0) for problem in problems], rules, version="1.2.3")
+    found = tuple((problem, 23 if problem.line else 0) for problem in problems)
+    document: dict[str, Any] = json.loads(
+        sarif(CheckReport("check", 0, problems=found), rules, version="1.2.3")
+    )
     jsonschema.Draft202012Validator(SCHEMA).validate(document)
     return document
 
@@ -104,14 +124,20 @@ def test_junit_groups_cases_and_counts_them() -> None:
         Case(
             "skills",
             "a.yaml",
-            (JunitFailure("ref.unwritten", "m", "t"), JunitFailure("x.y", "n", "u")),
+            (CaseFailure("ref.unwritten", "m", "t"), CaseFailure("x.y", "n", "u")),
             file="a.yaml",
         ),
         Case("bindings", "b.yaml"),
         Case("skills", "c.yaml", notes=("warned",)),
     ]
-    root = ET.fromstring(junit("check", cases, seconds=1.25))
-    assert root.attrib == {"name": "check", "tests": "3", "failures": "1", "errors": "0", "time": "1.250"}
+    root = ET.fromstring(junit(CheckReport("check", 1.25, tuple(cases))))
+    assert root.attrib == {
+        "name": "cogcli check",
+        "tests": "3",
+        "failures": "1",
+        "errors": "0",
+        "time": "1.250",
+    }
     skills, bindings = root
     assert (skills.get("name"), skills.get("tests"), skills.get("failures")) == ("skills", "2", "1")
     assert (bindings.get("tests"), bindings.get("failures")) == ("1", "0")
@@ -125,8 +151,8 @@ def test_junit_groups_cases_and_counts_them() -> None:
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_makes_wellformed_junit(name: str, text: str) -> None:
-    case = Case("s", name, (JunitFailure("x.y", text, text),), (text,))
-    document = junit("check", [case], seconds=0).encode()
+    case = Case("s", name, (CaseFailure("x.y", text, text),), (text,))
+    document = junit(CheckReport("check", 0, (case,))).encode()
     (failure,) = ET.fromstring(document).iter("failure")
     if text.isascii() and text.isprintable():
         assert failure.get("message") == text
@@ -134,7 +160,7 @@ def test_any_text_makes_wellformed_junit(name: str, text: str) -> None:
 
 def test_the_table_shows_text_as_it_is() -> None:
     odd = Problem("x.y", "E", "a.yaml", 1, 2, "", "a | b <script> [x](y) *z*")
-    table = problem_table([odd, MILD])
+    table = table_of([odd, MILD])
     assert table.startswith("1 error, 1 warning.\n")
     row = table.splitlines()[4]
     assert row.count("|") == 5
@@ -143,5 +169,5 @@ def test_the_table_shows_text_as_it_is() -> None:
 
 
 def test_the_table_is_cut_and_says_so() -> None:
-    assert problem_table([MILD] * 120, limit=100).endswith("\n\nand 20 more\n")
-    assert problem_table([]) == "0 errors, 0 warnings.\n"
+    assert table_of([MILD] * 120, limit=100).endswith("\n\nand 20 more\n")
+    assert table_of([]) == "0 errors, 0 warnings.\n"

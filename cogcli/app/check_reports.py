@@ -1,0 +1,144 @@
+"""The report of each command that checks something (docs/reference/command-line.md#reports)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.core.problems import Problem
+from cogcli.core.terminal_text import visible
+from cogcli.report.check_report import (
+    Case,
+    CaseFailure,
+    CheckReport,
+    MarkdownTable,
+    cell,
+    concise,
+    problems_summary,
+    problems_table,
+)
+from cogcli.report.humanize import count_of
+from cogcli.verification.verdict import FAILED, SKIPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cogcli.app.checks import RegistryCheck
+    from cogcli.verification.verdict import Verdict
+
+
+def registry_report(
+    checked: RegistryCheck, *, strict: bool, end_of: Callable[[str, int, int], int]
+) -> CheckReport:
+    """`validate`: a case per file; problems that do not fail the check are notes.
+
+    `end_of` gives the column after the token at a file's line and column.
+    """
+    own: dict[str, list[Problem]] = {file: [] for file in checked.files}
+    for problem in checked.problems:
+        own[problem.file].append(problem)
+
+    def case(file: str, kind: str) -> Case:
+        failing = [p for p in own[file] if strict or p.severity == "E"]
+        notes = [concise(p, as_error=False) for p in own[file] if p not in failing]
+        failures = [CaseFailure(p.code, p.message, concise(p, as_error=False)) for p in failing]
+        return Case(kind, file or "registry", tuple(failures), tuple(notes), file)
+
+    return CheckReport(
+        "validate",
+        checked.seconds,
+        tuple(case(file, kind) for file, kind in checked.files.items()),
+        tuple((p, end_of(p.file, p.line, p.column)) for p in checked.problems),
+        problems_summary(checked.problems),
+        (problems_table(checked.problems),) if checked.problems else (),
+    )
+
+
+def verdicts_report(command: str, verdicts: Sequence[Verdict], seconds: float) -> CheckReport:
+    """`openapi verify-*`: a case per check, in a group per verdict; a verdict without checks is one case."""
+    failed = [verdict for verdict in verdicts if verdict.status == FAILED]
+    header = ("| result | id | reason |", "| --- | --- | --- |")
+    rows = tuple(f"| {v.status} | {cell(v.id)} | {cell(v.reason)} |" for v in verdicts)
+    return CheckReport(
+        command,
+        seconds,
+        tuple(case for verdict in verdicts for case in _cases(command, verdict)),
+        tuple((_problem(verdict), 0) for verdict in failed),
+        f"{count_of(len(verdicts), 'verdict')}, {len(failed)} failed.",
+        (MarkdownTable(header, rows),),
+    )
+
+
+def _cases(command: str, verdict: Verdict) -> list[Case]:
+    known = {"reason": verdict.reason, "curl": verdict.curl, "episode": verdict.episode}
+    text = "\n".join(f"{name}: {part}" for name, part in known.items() if part)
+
+    def failures(failed: bool, message: str) -> tuple[CaseFailure, ...]:
+        return (CaseFailure(verdict.code or "verify.failed", message, text),) if failed else ()
+
+    if not verdict.checks:
+        notes = (f"skipped: {verdict.reason}",) if verdict.status == SKIPPED else ()
+        failed = failures(verdict.status == FAILED, verdict.reason)
+        return [Case(command, verdict.id, failed, notes, verdict.file)]
+    group = f"{command} {verdict.id}"
+    return [
+        Case(group, check.name, failures(not check.passed, check.detail or check.name), (), verdict.file)
+        for check in verdict.checks
+    ]
+
+
+def _problem(verdict: Verdict) -> Problem:
+    code, line = verdict.code or "verify.failed", 1 if verdict.file else 0
+    return Problem(code, "E", verdict.file, line, 1, "", f"{verdict.id}: {verdict.reason}")
+
+
+class VerifyResult(NamedTuple):
+    """The result for one episode. `findings` as in the envelope; `level` is empty where nothing could be read."""
+
+    name: str
+    findings: tuple[dict[str, Any], ...]
+    level: str = ""
+    proves: str = ""
+    repaired: bool = False
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """The findings of severity error: altered, or unreadable."""
+        return [finding for finding in self.findings if finding["severity"] == "error"]
+
+
+def place_of(finding: dict[str, Any]) -> str:
+    """`FILE:LINE: ` of a finding; empty for one without a file."""
+    file, line = finding.get("file"), finding.get("line")
+    if not file:
+        return ""
+    return f"{file}:{line}: " if line else f"{file}: "
+
+
+def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
+    """`verify`: a case per episode; warnings and information are notes."""
+
+    def case(result: VerifyResult) -> Case:
+        texts = [(finding, f"{place_of(finding)}{finding['message']}") for finding in result.findings]
+        failures = [
+            CaseFailure(f["code"], f["message"], text) for f, text in texts if f["severity"] == "error"
+        ]
+        notes = [f"{f['code']}: {text}" for f, text in texts if f["severity"] != "error"]
+        return Case("verify", result.name, tuple(failures), tuple(notes))
+
+    rows = [f"| {_escaped(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |" for one in results]
+    found = [
+        f"| {_escaped(one.name)} | {_escaped(place_of(f).rstrip(': '))} | {f['code']} | {_escaped(f['message'])} |"
+        for one in results
+        for f in one.findings
+    ]
+    tables = [MarkdownTable(("| episode | level | errors |", "|---|---|---|"), tuple(rows))]
+    if found:
+        header = ("| episode | place | code | message |", "|---|---|---|---|")
+        tables.append(MarkdownTable(header, tuple(found)))
+    return CheckReport("verify", seconds, tuple(map(case, results)), tables=tuple(tables))
+
+
+def _escaped(text: str) -> str:
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, f"\\{mark}")
+    return visible(text)
