@@ -15,9 +15,8 @@ from cogcli.app.runs_dir import shared_warning
 from cogcli.app.trust import WORDS, layers_of
 from cogcli.app.trust_digests import service_files
 from cogcli.report.humanize import count_of, size
-from cogcli.specs.builtin import builtin_root
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
-from cogcli.specs.layers import HOST_FOLDER
+from cogcli.specs.layers import HOST_FOLDER, builtin_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +59,7 @@ def _head(settings: Settings) -> str:
 
 
 def _machine() -> Iterator[DoctorCheck]:
-    from cogcli.yaml.reader import has_c_parser
+    from cogcli.yaml.parsers import has_c_parser
 
     if has_c_parser():
         yield DoctorCheck("machine", "yaml", "ok", "C parser")

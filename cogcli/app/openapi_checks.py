@@ -56,7 +56,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
     Raises UsageError `input.file` where `named` is no directory.
     """
-    from cogcli.specs.builtin import builtin_root
+    from cogcli.specs.layers import builtin_root
 
     if named is not None:
         directory = os.path.abspath(named)
@@ -72,7 +72,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
 def _is_trusted(settings: Settings, directory: str) -> bool:
     """Whether the registry beside scenarios is trusted: if its project is. Naming scenarios grants no trust."""
-    from cogcli.specs.builtin import builtin_root
+    from cogcli.specs.layers import builtin_root
 
     place = os.path.realpath(directory) + os.sep
     if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):

@@ -67,7 +67,8 @@ def read_folder(path: str) -> SkillFolder:
 
 
 def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
-    from cogcli.yaml.reader import MAX_DEPTH, MAX_NODES, Limits, parse
+    from cogcli.yaml.builder import Limits
+    from cogcli.yaml.reader import MAX_DEPTH, MAX_NODES, parse
 
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     fences = [n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))]

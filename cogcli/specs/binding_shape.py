@@ -60,56 +60,51 @@ BINDING: Final = Record(
 )
 
 
-def check_binding(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def check_binding(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report the faults of a binding by itself that its shape cannot express."""
-    _check_operation(raw, report, subject)
-    _check_request(raw.get("request"), report, subject)
-    _check_credentials(raw, report, subject)
-    _check_response(raw.get("response"), report, subject)
+    _check_operation(raw.get("protocol"), raw.get("operation"), report)
+    _check_request(raw.get("request"), report)
+    _check_credentials(raw, report)
+    _check_response(raw.get("response"), report)
+    check_headers(raw, report)
     metadata = raw.get("metadata")
     if isinstance(metadata, dict):
-        check_headers(metadata.get("headers"), ("metadata", "headers"), report, subject)
-        _check_unused(raw.get("protocol"), metadata, report, subject)
+        _check_unused(raw.get("protocol"), metadata, report)
 
 
-def _check_operation(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
-    operation = raw.get("operation")
-    wanted = ""
+def _check_operation(protocol: Any, operation: Any, report: ProblemReport) -> None:
+    expected = ""
     if not isinstance(operation, str) or not operation.strip():
         return
-    if raw.get("protocol") == "pythoncall" and not _FUNCTION.fullmatch(operation):
-        wanted = "the name of a function, not beginning with `_`"
-    elif raw.get("protocol") == "openrpc" and (
-        not _RPC_METHOD.fullmatch(operation) or operation.startswith("rpc.")
-    ):
-        wanted = "a method name, not beginning with `rpc.`"
-    if wanted:
-        message = f"{subject}: operation `{operation}`, expected {wanted}"
+    if protocol == "pythoncall" and not _FUNCTION.fullmatch(operation):
+        expected = "the name of a function, not beginning with `_`"
+    elif protocol == "openrpc" and (not _RPC_METHOD.fullmatch(operation) or operation.startswith("rpc.")):
+        expected = "a method name, not beginning with `rpc.`"
+    if expected:
+        message = f"operation `{operation}`, expected {expected}"
         report.error("binding.operation", ("operation",), message)
 
 
-def _check_request(request: Any, report: ProblemReport, subject: str) -> None:
+def _check_request(request: Any, report: ProblemReport) -> None:
     for path in find_mixed_literals(request, ("request",)):
-        message = f"{subject}: `$literal` stands beside other keys"
+        message = "`$literal` stands beside other keys"
         report.error("request.template", path, message, hint="let it stand alone", key=True)
     for path, text in texts(request, ("request",)):
         try:
             parse_template(text)
         except TemplateFault as fault:
             hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
-            report.error("request.template", path, f"{subject}: `{_dotted(path)}`: {fault}", hint=hint)
+            report.error("request.template", path, f"`{_dotted(path)}`: {fault}", hint=hint)
 
 
-def _check_credentials(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report credentials written out in a binding: they belong into the service, or into a header by a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
-        message = f"{subject}: `{_dotted(path)}` holds a secret as written text"
-        report.error("secret.literal", path, message, hint=hint)
+        report.error("secret.literal", path, f"`{_dotted(path)}` holds a secret as written text", hint=hint)
     operation = raw.get("operation")
     if isinstance(operation, str) and address_holds_credential(operation):
-        message = f"{subject}: `operation` holds a secret in its query"
-        report.error("secret.literal", ("operation",), message, hint=hint)
+        report.error("secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint)
 
 
 def _is_fixed(text: str) -> bool:
@@ -120,21 +115,20 @@ def _is_fixed(text: str) -> bool:
         return False
 
 
-def _check_response(response: Any, report: ProblemReport, subject: str) -> None:
+def _check_response(response: Any, report: ProblemReport) -> None:
     for name, value in response.items() if isinstance(response, dict) else ():
         if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
-            message = f"{subject}: `response.{name}` is a literal, not read from the reply"
-            report.warn(
-                "response.literal", ("response", name), message, hint="write response.PATH to read it"
-            )
+            message = f"`response.{name}` is a literal, not read from the reply"
+            hint = "write response.PATH to read it"
+            report.warn("response.literal", ("response", name), message, hint=hint)
 
 
-def _check_unused(protocol: Any, metadata: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def _check_unused(protocol: Any, metadata: dict[str, Any], report: ProblemReport) -> None:
     """`binding.unused`: keys that the protocol does not use (docs/reference/binding.md#metadata)."""
     unused = {"method": protocol != "openapi", "response_mode": protocol in ("pythoncall", "openrpc")}
     for key, useless in unused.items():
         if useless and metadata.get(key) is not None and protocol in PROTOCOLS:
-            message = f"{subject}: `metadata.{key}` has no meaning for {protocol}"
+            message = f"`metadata.{key}` has no meaning for {protocol}"
             report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
 
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.specs.binding_shape import BINDING, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
-from cogcli.specs.default_selection_shape import DEFAULTS
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, SERVICES, check_overrides, read_services
 from cogcli.specs.problem_report import ProblemReport, has_errors
 from cogcli.specs.service_shape import SERVICE, check_service, document_key
-from cogcli.specs.shape import Shape, clean
+from cogcli.specs.shape import MapOf, Record, Shape, Text, clean, required_key
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogcli.core.problems import Problem
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy")
 HOST_KINDS: Final = ("overrides", "services", "active")
@@ -28,12 +27,12 @@ SHAPES: Final[dict[str, Shape]] = {
     "capability": CAPABILITY,
     "binding": BINDING,
     "service": SERVICE,
-    "policy": DEFAULTS,
+    "policy": Record({"defaults": required_key(MapOf(Text(empty=False)), nullable=True)}),
     "overrides": OVERRIDES,
     "services": SERVICES,
     "active": ACTIVE,
 }
-_RULES: Final[dict[str, Callable[[dict[str, Any], ProblemReport, str], None]]] = {
+_RULES: Final[dict[str, Callable[[dict[str, Any], ProblemReport], None]]] = {
     "skill": check_skill,
     "capability": check_capability,
     "binding": check_binding,
@@ -41,8 +40,6 @@ _RULES: Final[dict[str, Callable[[dict[str, Any], ProblemReport, str], None]]] =
     "overrides": check_overrides,
 }
 _SUBJECTS: Final = {"active": "active bindings"}
-
-
 _APART: Final = (
     "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"
 )
@@ -69,8 +66,8 @@ def check_file(kind: str, value: dict[str, Any], places: Places | None, file: st
     problems = check_shape(SHAPES[kind], value, places, file, subject)
     rules = _RULES.get(kind)
     if rules:
-        report = ProblemReport(file, places)
-        rules(value, report, subject)
+        report = ProblemReport(file, places, subject=subject)
+        rules(value, report)
         problems += report.problems
     if has_errors(problems):
         return CheckedFile(None, problems)
