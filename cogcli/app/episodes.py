@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from cogcli.app.settings import Settings
     from cogcli.episode.file_status import FileStatus
     from cogcli.episode.findings import Finding

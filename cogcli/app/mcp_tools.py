@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cogcli.specs.capability import Capability
     from cogcli.specs.fields import Fields, FieldSpec
     from cogcli.specs.skill import Skill

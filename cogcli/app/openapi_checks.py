@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,8 +20,6 @@ from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of,
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, join_differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from cogcli.app.scenario_run import RecordingRunner, Stage
     from cogcli.app.settings import Settings
     from cogcli.core.problems import Problem

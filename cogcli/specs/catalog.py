@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.host_overrides import Host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.core.problems import Problem
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
@@ -23,8 +24,6 @@ from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import Skill, skill_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from cogcli.core.problems import Problem
     from cogcli.specs.host_overrides import Host
     from cogcli.specs.layout import FoundFile, Layout

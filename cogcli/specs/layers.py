@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 BUILT_IN = "built-in"
 PROJECT = "project"

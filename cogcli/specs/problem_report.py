@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from cogcli.core.json_pointer import pointer_of
@@ -10,8 +11,6 @@ from cogcli.core.terminal_text import shorten_middle
 from cogcli.specs.cached_positions import FilePlaces, Within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cogcli.yaml.positions import Places
 
 _LONGEST: Final = 1000

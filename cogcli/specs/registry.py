@@ -4,23 +4,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
 from cogcli.core.problems import Problem, sort_problems, suggestion
+from cogcli.specs.cache import CompiledCache
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import is_host_root, layout_of
 from cogcli.specs.layers import Layer, distinct
 from cogcli.specs.layout import FoundFile, Layout
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.catalog import Catalog
 
 _KINDS = ("skill", "capability", "binding", "service")
 

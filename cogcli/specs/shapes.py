@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.specs.binding_shape import BINDING, check_binding
@@ -14,8 +15,6 @@ from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.core.problems import Problem
     from cogcli.yaml.positions import Places
 

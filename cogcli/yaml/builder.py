@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.json_pointer import pointer_of
 from cogcli.core.problems import Problem
 from cogcli.yaml.characters import MAX_PROBLEMS, UNSAFE, character_fault, excerpt
 from cogcli.yaml.syntax_errors import LONG_KEY, MAX_KEY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAX_INT: Final = 2**53 - 1
 

@@ -5,11 +5,9 @@ The C parser reads an older YAML than 1.2 (`{url: http://host/?a=b}` stops it). 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any
 
 
 def has_c_parser() -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.yaml.parsers import event_streams
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 Path = tuple[str | int, ...]
 _MOST_NODES: Final = 50_000

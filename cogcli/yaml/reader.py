@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,6 @@ from cogcli.yaml.syntax_errors import syntax_problem
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
 
 MAX_BYTES: Final = 256 * 1024
 MAX_DEPTH: Final = 32

@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.problems import suggestion
 from cogcli.schema.candidates import TYPES, types_of
 from cogcli.schema.containment import disjoint
 from cogcli.schema.lookup import FoundSchema, members, schema_at
 from cogcli.schema.visitor import any_of
+from cogcli.specs.binding import Binding
 from cogcli.specs.binding_shape import RESPONSE_PATH
+from cogcli.specs.capability import Capability
 from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract, Taken
 from cogcli.specs.checks.request_values import Given, request_schema
 from cogcli.specs.checks.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.specs.field_schema import schema_of
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
 
 _EVERY: Final = frozenset(TYPES)
 _OURS: Final = "content_json"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.schema.validator import refused_patterns
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import Capability
 from cogcli.specs.checks import mcp_contract, openapi_contract, openrpc_contract
 from cogcli.specs.checks.contract_finding import ContractFinding, OperationContract
 from cogcli.specs.checks.contract_flow import flow_findings
 from cogcli.specs.checks.pythoncall_contract import python_findings
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.service import Service
+from cogcli.specs.service import Service
 
 
 def judge_binding(

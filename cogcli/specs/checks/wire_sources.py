@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.core.canonical import digest
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.module_lookup import module_file
-from cogcli.specs.service import is_shipped
-
-if TYPE_CHECKING:
-    from cogcli.specs.service import Service
+from cogcli.specs.service import Service, is_shipped
 
 _DESCRIBED: Final = ("openapi", "openrpc")
 
