@@ -44,7 +44,7 @@ class Counters:
         """By step: whether the second try succeeded, for each of its invocations that was retried."""
         self._open_retries: Counter[str] = Counter()
 
-    def feed(self, event: Event, *, is_root: bool) -> None:
+    def apply(self, event: Event, *, is_root: bool) -> None:
         """Count one event. Payloads of another shape than ours count for nothing."""
         kind, payload = event.event_type, event.payload
         if kind is None or type(payload) is not dict:

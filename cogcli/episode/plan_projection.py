@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from cogcli.episode.findings import FindingSink, unheard
+from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_KINDS, STEP_STATUSES
 from cogcli.events.envelope import Event
@@ -34,14 +34,14 @@ _OPTIONAL: Final = (("rationale", str), ("depends_on", list), ("inputs", dict), 
 class PlanProjection:
     """The plan as it stands after the events fed so far."""
 
-    def __init__(self, told: FindingSink = unheard) -> None:
+    def __init__(self, told: FindingSink = ignore_message) -> None:
         self._told = told
         self._head: dict[str, Any] = {}
         self.rules = FIRST
         self.steps: list[dict[str, Any]] = []
         self._by_id: dict[str, dict[str, Any]] = {}
 
-    def feed(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Take one event of the root run into account."""
         if event.phase == "act":
             self._take_evidence(event.payload)
@@ -159,5 +159,5 @@ def project_plan_state(events: Iterable[Event]) -> dict[str, Any]:
     """The plan of a log's root run, as the shared format names this function."""
     projection = PlanProjection()
     for event in events:
-        projection.feed(event)
+        projection.apply(event)
     return projection.result()

@@ -33,7 +33,7 @@ from cogcli.episode.document_bytes import (
     to_bytes,
     whole_milliseconds_between,
 )
-from cogcli.episode.findings import FindingSink, unheard
+from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, digest_of, refer, show_in_full
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
@@ -56,7 +56,7 @@ _START_TYPES: Final = {
 class Projection:
     """The document after the events fed so far. Memory in proportion to the document."""
 
-    def __init__(self, told: FindingSink = unheard) -> None:
+    def __init__(self, told: FindingSink = ignore_message) -> None:
         self._told = told
         self._knowledge = Beliefs()
         self._asked: dict[str, Any] = {}
@@ -93,7 +93,7 @@ class Projection:
         """The payload of the root's start event, members of a wrong type left out."""
         return self._asked
 
-    def feed(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Take one event into account, in order of the log."""
         if event.event_type == PROJECTION:
             return
@@ -140,7 +140,7 @@ class Projection:
             self._start(event)
             return
         self._reduce(event)
-        self.plan.feed(event)
+        self.plan.apply(event)
         self._resumed = self._resumed or event.event_type == "run.resumed"
         if event.phase == "act":
             self._feed_act(event)
@@ -321,5 +321,5 @@ def project_bytes(events: Iterable[Event]) -> bytes:
 def _fed(events: Iterable[Event]) -> Projection:
     projection = Projection()
     for event in events:
-        projection.feed(event)
+        projection.apply(event)
     return projection

@@ -16,9 +16,9 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import LogFold, fold_log
-from cogcli.episode.log_reader import unreadable
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
+from cogcli.episode.refusals import unreadable
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
 from cogcli.events.envelope import Event
@@ -26,7 +26,7 @@ from cogcli.events.envelope import Event
 
 def seal(journal: Journal) -> None:
     """Finish an episode whose run has terminated. Raises EnvironmentRefusal `env.disk`."""
-    journal.free_ballast()
+    journal.free_reserve()
     journal.sync()
     account = _account(journal)
     if account.projection.terminated is None:

@@ -138,7 +138,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 def _pinned_specs(directory: Path, digest: str) -> Any:
     from cogcli.episode.blobs import BlobFolder, parse
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
 
     with open_episode(directory) as folder:
         blobs = BlobFolder(folder)

@@ -55,7 +55,7 @@ def _warn_of_renamed(context: CommandContext, found: list[EpisodeRow]) -> None:
     """Warn of each folder whose name is the id of another episode."""
     for row in found:
         if row.log_id is not None:
-            from cogcli.episode.log_reader import renamed_folder_error
+            from cogcli.episode.refusals import renamed_folder_error
 
             context.warn(renamed_folder_error(row.directory, row.log_id))
 

@@ -76,7 +76,7 @@ def test_a_new_type_is_a_row_a_model_and_a_reducer(monkeypatch: pytest.MonkeyPat
     apply(state, event)
     assert state.iteration == 1
     tally = Counters()
-    tally.feed(event, is_root=True)
+    tally.apply(event, is_root=True)
     assert tally.would_vetoes == 1
     closed = ClosedScopes()
     closed.apply(event)
