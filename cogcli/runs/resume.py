@@ -14,7 +14,7 @@ from cogcli.events.envelope import Event
 if TYPE_CHECKING:
     from cogcli.core.calls import BindingChain
     from cogcli.engine.doubt import DoubtResolution
-    from cogcli.engine.ports import CapabilityRunner, EventSink
+    from cogcli.engine.ports import CapabilityRunner
     from cogcli.episode.journal import Journal
     from cogcli.runs.doubt_decisions import DoubtAnswer
     from cogcli.runs.environment import RunEnvironment
@@ -134,35 +134,30 @@ def _continue_run(
 
     from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance.approvals import Approvals
-    from cogcli.runs.abort import AbortingSink
     from cogcli.runs.doubt_decisions import OpenDoubts
     from cogcli.runs.launch import engine_of, options_from, run_engine
     from cogcli.runs.replay import request_from
     from cogcli.runs.rerun_effects import find_repeats
     from cogcli.runs.results import Control, finish_run
-    from cogcli.runs.resume_adapters import ResumeRunner, ResumeSink
-    from cogcli.runs.turns import Turns
+    from cogcli.runs.resume_adapters import ResumeSink, UnmaskedRunner
 
     started = _beginning(log)
     new = [_append_answer(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
     later_repeats = partial(find_repeats, environment.runs_dir, started.episode_id)
-    turns, doubts = Turns(log), OpenDoubts(log, journal, resolutions, later_repeats)
-    sink: EventSink = ResumeSink(journal, log, turns, control)
-    runner: CapabilityRunner = ResumeRunner(live, log, turns, control, doubts)
-    if request.abort:
-        sink = runner = AbortingSink(sink, live, log, turns, control)
+    doubts = OpenDoubts(log, journal, resolutions, later_repeats)
+    sink = ResumeSink(journal, log, control, abort=request.abort)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
         sink=sink,
-        runner=runner,
+        dispatcher=sink.dispatcher,
+        runner=UnmaskedRunner(live, doubts.answer),
         clock=environment.clock,
         ids=environment.ids,
         listener=_only_new(listener, log),
         approvals=Approvals((*log.approvals, *new)),
         taken_over=log.reused,
-        order=turns,
         doubts=None if request.abort else doubts,
         asked=log.asked if request.allow_changed_specs else None,
         effects=started.payload.get("effects"),

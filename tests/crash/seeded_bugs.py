@@ -167,18 +167,17 @@ BUGS = (
     ),
     Bug(
         "a run with an effect in doubt ended by a full disk",
-        "episode/seal.py",
+        "runs/results.py",
         "    return not over and any(",
         "    return over and any(",
         test="unit/episode/test_ballast.py -k effect_in_doubt",
     ),
     Bug(
         "what was closed without an answer called again",
-        "runs/resume_adapters.py",
-        "        end = log.ended.over(attempt.run_id, attempt.step_id)\n",
-        "        end = None\n",
-        flow="race",
-        kills=(38, 36),
+        "runs/log_dispatcher.py",
+        "        closing = log.closings.get(key) or log.ended.over(attempt.run_id, attempt.step_id)\n",
+        "        closing = log.closings.get(key)\n",
+        test="unit/runs/test_log_dispatcher.py -k never_made",
     ),
     Bug(
         "plan order over the order of the log",

@@ -107,7 +107,8 @@ def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
     last = finished(sandbox, FLOWS[0], sandbox.command("ls", *sandbox.flags()))
     assert broken(sandbox, finished=True) == []
     assert last.code in (0, 1)
-    assert len(sandbox.ledger) == len(set(sandbox.ledger))
+    once = [key for key in sandbox.ledger if key != "c"]  # whose capability may be called again
+    assert len(once) == len(set(once))
 
 
 def test_any_flipped_bit_of_a_finished_episode_is_found(whole: Sandbox, flow: Flow, tell: Tell) -> None:

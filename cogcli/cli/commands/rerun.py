@@ -30,8 +30,8 @@ _SETTINGS: Final = {
 def execute(context: CommandContext) -> int:
     """Run the skill of an earlier episode again; returns the exit code of the run."""
     from cogcli.app import run_skill as app
-    from cogcli.runs.rerun import UnmaskedRunner
     from cogcli.runs.results import Control
+    from cogcli.runs.resume_adapters import UnmaskedRunner
 
     settings, given = context.settings, context.arguments
     directory = episodes.find(settings, given.words[0])
