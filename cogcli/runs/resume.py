@@ -233,12 +233,11 @@ def _specs(
 def _strictest_catalog(environment: RunEnvironment, started: Event, directory: Path) -> Catalog:
     """The present specs, each capability as strict as either declaration, present or pinned (`specs/stricter.py`)."""
     from cogcli.runs.replay import read_pinned_catalog
-    from cogcli.specs.stricter import gates_of, stricter_of
+    from cogcli.specs.stricter import stricter_of
 
     pinned = read_pinned_catalog(started, directory).capabilities
-    present = environment.open_registry().reach(
-        started.payload["skill"]["id"], also=sorted(gates_of(pinned.values()))
-    )
+    gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
+    present = environment.open_registry().reach(started.payload["skill"]["id"], also=sorted(gates))
     return present._replace(capabilities=stricter_of(present.capabilities, pinned))
 
 

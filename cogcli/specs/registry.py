@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
-from cogcli.core.problems import Problem, sort_problems, suggestion
+from cogcli.core.problems import Problem, Severity, sort_problems, suggestion
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
@@ -188,19 +187,18 @@ def _ids(found: Iterable[FoundFile], reader: Reader) -> list[str]:
     return sorted({place.id or reader.load(place).id for place in found})
 
 
-def _stray_problems(layout: Layout, reader: Reader) -> Iterator[Problem]:
-    for code, path, hint, why in layout.strays():
-        severity: Any = "E" if code == "id.format" else "W"
-        yield Problem(
-            code, severity, reader.shown(path), 0, 0, "", f"{why or _STRAY[code]}, so not loaded", hint
-        )
-
-
 _STRAY = {
     "layout.depth": "this file is not where specs are",
     "layout.extension": "this file does not end in .yaml",
     "id.format": "this file is in a channel whose name is none",
 }
+
+
+def _stray_problems(layout: Layout, reader: Reader) -> Iterator[Problem]:
+    for code, path, hint, why in layout.strays():
+        severity: Severity = "E" if code == "id.format" else "W"
+        message = f"{why or _STRAY[code]}, so not loaded"
+        yield Problem(code, severity, reader.shown(path), 0, 0, "", message, hint)
 
 
 def _is_root(path: str) -> bool:
