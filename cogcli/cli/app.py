@@ -31,9 +31,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "openapi_self:verify_errors",
         "every error there is, provoked: class, code, exit, retry, fallback",
     ),
-    "skills ls": ("skills_ls:ls", "what can be run"),
+    "skills ls": ("inventory_ls:ls", "what can be run"),
     "skills show": ("skills_show:show", "a skill's fields, its layer and a line to run it"),
-    "skills search": ("skills_ls:search", "find skills by words"),
+    "skills search": ("inventory_ls:search", "find skills by words"),
     "skills explain": (
         "inventory_explain:explain",
         "what a skill's capabilities are called through, and what is missing",

@@ -129,7 +129,9 @@ class _Level:
             found, takes_next = _flags_in(word, flags)
             for flag in found:
                 if flag.name in typed and flag in own and self.words and not flag.multiple:
-                    raise UsageError("usage.flag", f"`{flag.opts[0]}` is given twice", hint="keep one of them")
+                    raise UsageError(
+                        "usage.flag", f"`{flag.opts[0]}` is given twice", hint="keep one of them"
+                    )
                 typed.add(flag.name)
             if not takes_next or number == len(args):
                 continue

@@ -1,4 +1,4 @@
-"""`capabilities`, `bindings` and `services`: `ls` and `search`."""
+"""`skills`, `capabilities`, `bindings` and `services`: `ls` and `search`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cogcli.cli.options import ListFlags, SearchLimit, SearchWords, SpecFilter
 from cogcli.core.errors import OK
 
 COLUMNS: Final = {
+    "skills": (Column("id"), Column("version"), Column("description")),
     "capabilities": (Column("id"), Column("version"), Column("binding"), Column("description")),
     "bindings": (
         Column("id"),
@@ -33,6 +34,7 @@ COLUMNS: Final = {
 
 
 SAMPLES: Final = {
+    "skills": ("text", "summary"),
     "capabilities": ("text", "summary"),
     "bindings": ("text", "summarize"),
     "services": ("text", "csv"),

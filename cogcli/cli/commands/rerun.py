@@ -49,9 +49,7 @@ def rerun(
 
     settings = context.settings
     directory = episodes.find(settings, episode)
-    loaded, reuse = app.prepare_reuse(
-        settings, directory, first, _overrides(context, flags), context.warn
-    )
+    loaded, reuse = app.prepare_reuse(settings, directory, first, _overrides(context, flags), context.warn)
     choices = parse_effects(effects)
     reuse = reuse._replace(effects=reuse.effects.with_choices(choices))
     if flags.plan:
