@@ -1,8 +1,10 @@
-"""What a command declares beside its parameters: examples and exit codes for its help."""
+"""A command line that was parsed, and what a command declares beside its parameters."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.cli.options import GlobalFlags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -10,6 +12,19 @@ if TYPE_CHECKING:
 
 Examples = tuple[tuple[str, str], ...]
 """Command lines with what they are for."""
+
+
+class Call(NamedTuple):
+    """What a command line asks for: an action, which takes a CommandContext; where it is None, a text.
+
+    `given` holds the flags that were typed, by the names of parameters and settings.
+    """
+
+    argv: list[str]
+    command: str = ""
+    flags: GlobalFlags = GlobalFlags()
+    given: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
+    action: Callable[[Any], int] | None = None
 
 
 class Command(NamedTuple):

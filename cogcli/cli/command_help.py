@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from cogcli.cli.command import Call
+
 EXIT_WORDS = {
     0: "ok",
     1: "the work ran and the answer is no",
@@ -24,6 +26,11 @@ EXIT_WORDS = {
     130: "interrupted (Ctrl-C)",
     143: "terminated",
 }
+
+
+def text_of(call: Call) -> str:
+    """The text that a call without an action asks for: the version, or help."""
+    return f"cogcli {__version__}\n" if call.flags.version else help_text(call.command)
 
 
 def help_text(words: str) -> str:

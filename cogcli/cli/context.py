@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.app.settings import Settings
-    from cogcli.cli.typer_app import Call
+    from cogcli.cli.command import Call
 
 
 class CommandContext:

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogcli.cli.command import Call
     from cogcli.cli.context import CommandContext
-    from cogcli.cli.typer_app import Call
 
 
 def run(argv: list[str]) -> int:
@@ -55,7 +55,9 @@ def _run(argv: list[str]) -> int:
         return _report_crash(screen, parser.command, error, debug="--debug" in flags, context=None)
     screen = Screen(os.environ, color=call.flags.color or "", json=json, quiet=call.flags.quiet)
     if call.action is None:
-        screen.answer(_help_envelope(call.text) if json else call.text)
+        from cogcli.cli.command_help import text_of
+
+        screen.answer(_help_envelope(text_of(call)) if json else text_of(call))
         return OK
     try:
         return _execute(call, call.action, screen)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -22,6 +22,7 @@ from typer.main import get_command
 from typer.models import ArgumentInfo
 
 from cogcli.cli.app import COMMANDS, first_words, verbs
+from cogcli.cli.command import Call
 from cogcli.cli.options import Flags, GlobalFlags, absent
 from cogcli.core.errors import UsageError
 from cogcli.core.outside import require_argument
@@ -31,25 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogcli.cli.command import Command
-    from cogcli.cli.context import CommandContext
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
 _Refused = cast("type[Exception]", typer.BadParameter.__base__)
-
-
-class Call(NamedTuple):
-    """What a command line asks for: an action, or a text where `action` is None.
-
-    `given` holds the flags and words that were typed, by the names of parameters and settings.
-    """
-
-    argv: list[str]
-    command: str = ""
-    flags: GlobalFlags = GlobalFlags()
-    given: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
-    action: Callable[[CommandContext], int] | None = None
-    text: str = ""
 
 
 def parse(argv: list[str]) -> Call:
@@ -70,17 +56,8 @@ class Parser:
         """The Call. Raises UsageError."""
         command = root()
         answer = command.invoke(command.make_context("cogcli", list(self.argv), obj=self))
-        flags = GlobalFlags(self.flags)
-        if callable(answer) and not (flags.help or flags.version):
-            return Call(self.argv, self.command, flags, {**self.flags, **self.given}, answer)
-        return Call(self.argv, self.command, flags, text=self._text(flags))
-
-    def _text(self, flags: GlobalFlags) -> str:
-        """The text of `--version`, `--help`, a bare group, or the home screen."""
-        from cogcli import __version__
-        from cogcli.cli import command_help
-
-        return f"cogcli {__version__}\n" if flags.version else command_help.help_text(self.command)
+        asked = None if _TEXTS & self.flags.keys() else answer
+        return Call(self.argv, self.command, GlobalFlags(self.flags), {**self.flags, **self.given}, asked)
 
 
 class _Level:
@@ -227,10 +204,6 @@ class LazyCommand(_Level, TyperCommand):
             )
         return rest
 
-    def invoke(self, ctx: Any) -> Any:
-        """The action, unless a text was asked for."""
-        return None if _TEXTS & ctx.obj.flags.keys() else super().invoke(ctx)
-
 
 class LazyGroup(_Level, TyperGroup):
     """The root, or a group of commands; what is in it is imported when it is named."""
@@ -343,7 +316,7 @@ def _callback(function: Callable[..., int]) -> Callable[..., Any]:
         annotations[name] = annotation
         defaults[name] = absent(annotation) if given.default is Parameter.empty else given.default
 
-    def bind(**values: Any) -> Callable[[CommandContext], int]:
+    def bind(**values: Any) -> Callable[[Any], int]:
         typed = {name: value for name, value in values.items() if value is not None}
         bound = {name: typed.get(name, default) for name, default in defaults.items()}
         for name, kind in groups.items():

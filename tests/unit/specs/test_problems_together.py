@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.cli import error_output
+from cogcli.cli.command import Call
 from cogcli.cli.context import CommandContext
 from cogcli.cli.error_group import raise_together
 from cogcli.cli.streams import Screen
-from cogcli.cli.typer_app import Call
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, USAGE, VETOED, CogcliError, exit_code
 from cogcli.core.problems import Problem, ProblemsFound
 
