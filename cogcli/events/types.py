@@ -48,6 +48,8 @@ class EventType(NamedTuple):
     """Whether it belongs to the process that wrote it: resume and replay do not produce it again."""
     by_timing: bool = False
     """Whether it depends on who was faster, or on when a person answered: replay does not miss it."""
+    projected: bool = False
+    """Whether it is the evidence of a projection: the folds to the state and its document pass it over."""
     outside_time: bool = False
     """Whether it is written while no process drives the run: its time does not count as active time."""
     words: tuple[str, ...] = ()
@@ -130,7 +132,7 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "reflection.recorded": EventType("reflect", "ReflectionRecorded"),
     "run.terminated": EventType("terminate", "RunTerminated", reduced=True, words=("status", "ms", "episode")),
     "run.state_projection": EventType(
-        "runtime", "StateProjection", one_process_only=True, outside_time=True, words=("status",)
+        "runtime", "StateProjection", projected=True, one_process_only=True, outside_time=True, words=("status",)
     ),
 }  # fmt: skip
 

@@ -99,11 +99,11 @@ def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: s
     """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
     from cogcli.engine.outcome import RunOutcome
     from cogcli.engine.run import Finished
-    from cogcli.episode.state_rebuild import rebuild
+    from cogcli.mapping.apply import rebuild
     from cogcli.runs.log_index import locate_error
     from cogcli.runs.results import Control, finish_run, seal_run
 
-    payload, state = end.payload, rebuild(events)
+    payload, state = end.payload, rebuild(events).root
     error = locate_error(payload["error"]) if payload["error"] else None
     steps = {
         name: state.step_results[name].status if name in state.step_results else "pending"

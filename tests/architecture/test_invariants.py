@@ -39,7 +39,6 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
         "engine/context.py",
         "engine/control.py",
         "episode/project.py",
-        "episode/state_rebuild.py",
         "mapping/outputs.py",
     }
     for path in [*(PACKAGE / "bindings").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:

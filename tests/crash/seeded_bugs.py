@@ -64,8 +64,8 @@ BUGS = (
     ),
     Bug(
         "an unterminated line accepted",
-        "episode/log_reader.py",
-        "        self.torn = rest\n",
+        "episode/log_lines.py",
+        "        self.tail = rest\n",
         "        if rest:\n            yield number + 1, rest\n",
         test="unit/episode/test_reopening.py -k without_its_newline",
     ),
@@ -93,15 +93,15 @@ BUGS = (
     Bug(
         "state before its event",
         "episode/seal.py",
-        "    evidence = account.evidence\n",
-        "    journal.replace(STATE, to_bytes(document))\n    evidence = account.evidence\n",
+        "    evidence = fold.evidence\n",
+        "    journal.replace(STATE, to_bytes(document))\n    evidence = fold.evidence\n",
         kills=(76, 77),
     ),
     Bug(
         "the manifest before the documents",
         "episode/seal.py",
-        "    journal.replace(LEARN, learn_lines(account))\n",
-        "    journal.replace(MANIFEST, b'{}')\n    journal.replace(LEARN, learn_lines(account))\n",
+        "    journal.replace(LEARN, learn_lines(fold))\n",
+        "    journal.replace(MANIFEST, b'{}')\n    journal.replace(LEARN, learn_lines(fold))\n",
         kills=(66, 67),
     ),
     Bug(

@@ -20,9 +20,10 @@ from cogcli.episode.log_lines import is_foreign_line, parse_line
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
 from cogcli.episode.rules import FIRST
-from cogcli.episode.vocabulary import OUTCOMES, PROJECTION, SUMMARY_SCHEMA
+from cogcli.episode.vocabulary import OUTCOMES, SUMMARY_SCHEMA
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _STATE_LIMIT: Final = 1 << 28
@@ -223,7 +224,7 @@ def _status(folder: Folder, ended: Event | None, last: list[Event]) -> str:
         return word if type(word) is str and word in OUTCOMES else "error"
     if folder.is_locked(EVENTS):
         return "running"
-    waits = bool(last) and last[0].event_type == PROJECTION
+    waits = bool(last) and row_of(last[0].event_type).projected
     return "pending" if waits else "interrupted"
 
 

@@ -35,8 +35,8 @@ from cogcli.episode.verify.files import EpisodeFiles, ForeignFiles
 from cogcli.episode.verify.foreign import foreign_findings, is_foreign
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
-from cogcli.episode.vocabulary import PROJECTION
 from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
 
 MOST: Final = 100
 """Findings of one code that are listed one by one."""
@@ -104,7 +104,7 @@ class _Reading:
         self.lines = LineCheck()
         self._rules = FIRST
         self._ordering = OrderingCheck()
-        self._account = LogFold(self._repairs.append)
+        self._log_fold = LogFold(self._repairs.append)
         self._content = sha256()
         self._size = 0
         self._states: list[ProjectedState] = []
@@ -115,7 +115,7 @@ class _Reading:
     def log(self, *, intact: bool) -> LogReading:
         """What the pass gave."""
         return LogReading(
-            account=self._account,
+            fold=self._log_fold,
             events=self.lines.count,
             head=self.lines.head,
             sha256=self._content.hexdigest(),
@@ -158,13 +158,13 @@ class _Reading:
             yield chunk
 
     def _fold(self, number: int, event: Event, projections: list[int]) -> Iterator[Finding]:
-        if event.event_type == PROJECTION:
+        if row_of(event.event_type).projected:
             self.evidence = event
             if number in projections and self.lines.chained:
                 yield from self._at_projection(number, event)
         elif event.phase == "terminate":
             self.evidence = None  # it was of the run before its end
-        self._account.apply(event)
+        self._log_fold.apply(event)
         if self._repairs:
             severity: FindingSeverity = "error" if self.lines.chained else "info"
             for repair in self._repairs:
@@ -178,8 +178,8 @@ class _Reading:
             named[name := digest(text)] = None
             return name
 
-        document = self._account.projection.result(note)
-        data = state_bytes(document, self._account.projection.rules)
+        document = self._log_fold.projection.result(note)
+        data = state_bytes(document, self._log_fold.projection.rules)
         self._states.append(ProjectedState(data, tuple(named)))
         recorded = object_of(event.payload)
         expected = {
@@ -235,7 +235,7 @@ def _last_projections(folder: Folder) -> list[int]:
     for number, raw in Lines(folder.chunks(EVENTS)):
         if _MARK in raw:
             with suppress(JsonRefused):
-                if parse_line(raw).get("event_type") == PROJECTION:
+                if row_of(parse_line(raw).get("event_type")).projected:
                     found = [*found[-1:], number]
     return found
 

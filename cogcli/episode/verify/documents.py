@@ -40,7 +40,7 @@ class ProjectedState(NamedTuple):
 class LogReading(NamedTuple):
     """What reading the log gave. `states` are the documents at its last two projections, the last one first."""
 
-    account: LogFold
+    fold: LogFold
     events: int
     head: str
     sha256: str
@@ -61,7 +61,7 @@ class DocumentCheck:
         self._files = files
         self._log = log
         self._sealed = MANIFEST in files
-        self._ended = log.account.projection.terminated is not None
+        self._ended = log.fold.projection.terminated is not None
         self._expected: dict[str, bytes] = {}
 
     def check(self) -> Iterator[Finding]:
@@ -113,8 +113,8 @@ class DocumentCheck:
                 if name in self._files:
                     yield error_finding("file.early", name, 1, "the run has not ended")
             return
-        account = self._log.account
-        for name, expected in ((LEARN, learn_lines(account)), (SUMMARY, to_bytes(summary_of(account)))):
+        fold = self._log.fold
+        for name, expected in ((LEARN, learn_lines(fold)), (SUMMARY, to_bytes(summary_of(fold)))):
             self._expected[name] = expected
             data = self._read(name)
             if data is None or (name == LEARN and not data):
@@ -161,7 +161,7 @@ class DocumentCheck:
 
     def _other_episode(self, manifest: dict[str, Any]) -> str:
         """The episode that a manifest copied from elsewhere names."""
-        ended = self._log.account.projection.terminated
+        ended = self._log.fold.projection.terminated
         named = manifest.get("episode_id")
         return named if ended and type(named) is str and named != ended.episode_id else ""
 
@@ -221,13 +221,13 @@ class DocumentCheck:
 
     def _whole(self, data: bytes, manifest: dict[str, Any]) -> Iterator[Finding]:
         log = self._log
-        ended = log.account.projection.terminated
+        ended = log.fold.projection.terminated
         expected = manifest_of(
             episode_id=ended.episode_id if ended else "",
             created_at=log.last_timestamp,
             files=[self._entry(name) for name in sorted(self._files) if name != MANIFEST],
             chain=self._chain(),
-            pins=log.account.pins,
+            pins=log.fold.pins,
         )
         if is_signature(manifest.get("signature")):
             expected["signature"] = manifest["signature"]

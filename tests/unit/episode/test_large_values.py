@@ -11,12 +11,13 @@ import sample_episode as sample
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.large_values import IN_FULL, SMALL, digest_of, expand, refer, shorten_values, value_at
+from cogcli.episode.large_values import IN_FULL, SMALL, expand, refer, shorten_values, value_at
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project, state_bytes
 from cogcli.episode.reopen import reopen
@@ -33,9 +34,9 @@ class Kept(dict[str, bytes]):
     """Blobs in memory."""
 
     def put(self, data: bytes) -> str:
-        digest = digest_of(data)
-        self[digest] = data
-        return digest
+        name = digest(data)
+        self[name] = data
+        return name
 
 
 def round_trip(payload: dict[str, Any]) -> tuple[dict[str, Any], Kept, dict[str, Any]]:

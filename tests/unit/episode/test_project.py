@@ -14,9 +14,9 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import Projection, project, project_bytes
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.state_rebuild import rebuild, rebuild_all
 from cogcli.events import build
 from cogcli.events.envelope import Event
+from cogcli.mapping.apply import rebuild
 from cogcli.state.execution import snapshot
 
 STATE_KEYS = (
@@ -236,11 +236,11 @@ def test_of_nested_runs_only_actions_count(tmp_path: Path) -> None:
 
 def test_rebuilding_gives_every_run_its_state(tmp_path: Path) -> None:
     directory = nested_run(tmp_path)
-    states = rebuild_all(events_of(directory))
+    states = rebuild(events_of(directory))
     assert states.root.run_id == sample.RUN
     assert list(states.children) == [sample.CHILD]
     assert states.children[sample.CHILD].vars == {"child": 1}
-    assert snapshot(rebuild(events_of(directory))) == projected(directory)["x-cognitive"]
+    assert snapshot(rebuild(events_of(directory)).root) == projected(directory)["x-cognitive"]
     with pytest.raises(ValueError, match="no run"):
         rebuild([])
 

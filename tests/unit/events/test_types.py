@@ -45,7 +45,7 @@ def test_no_other_module_lists_event_types(path: Path) -> None:
 
 def test_a_new_type_is_a_row_a_model_and_a_reducer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A toy type, put into the tables: drafted, checked, reduced, folded and shown by code that does not name it."""
-    from cogcli.episode.counters import Counters
+    from cogcli.episode.log_fold import Counters
     from cogcli.events.envelope import Event
     from cogcli.events.types import EventType
     from cogcli.mapping.apply import apply, initial_state
