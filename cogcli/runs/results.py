@@ -34,14 +34,14 @@ class RunResult(NamedTuple):
     directory: str
     metrics: dict[str, Any]
     counts: dict[str, int]
+    finished: Finished
+    """What the engine gave."""
     leftovers: tuple[str, ...] = ()
     """A sentence per process that a server left running and that was killed."""
     stopped_by: str = ""
     """The name of the first signal, empty without one."""
     in_doubt: tuple[str, ...] = ()
     """The step paths of undecided calls in doubt; empty unless the run waits."""
-    finished: Finished | None = None
-    """What the engine gave, for callers in this process."""
 
 
 class Control:

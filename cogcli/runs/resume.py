@@ -59,7 +59,7 @@ def resume(
     from cogcli.runs.results import in_doubt, pause_in_doubt
 
     redactor = Redactor()
-    reopened = Store(environment.runs_dir, sign=environment.sign).reopen(
+    reopened = Store(environment.runs_dir, sign=environment.signer()).reopen(
         directory,
         clock=environment.clock,
         ids=environment.ids,
@@ -203,12 +203,16 @@ def _specs(
     as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
     """
     from cogcli.core.problems import ProblemsFound
-    from cogcli.runs.replay import find_differing_specs
+    from cogcli.runs.replay import find_differing_specs, read_pinned_catalog
     from cogcli.specs.checks import check
     from cogcli.specs.selection import SelectionOptions
+    from cogcli.specs.stricter import stricter_of
 
     started = _beginning(log)
-    catalog = environment.open_registry().reach(started.payload["skill"]["id"])
+    # Of a run with changed specs, what it began with counts, too: each capability is as strict as either declaration.
+    pinned = read_pinned_catalog(started, directory).capabilities if request.allow_changed_specs else {}
+    gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
+    catalog = environment.open_registry().reach(started.payload["skill"]["id"], also=sorted(gates))
     changed = find_differing_specs(started, catalog.pins)
     if changed and not request.allow_changed_specs:
         names = ", ".join(f"`{name}`" for name in changed)
@@ -218,7 +222,7 @@ def _specs(
             hint="restore them, or go on with --allow-changed-specs",
         )
     if changed:
-        catalog = _strictest_catalog(environment, started, directory)
+        catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
     options = started.payload["options"]
     selected = {} if changed else _recorded_chains(started)
     # A recorded binding counts as named by the user: it is called, or nothing is.
@@ -228,17 +232,6 @@ def _specs(
     if blocking:
         raise ProblemsFound(blocking)
     return catalog, selection, selected, changed
-
-
-def _strictest_catalog(environment: RunEnvironment, started: Event, directory: Path) -> Catalog:
-    """The present specs, each capability as strict as either declaration, present or pinned (`specs/stricter.py`)."""
-    from cogcli.runs.replay import read_pinned_catalog
-    from cogcli.specs.stricter import stricter_of
-
-    pinned = read_pinned_catalog(started, directory).capabilities
-    gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-    present = environment.open_registry().reach(started.payload["skill"]["id"], also=sorted(gates))
-    return present._replace(capabilities=stricter_of(present.capabilities, pinned))
 
 
 def _recorded_chains(started: Event) -> dict[str, BindingChain]:

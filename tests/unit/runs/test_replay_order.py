@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +134,16 @@ def replays(episode: Path, times: int) -> None:
         assert result.difference is None, result.difference
 
 
-@pytest.mark.parametrize(
-    "times",
-    [5, pytest.param(200, marks=pytest.mark.skipif(not LONG, reason="200 times: COGCLI_LONG_TESTS=1"))],
-)
-def test_a_replay_is_equal_each_time(episode: Path, times: int) -> None:
-    with busy() if times > 5 else nullcontext():
-        replays(episode, times)
+def test_a_replay_is_equal_each_time(episode: Path) -> None:
+    replays(episode, 5)
+
+
+@pytest.mark.skipif(not LONG, reason="200 times: COGCLI_LONG_TESTS=1")
+@pytest.mark.parametrize("part", range(8))
+def test_a_replay_is_equal_each_time_under_load(episode: Path, part: int) -> None:
+    """25 of the 200 replays in a part, so that a busy machine is no failure."""
+    with busy():
+        replays(episode, 25)
 
 
 @pytest.fixture
