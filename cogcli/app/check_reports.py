@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.problems import Problem
@@ -21,6 +20,8 @@ from cogcli.report.humanize import count_of
 from cogcli.verification.verdict import FAILED, SKIPPED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cogcli.app.checks import RegistryCheck
     from cogcli.verification.verdict import Verdict
 

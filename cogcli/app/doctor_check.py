@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.core.errors import CogcliError
-from cogcli.core.problems import Problem
+if TYPE_CHECKING:
+    from cogcli.core.errors import CogcliError
+    from cogcli.core.problems import Problem
 
 
 class DoctorCheck(NamedTuple):

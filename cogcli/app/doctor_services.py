@@ -6,16 +6,18 @@ No program is started and no secret is sent: a server gets a plain request, a pr
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.doctor_check import DoctorCheck, place_of
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.eligibility import unset_variables_text, untrusted_reason
 from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from cogcli.app.checks import RegistryCheck
     from cogcli.app.settings import Settings
     from cogcli.core.http import Http
@@ -33,8 +35,6 @@ CODES: Final = (
 """Codes of problems that are reported per service instead of per file."""
 _SECONDS: Final = 5.0
 _AT_ONCE: Final = 8
-_LIBRARIES: Final = {"mcp": ("mcp", "mcp"), "openapi": ("httpx", ""), "openrpc": ("httpx", "")}
-"""By kind: the module that its calls import, and the extra that installs it."""
 
 
 def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:
@@ -83,7 +83,7 @@ def _untrusted(service: Service) -> Iterator[DoctorCheck]:
 
 def _libraries(service: Service) -> Iterator[DoctorCheck]:
     """The checks for libraries that calls need and that are not installed."""
-    module, extra = _LIBRARIES.get(service.kind, ("", ""))
+    module, extra = PROTOCOLS[service.kind].library, PROTOCOLS[service.kind].extra
     if module and "server" not in service.settings and find_spec(module) is None:
         fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
         yield DoctorCheck(

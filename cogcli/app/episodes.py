@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from cogcli.app.settings import Settings
     from cogcli.episode.file_status import FileStatus
     from cogcli.episode.findings import Finding
@@ -39,7 +40,7 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import BlobFolder
     from cogcli.episode.blobs import parse as strictly
-    from cogcli.episode.refusals import open_episode
+    from cogcli.episode.log_reader import open_episode
     from cogcli.report.lineage import NOTHING, declared_places
 
     started = next(iter(events), None)
@@ -74,7 +75,7 @@ def read_stored_state(directory: Path) -> bytes | None:
     from cogcli.core.files import FileRefused
     from cogcli.episode.folder import Folder
     from cogcli.episode.layout import STATE
-    from cogcli.episode.refusals import open_episode, unreadable
+    from cogcli.episode.log_reader import open_episode, unreadable
 
     folder: Folder
     with open_episode(directory) as folder:
@@ -102,7 +103,7 @@ def project_state(directory: Path, warn: Warn | None = None) -> bytes:
 def is_foreign(directory: Path) -> bool:
     """Whether the log of an episode is another tool's; False where there is none."""
     from cogcli.core.files import FileRefused
-    from cogcli.episode.refusals import open_episode
+    from cogcli.episode.log_reader import open_episode
     from cogcli.episode.verify.foreign import is_foreign as tells_so
 
     with open_episode(directory) as folder:
@@ -122,7 +123,7 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
     """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
     from cogcli.episode.foreign_log import events_of_state
     from cogcli.episode.layout import EVENTS, STATE
-    from cogcli.episode.refusals import open_episode, unreadable
+    from cogcli.episode.log_reader import open_episode, unreadable
     from cogcli.episode.strict_log import iterate_events
 
     with open_episode(directory) as folder:
@@ -139,7 +140,7 @@ def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
     """The object of `state.json`, parsed strictly. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import parse as strictly
-    from cogcli.episode.refusals import unreadable
+    from cogcli.episode.log_reader import unreadable
 
     try:
         value = strictly(data.rstrip(b"\n"))
@@ -154,7 +155,7 @@ def expand_references(document: dict[str, Any], directory: Path) -> dict[str, An
     """The document with the value of each blob reference in its place; a reference without its blob stays."""
     from cogcli.episode.blobs import BlobFolder
     from cogcli.episode.large_values import value_at
-    from cogcli.episode.refusals import open_episode
+    from cogcli.episode.log_reader import open_episode
 
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
         whole: dict[str, Any] = value_at(document, kept.get)
@@ -164,7 +165,7 @@ def expand_references(document: dict[str, Any], directory: Path) -> dict[str, An
 def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn) -> None:
     """Warn if the name of the folder is the id of another episode than its document."""
     from cogcli.episode.layout import is_renamed
-    from cogcli.episode.refusals import renamed_folder_error
+    from cogcli.episode.log_reader import renamed_folder_error
 
     episode = document.get("episode")
     id = episode.get("id") if isinstance(episode, dict) else None
@@ -229,7 +230,7 @@ def seal_of(directory: Path) -> Seal | None:
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import parse as strictly
     from cogcli.episode.layout import MANIFEST
-    from cogcli.episode.refusals import open_episode
+    from cogcli.episode.log_reader import open_episode
 
     try:
         with open_episode(directory) as folder:
@@ -254,7 +255,7 @@ def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) 
 def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
     """The error of an episode whose run was stopped before its first event; None for any other."""
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.refusals import nothing_began_error, open_episode
+    from cogcli.episode.log_reader import nothing_began_error, open_episode
     from cogcli.episode.removal import is_being_made
 
     try:
@@ -305,7 +306,7 @@ def row_of(row: EpisodeRow, shown: Callable[[str], str]) -> dict[str, Any]:
 def file_marks(directory: Path) -> list[FileStatus]:
     """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.episode.file_status import file_statuses
-    from cogcli.episode.refusals import open_episode
+    from cogcli.episode.log_reader import open_episode
 
     with open_episode(directory) as folder:
         return list(file_statuses(folder))

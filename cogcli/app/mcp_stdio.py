@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +27,7 @@ from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
     import signal
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
     from mcp.server import Server

@@ -8,18 +8,20 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app import scenario_run
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.problems import suggestion
+from cogcli.protocols import PROTOCOLS
 from cogcli.verification.output_diff import differences
 from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read_scenario
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, join_differences
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from cogcli.app.scenario_run import RecordingRunner, Stage
     from cogcli.app.settings import Settings
     from cogcli.core.problems import Problem
@@ -55,7 +57,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
     Raises UsageError `input.file` where `named` is no directory.
     """
-    from cogcli.specs.layers import builtin_root
+    from cogcli.specs.builtin import builtin_root
 
     if named is not None:
         directory = os.path.abspath(named)
@@ -71,7 +73,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
 def _is_trusted(settings: Settings, directory: str) -> bool:
     """Whether the registry beside scenarios is trusted: if its project is. Naming scenarios grants no trust."""
-    from cogcli.specs.layers import builtin_root
+    from cogcli.specs.builtin import builtin_root
 
     place = os.path.realpath(directory) + os.sep
     if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):
@@ -263,8 +265,9 @@ class _Verifier:
         from cogcli.verification.scenario import LOOPBACK, MockServer
 
         mock = scenario.mock_server
-        if mock is not None and service.kind == "mcp":
-            raise _NotRunnable("no mock server speaks mcp: leave `mock_server` out", "input.unknown")
+        if mock is not None and PROTOCOLS[service.kind].document is None:
+            reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
+            raise _NotRunnable(reason, "input.unknown")
         if mock is None and service.settings.get("server"):
             return None
         if mock is None:
@@ -330,7 +333,9 @@ def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Sce
     ]
     cache = CompiledCache(settings.cache_file)
     builtin, *others = settings.layers
-    return Registry([builtin, *layers, *others], cache=cache, base=settings.base).everything()
+    return Registry(
+        [builtin, *layers, *others], protocols=PROTOCOLS, cache=cache, base=settings.base
+    ).everything()
 
 
 _REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)

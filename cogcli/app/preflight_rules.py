@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
 from cogcli.core.problems import ProblemsFound
-from cogcli.verification.harness import Bench
 from cogcli.verification.rule_runner import InvokerRule, InvokerRules, RuleBroken, require
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogcli.verification.harness import Bench
 
 _SKILL: Final = """\
 id: bench.read
@@ -93,12 +96,14 @@ def list_rules() -> InvokerRules:
 
 
 def _show_no_capability(bench: Bench) -> None:
+    from cogcli.protocols import PROTOCOLS
     from cogcli.specs.layers import Layer
     from cogcli.specs.registry import Registry
 
     row = FAILURE_OF[_NO_CAPABILITY]
     try:
-        Registry([Layer("bench", bench.directory, True)], base=bench.directory).about("bench.text.raed")
+        layer = Layer("bench", bench.directory, True)
+        Registry([layer], protocols=PROTOCOLS, base=bench.directory).about("bench.text.raed")
     except CogcliError as error:
         found = (type(error).__name__, error.code, error.exit_code)
         require(found, (row.cls.__name__, _NO_CAPABILITY, row.exit), "the error")

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cogcli.app.settings import Settings
 from cogcli.core.errors import BindingResolutionError, CogcliError
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
-from cogcli.specs.catalog import Catalog
-from cogcli.specs.fields import Fields
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
-from cogcli.specs.skill import NESTED, Skill, list_targets
+from cogcli.specs.skill import NESTED, list_targets
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.fields import Fields
+    from cogcli.specs.skill import Skill
 
 
 def open_registry(settings: Settings) -> Registry:
     """The registry of all layers, with the user's cache of compiled specs."""
-    return Registry(settings.layers, cache=CompiledCache(settings.cache_file), base=settings.base)
+    return Registry(
+        settings.layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base
+    )
 
 
 def selection_options(settings: Settings) -> SelectionOptions:

@@ -8,16 +8,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill import skill_from
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from cogcli.app.settings import Settings
     from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.engine.ports import CapabilityRunner
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 SKILL: Final = "verify.scenario"
 STEP: Final = "call"
-URL_KEYS: Final = {"openapi": ("base_url",), "openrpc": ("url", "base_url"), "mcp": ("url",)}
 
 
 class Stage(NamedTuple):
@@ -80,19 +81,20 @@ def mock_service(
     from cogcli.verification.curl import variable_of
 
     service = catalog.services[binding.service]
-    key = next((k for k in URL_KEYS[service.kind] if k in service.settings), URL_KEYS[service.kind][0])
+    keys = PROTOCOLS[service.kind].address_keys
+    key = next((k for k in keys if k in service.settings), keys[0])
     settings = {**service.settings, key: address + base_path(urlsplit(service.settings.get(key) or "").path)}
     if "auth_ref" in settings:
         settings["auth_ref"] = variable_of(settings["auth_ref"])
     service = service._replace(settings=settings, network="private", trusted=True)
     binding = binding._replace(trusted=True)
     tests = {name: f"test-{name}" for name in variables_of(binding, service)}
-    return _stage(catalog, capability, binding, service, {**environ, **tests}, reach=("pythoncall",))
+    return _stage(catalog, capability, binding, service, {**environ, **tests}, local=True)
 
 
 def live(catalog: Catalog, capability: Capability, binding: Binding, environ: Mapping[str, str]) -> Stage:
     """A stage with the real service."""
-    return _stage(catalog, capability, binding, catalog.services[binding.service], environ, reach=())
+    return _stage(catalog, capability, binding, catalog.services[binding.service], environ, local=False)
 
 
 def base_path(path: str) -> str:
@@ -141,11 +143,11 @@ def run(
 
 def _stage(
     catalog: Catalog, capability: Capability, binding: Binding, service: Service, environ: Mapping[str, str],
-    *, reach: tuple[str, ...],
+    *, local: bool,
 ) -> Stage:  # fmt: skip
     """A stage whose catalog holds what the call needs: the binding without fallback, the gates with their bindings.
 
-    `reach` are the kinds of services that gates may use; empty means any.
+    `local`: gates may use only services inside this process.
     """
     metadata = {k: v for k, v in binding.metadata.items() if k != "fallback_binding_id"}
     binding = binding._replace(metadata=metadata)
@@ -157,7 +159,7 @@ def _stage(
     for other in capabilities:
         for name in catalog.bindings_of.get(other, ()) if other != capability.id else ():
             found = catalog.services.get(catalog.bindings[name].service)
-            if found is not None and (not reach or found.kind in reach):
+            if found is not None and (not local or catalog.in_process(found)):
                 bindings[name] = catalog.bindings[name]
                 services.setdefault(found.id, found)
     of = {
@@ -181,6 +183,7 @@ def _stage(
         defaults=catalog.defaults,
         aliases=catalog.aliases,
         places=catalog.places,
+        protocols=catalog.protocols,
         pins={key: value for key, value in catalog.pins.items() if key in kept},
         raw=raw,
         partial=True,

@@ -19,9 +19,10 @@ _TYPES = {"integer": "integer", "number": "number", "boolean": "boolean", "choic
 def schema(name: str) -> dict[str, Any]:
     """The schema of this name. Raises UsageError, with a suggestion, for an unknown one."""
     if name in SPECS:
+        from cogcli.protocols import PROTOCOLS
         from cogcli.specs.json_schema import schema_of
 
-        return schema_of(name)
+        return schema_of(name, PROTOCOLS)
     if name in ARTIFACTS:
         from cogcli.episode.schemas import SCHEMAS
 

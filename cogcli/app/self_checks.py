@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogcli.verification.rule_runner import InvokerRule, InvokerRules
     from cogcli.verification.verdict import Verdict
 
@@ -19,11 +20,11 @@ _AT_ONCE = 8
 
 def list_invoker_rules(protocol: str) -> InvokerRules:
     """The rules of one protocol by id. Raises UsageError for a protocol without rules."""
-    from cogcli.protocols.registry import INVOKERS
+    from cogcli.protocols import PROTOCOLS
     from cogcli.verification import mcp_rules, openapi_rules, openrpc_rules
 
     known = {"openapi": openapi_rules.LINES, "openrpc": openrpc_rules.LINES, "mcp": mcp_rules.LINES}
-    spoken = [name for name in known if name in INVOKERS]
+    spoken = [name for name in known if name in PROTOCOLS]
     if protocol not in spoken:
         raise UsageError("usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(spoken)}")
     return known[protocol]

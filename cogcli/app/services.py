@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
 from cogcli.core.problems import ProblemsFound, suggestion
+from cogcli.protocols import PROTOCOLS
+from cogcli.specs.protocol import LOCK
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.protocols.invoker import InvokerContext
+    from cogcli.protocols.live_document import DocumentKind
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.service import Service
 
@@ -60,8 +63,9 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     from cogcli.protocols.mcp import tool_lock
 
     service = _service(settings, service_id)
-    if service.kind in _NOUNS:
-        return _document(settings, service, accept=accept)
+    described = PROTOCOLS[service.kind].document
+    if described is not None:
+        return _document(settings, service, described(), accept=accept)
     _require_server(service)
     before = tool_lock.read_locked(service.root, service.id)
     now = _tools(settings, service)
@@ -75,21 +79,15 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
 
 
-_NOUNS: Final = {"openapi": "operation", "openrpc": "method"}
-"""By kinds that have a document: what it describes."""
-
-
-def _document(settings: Settings, service: Service, *, accept: bool) -> RefreshResult:
+def _document(settings: Settings, service: Service, kind: DocumentKind, *, accept: bool) -> RefreshResult:
     from cogcli.app.services_documents import compare_documents, replace
 
-    found = compare_documents(service, _invoker_context(settings), SECONDS)
+    found = compare_documents(service, kind, _invoker_context(settings), SECONDS)
     if accept and (found.changes or not found.existed):
         replace(settings, found)
     differences = tuple(ServiceChange(*change) for change in found.changes)
     path = settings.display_path(found.path)
-    return RefreshResult(
-        service.id, _NOUNS[service.kind], found.existed, found.names, differences, accept, path
-    )
+    return RefreshResult(service.id, kind.noun, found.existed, found.names, differences, accept, path)
 
 
 def _service(settings: Settings, service_id: str) -> Service:
@@ -111,9 +109,9 @@ def _absent(catalog: Catalog, service_id: str) -> ServiceResolutionError | Probl
 
 
 def _require_server(service: Service) -> None:
-    if service.kind == "mcp" and "server" not in service.settings:
+    if PROTOCOLS[service.kind].described_by(service) == LOCK:
         return
-    what = "comes with the package" if service.kind == "mcp" else f"is of kind {service.kind}"
+    what = "comes with the package" if "server" in service.settings else f"is of kind {service.kind}"
     raise UsageError(
         "usage.value",
         f"service `{service.id}` {what}",
@@ -134,11 +132,19 @@ def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
 
 
 def _invoker_context(settings: Settings) -> InvokerContext:
-    from cogcli.app.run_skill import environment_of
-    from cogcli.runs.launch import invoker_context
+    from cogcli.app.user_dirs import state_home
+    from cogcli.protocols.invoker import InvokerContext
+    from cogcli.protocols.secrets import Secrets
 
     # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
-    return invoker_context(environment_of(settings), lambda secret: None)
+    secrets = Secrets(settings.environ, lambda secret: None)
+    return InvokerContext(
+        secrets,
+        settings.clock,
+        state_home(settings.environ),
+        settings.environ,
+        use_env_proxy=settings.value("use_env_proxy"),
+    )
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceChange, ...]:

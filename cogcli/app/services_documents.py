@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.documents.changes import ContractChange
     from cogcli.protocols.invoker import InvokerContext
+    from cogcli.protocols.live_document import DocumentKind
     from cogcli.specs.service import Service
 
 
@@ -29,7 +30,9 @@ class DocumentComparison(NamedTuple):
     path: str
 
 
-def compare_documents(service: Service, context: InvokerContext, seconds: float) -> DocumentComparison:
+def compare_documents(
+    service: Service, kind: DocumentKind, context: InvokerContext, seconds: float
+) -> DocumentComparison:
     """Fetch the document of a service and compare. Raises UsageError without `spec_ref`, ServiceResolutionError for a
     file that is no document, and what the call raises."""
     from cogcli.protocols.live_document import live_document
@@ -37,7 +40,7 @@ def compare_documents(service: Service, context: InvokerContext, seconds: float)
     path = _path(service)
     before = _read_stored(service, path)
     now = live_document(service, context, seconds)
-    names, changes = _compare(service, before, now)
+    names, changes = _compare(service, kind, before, now)
     return DocumentComparison(now, names, changes, before is not None, path)
 
 
@@ -86,29 +89,20 @@ def _read_stored(service: Service, path: str) -> dict[str, Any] | None:
 
 
 def _compare(
-    service: Service, before: dict[str, Any] | None, now: dict[str, Any]
+    service: Service, kind: DocumentKind, before: dict[str, Any] | None, now: dict[str, Any]
 ) -> tuple[tuple[str, ...], tuple[ContractChange, ...]]:
     from cogcli.core.errors import ServerFaultError
-    from cogcli.documents import changes
-    from cogcli.documents.openapi import OpenApiDocument
-    from cogcli.documents.openrpc import OpenRpcDocument
 
-    make = OpenRpcDocument if service.kind == "openrpc" else OpenApiDocument
     try:
-        old = make(before) if before is not None else None
+        old = None if before is None else kind.parse(before)
     except DocumentFault as fault:
         raise _refusal(service, fault) from fault
     try:
-        new = make(now)
+        new = kind.parse(now)
     except DocumentFault as fault:
         text = f"service `{service.id}`: its live document: {fault.message}"
         raise ServerFaultError("call.server-error", text, hint=fault.hint, left=True) from fault
-    if isinstance(new, OpenRpcDocument):
-        rpc = old if isinstance(old, OpenRpcDocument) else None
-        return new.names, changes.openrpc_changes(rpc, new)
-    api = old if isinstance(old, OpenApiDocument) else None
-    names = tuple(entry.id or f"{entry.method} {entry.path}" for entry in new.entries)
-    return names, changes.openapi_changes(api, new)
+    return new.names, kind.changes(old, new)
 
 
 def _refusal(service: Service, fault: DocumentFault) -> ServiceResolutionError:

@@ -12,8 +12,8 @@ from cogcli.bindings.breaker import Circuits, Passage
 from cogcli.core.calls import Answer, Attempt, BindingChain, Member, PassedOver
 from cogcli.core.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.terminal_text import visible_block
+from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, InvokerContext
-from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import lower_trust
@@ -23,8 +23,6 @@ from cogcli.specs.service import Service
 DEFAULT_TIMEOUT: Final = 30.0
 START_TIMEOUT: Final = 60.0
 """For the start of a program whose service says nothing: `npx` and `uvx` fetch what they start, the first time."""
-GATHERING: Final = frozenset(("openrpc",))
-"""Protocols whose invoker says itself when a call no longer awaits its siblings."""
 
 Choose = Callable[[str], Selection]
 """Selects the binding chain of a capability id. Raises BindingResolutionError."""
@@ -90,7 +88,8 @@ class LiveRunner:
             attempt=attempt.number,
             traceparent=attempt.traceparent,
         )
-        if attempt.place is not None and binding.protocol not in GATHERING:
+        row = PROTOCOLS.get(binding.protocol)
+        if attempt.place is not None and not (row and row.batches):
             attempt.place.settle()
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
         limits = CallLimits(attempt.deadline, attempt.cancel, attempt.place, *seconds)
@@ -156,10 +155,10 @@ class LiveRunner:
     def _invoker(self, protocol: str) -> Invoker:
         invoker = self._invokers.get(protocol)
         if invoker is None:
-            make = INVOKERS.get(protocol)
-            if make is None:
+            row = PROTOCOLS.get(protocol)
+            if row is None:
                 raise ProtocolRoutingError("protocol.unsupported", f"nothing speaks `{protocol}`", left=False)
-            invoker = self._invokers.setdefault(protocol, make(self._context))
+            invoker = self._invokers.setdefault(protocol, row.invoker(self._context))
         return invoker
 
 
@@ -201,7 +200,7 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
 
 def start_seconds(service: Service) -> float:
     """Seconds that the start of a service may take beside its calls; 0 where no program is started."""
-    if service.kind != "mcp" or "command" not in service.settings:
+    if "command" not in service.settings:
         return 0.0
     return float(service.metadata.get("timeout_seconds") or START_TIMEOUT)
 

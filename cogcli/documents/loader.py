@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from cogcli.core.canonical import digest
 from cogcli.core.document_fault import DocumentFault
@@ -20,7 +20,7 @@ from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import did_you_mean, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_DEPTH: Final = 100
@@ -48,7 +48,7 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
 
 def _line_of(path: str, pointer: Pointer) -> tuple[int, int]:
     """Line and column of a pointer's value, or of its nearest ancestor. JSON is read as YAML, which includes it."""
-    from cogcli.yaml.positions import Places
+    from cogcli.yaml.reader import Places
 
     try:
         text = read_regular(path, limit=MAX_BYTES).decode()
@@ -306,5 +306,31 @@ def load(identity: Identity) -> dict[str, Any] | DocumentFault:
     """The document in a file, or its fault. Cached: a process reads each state of a file once."""
     try:
         return read_document(identity.path)
+    except DocumentFault as fault:
+        return with_position(fault, identity.path)
+
+
+_D = TypeVar("_D")
+
+
+def described(service: DescribedService, parse: Callable[[dict[str, Any]], _D]) -> _D | None:
+    """The document of a service as `parse` reads it, None without `spec_ref`. Raises DocumentFault `wire.document`."""
+    identity = identity_of(service)
+    if identity is None:
+        return None
+    found: _D | DocumentFault = _parsed(identity, parse)
+    if isinstance(found, DocumentFault):
+        raise with_position(found, identity.path)  # a copy: an exception keeps the traceback of its raise
+    return found
+
+
+@lru_cache(maxsize=32)
+def _parsed(identity: Identity, parse: Callable[[dict[str, Any]], Any]) -> Any:
+    """The document, or why it is none."""
+    value = load(identity)
+    if isinstance(value, DocumentFault):
+        return value
+    try:
+        return parse(value)
     except DocumentFault as fault:
         return with_position(fault, identity.path)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
@@ -11,14 +10,11 @@ from cogcli.core.json_pointer import Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
 from cogcli.documents.loader import (
-    Identity,
-    identity_of,
-    load,
+    described,
     optional_mapping,
     require_list,
     require_mapping,
     resolve,
-    with_position,
 )
 from cogcli.schema.bundle import SchemaBundler
 
@@ -112,6 +108,7 @@ class OpenApiDocument:
         self._paths = optional_mapping(value.get("paths"), ("paths",))
         self.server = _server(value)
         self.entries: tuple[Entry, ...] = tuple(self._entries())
+        self.names = tuple(entry.id or f"{entry.method} {entry.path}" for entry in self.entries)
         self._by_id = self._index_ids()
         self._operations: dict[tuple[str, str], OpenApiOperation] = {}
 
@@ -310,21 +307,4 @@ def _json_type(content: dict[str, Any]) -> str | None:
 
 def openapi_of(service: DescribedService) -> OpenApiDocument | None:
     """The document of a service, None without `spec_ref`. Raises DocumentFault `wire.document`."""
-    identity = identity_of(service)
-    if identity is None:
-        return None
-    found = _document(identity)
-    if isinstance(found, DocumentFault):
-        raise with_position(found, identity.path)  # a copy: an exception keeps the traceback of its raise
-    return found
-
-
-@lru_cache(maxsize=32)
-def _document(identity: Identity) -> OpenApiDocument | DocumentFault:
-    value = load(identity)
-    if isinstance(value, DocumentFault):
-        return value
-    try:
-        return OpenApiDocument(value)
-    except DocumentFault as fault:
-        return with_position(fault, identity.path)
+    return described(service, OpenApiDocument)

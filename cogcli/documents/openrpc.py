@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
-from cogcli.documents.loader import Identity, identity_of, load, resolve, with_position
+from cogcli.documents.loader import described, resolve
 from cogcli.schema.bundle import SchemaBundler
 
 if TYPE_CHECKING:
@@ -129,21 +128,4 @@ def _require_shape(value: dict[str, Any], place: Pointer, kind: str = "") -> Non
 
 def openrpc_of(service: DescribedService) -> OpenRpcDocument | None:
     """The document of a service, None without `spec_ref`. Raises DocumentFault `wire.document`."""
-    identity = identity_of(service)
-    if identity is None:
-        return None
-    found = _document(identity)
-    if isinstance(found, DocumentFault):
-        raise with_position(found, identity.path)  # a new one: what is raised remembers where
-    return found
-
-
-@lru_cache(maxsize=32)
-def _document(identity: Identity) -> OpenRpcDocument | DocumentFault:
-    value = load(identity)
-    if isinstance(value, DocumentFault):
-        return value
-    try:
-        return OpenRpcDocument(value)
-    except DocumentFault as fault:
-        return with_position(fault, identity.path)
+    return described(service, OpenRpcDocument)

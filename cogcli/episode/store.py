@@ -9,17 +9,19 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
 from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
-from cogcli.episode.refusals import unreadable
+from cogcli.episode.log_reader import unreadable
 
 if TYPE_CHECKING:
-    from cogcli.episode.journal import Journal, JournalPorts
+    from cogcli.core.ports import Clock, IdSource
+    from cogcli.core.redact import Redactor
+    from cogcli.episode.journal import Journal
     from cogcli.episode.reopen import Reopened
     from cogcli.episode.signing import Sign
 
@@ -38,7 +40,16 @@ class Store:
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
-    def create(self, episode_id: str, *, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
+    def create(
+        self,
+        episode_id: str,
+        *,
+        trace_id: str,
+        clock: Clock,
+        ids: IdSource,
+        redactor: Redactor,
+        durability: str = "process",
+    ) -> Journal:
         """A new episode with an empty log, locked. Raises EnvironmentRefusal `env.runs-dir`; then nothing is left."""
         if not is_own_id(episode_id) or not is_trace_id(trace_id):
             raise ValueError("not an episode id or trace id")
@@ -51,8 +62,16 @@ class Store:
             self.runs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             with Folder.open(self.runs_dir.resolve()) as runs:
                 made = runs.make(episode_id)
-            ports.setdefault("sign", self._sign)
-            return Journal(made, episode_id=episode_id, trace_id=trace_id, **ports)
+            return Journal(
+                made,
+                episode_id=episode_id,
+                trace_id=trace_id,
+                clock=clock,
+                ids=ids,
+                redactor=redactor,
+                durability=durability,
+                sign=self._sign,
+            )
         except OSError as error:
             if made is not None:
                 unmake(made)
@@ -67,8 +86,17 @@ class Store:
             hint="name another directory with --runs-dir",
         )
 
-    def reopen(self, directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
-        """An unsealed episode, locked and recovered, to be continued: close its journal.
+    def reopen(
+        self,
+        directory: Path,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        redactor: Redactor,
+        durability: str = "process",
+        mend: bool = False,
+    ) -> Reopened:
+        """An unsealed episode, locked and recovered, to go on with: close its journal.
 
         `mend`: a newest line that was damaged is moved to `events.torn` (`episode/damage.py`); else it is refused.
 
@@ -77,16 +105,22 @@ class Store:
         """
         from cogcli.episode.reopen import reopen
 
-        ports.setdefault("sign", self._sign)
-        return reopen(directory, mend=mend, **ports)
+        return reopen(
+            directory,
+            clock=clock,
+            ids=ids,
+            redactor=redactor,
+            durability=durability,
+            sign=self._sign,
+            mend=mend,
+        )
 
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """The ids of all episodes, newest first; those of other tools, which hold no time, come last."""
+        """The ids of all episodes, newest first; those of other tools, which tell no time, come last."""
         try:
-            entries = [entry for entry in os.scandir(self.runs_dir) if is_episode_id(entry.name)]
-            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            names = [entry.name for entry in os.scandir(self.runs_dir) if _is_episode(entry)]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -112,18 +146,15 @@ class Store:
         Raises UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
         """
         if os.sep in text or text in (".", ".."):
-            return _directory(text)
+            return _mailed(text)
         for find in (self._by_name, self._by_id, self._by_prefix, self._by_trace_id):
             found = find(text)
-            if len(found) > 1:
-                raise _ambiguous(text, found)
+            if len(found) == 1:
+                return self._safe(found[0])
             if found:
-                path = self.runs_dir / found[0]
-                if path.is_symlink():
-                    raise unreadable(path, "is a symbolic link")
-                return path
+                raise _ambiguous(text, found)
         if any(os.path.exists(os.path.join(text, name)) for name in (EVENTS, STATE)):
-            return _directory(text)
+            return _mailed(text)
         raise _unknown(text)
 
     def _by_name(self, text: str) -> list[str]:
@@ -149,9 +180,14 @@ class Store:
     def _by_trace_id(self, text: str) -> list[str]:
         return [row.id for row in self.by_trace(text)] if is_trace_id(text) else []
 
+    def _safe(self, episode_id: str) -> Path:
+        path = self.runs_dir / episode_id
+        if path.is_symlink():
+            raise unreadable(path, "is a symbolic link")
+        return path
 
-def _directory(text: str) -> Path:
-    """The directory at a path that a user names, wherever it is."""
+
+def _mailed(text: str) -> Path:
     path = Path(text)
     if not os.path.isdir(path):
         raise _unknown(text)
@@ -159,6 +195,10 @@ def _directory(text: str) -> Path:
     if not there and not is_own_id(path.name):
         raise unreadable(path, f"{EVENTS} does not exist")
     return path.resolve()
+
+
+def _is_episode(entry: os.DirEntry[str]) -> bool:
+    return is_episode_id(entry.name) and entry.is_dir(follow_symlinks=False)
 
 
 def _unknown(text: str) -> UsageError:

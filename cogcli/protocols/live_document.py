@@ -1,151 +1,103 @@
-"""The document that a service publishes now: OpenAPI over HTTP, OpenRPC by `rpc.discover`.
-
-A service file holds no address of the OpenAPI document: it is searched below the base path and at the root of the same
-host. The rules of a call hold for these requests too: addresses, headers, deadline, caps.
-"""
+"""The document that a service publishes now. The rules of a call hold for these requests too: addresses, headers,
+deadline, caps."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
 from cogcli.core.calls import Cancellation
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.errors import RejectedError, ServerFaultError, ServiceResolutionError
-from cogcli.core.strict_json import JsonRefused
+from cogcli.core.errors import RuntimeErrorBase, ServerFaultError
 from cogcli.documents.loader import MAX_BYTES, parse_document
-from cogcli.documents.openapi import openapi_of
-from cogcli.protocols.http import headers, reply_body
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.invoker import CallLimits, InvocationRequest
-from cogcli.protocols.openrpc.reply import result_of
 from cogcli.specs.binding import Binding
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
+    from cogcli.documents.changes import ContractChange
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.specs.service import Service
 
-DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs")
-"""The paths at which servers commonly publish their document."""
 _JSON: Final = "application/json"
-_DISCOVER: Final = {"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "id": 1}
+
+
+class DocumentKind(NamedTuple):
+    """How the documents of one protocol are read, fetched and compared.
+
+    `noun` names what they describe; `parse` gives the document of a value, which has `names`, and raises DocumentFault;
+    `changes` those from an older one, None where there was none, to a newer; `fetch` the one that is published now.
+    """
+
+    noun: str
+    parse: Callable[[dict[str, Any]], Any]
+    changes: Callable[[Any, Any], tuple[ContractChange, ...]]
+    fetch: Callable[[DocumentRequest], dict[str, Any]]
 
 
 def live_document(service: Service, context: InvokerContext, seconds: float) -> dict[str, Any]:
-    """The document that the service publishes now; every `$ref` in it resolves.
+    """The document that a service of a protocol with documents publishes now; every `$ref` in it resolves.
 
     Raises what a call raises; RejectedError where there is none, ServerFaultError where the reply is no document.
     """
-    request = _DocumentRequest(service, context, time.monotonic() + seconds)
+    described = PROTOCOLS[service.kind].document
+    if described is None:
+        raise document_error(
+            f"service `{service.id}`: a service of kind {service.kind} publishes no document"
+        )
+    request = DocumentRequest(service, context, time.monotonic() + seconds)
     try:
-        return request.discover() if service.kind == "openrpc" else request.download()
+        return described().fetch(request)
     finally:
         request.close()
 
 
-class _DocumentRequest:
+class DocumentRequest:
     """The requests for one service's document, over connections of their own."""
 
     def __init__(self, service: Service, context: InvokerContext, deadline: float) -> None:
-        self._secrets = context.secrets
+        self.service = service
+        self.secrets = context.secrets
         self._http = HttpCaller(context)
         self._limits = CallLimits(deadline, Cancellation())
-        binding = Binding(
-            "refresh",
-            "",
-            service.id,
-            service.kind,
-            "",
-            {},
-            {},
-            {"max_response_bytes": MAX_BYTES},
-            trusted=True,
-        )
+        binding = Binding("refresh", "", service.id, service.kind, "", trusted=True,
+                          metadata={"max_response_bytes": MAX_BYTES})  # fmt: skip
         self._request = InvocationRequest(service, binding, "", {}, "none", "", "", "", "", 1)
 
     def close(self) -> None:
+        """Close its connections."""
         self._http.close()
 
-    def discover(self) -> dict[str, Any]:
-        settings = self._request.service.settings
-        reply = self._exchange("POST", settings.get("url") or settings["base_url"], _DISCOVER)
-        try:
-            value = reply_body.parse_reply(reply.body, MAX_BYTES)
-        except JsonRefused:
-            value = None
-        refusal = failure("`rpc.discover`", reply, value, self._secrets, self._http.now)
-        if refusal is not None and not isinstance(value, dict):
-            raise refusal
-        if value is None:
-            raise _document_error("`rpc.discover` is not answered with JSON")
-        found = result_of(value, 1, "`rpc.discover`", self._secrets, service=self._request.service.id)
-        return self._document(orjson.dumps(found), "by rpc.discover", "discovered.json")
+    def failure_of(self, name: str, reply: HttpReply, value: Any) -> RuntimeErrorBase | None:
+        """The error of a reply's status, None for success."""
+        return failure(name, reply, value, self.secrets, self._http.now)
 
-    def download(self) -> dict[str, Any]:
-        tried = []
-        for url in _addresses(_base(self._request.service)):
-            reply = self._exchange("GET", url, None)
-            if reply.status == 200 and not reply.fault and not _is_page(reply):
-                name = "live.yaml" if "yaml" in reply_body.media_type(reply) else "live"
-                return self._document(reply.body, f"at {url}", name)
-            refusal = failure(f"GET {url}", reply, None, self._secrets, self._http.now)
-            if refusal is not None and not isinstance(refusal, RejectedError):
-                raise refusal
-            tried.append(f"{url} (HTTP {reply.status})")
-            text = f"service `{self._request.service.id}`: no document at {', '.join(tried)}"
-        hint = "the service does not publish it: put the document it comes with where spec_ref says"
-        raise RejectedError("call.rejected", text, hint=hint, left=True)
-
-    def _exchange(self, method: str, url: str, value: Any) -> HttpReply:
+    def exchange(self, method: str, url: str, value: Any) -> HttpReply:
+        """The reply to a request whose body is this JSON value, None for none."""
         media = _JSON if value is not None else ""
         ours = headers.default_headers(self._request, accept=f"{_JSON}, */*;q=0.5", content_type=media)
-        whole = headers.merge_headers(self._request, self._secrets, ours, {})
+        whole = headers.merge_headers(self._request, self.secrets, ours, {})
         body = b"" if value is None else orjson.dumps(value)
         return self._http.exchange(
             self._request, self._limits, OutgoingRequest(method, url, whole, body, value)
         )[0]
 
-    def _document(self, data: bytes, where: str, name: str) -> dict[str, Any]:
+    def document(self, data: bytes, where: str, name: str) -> dict[str, Any]:
+        """The document in these bytes, found at `where`. Raises ServerFaultError."""
         try:
             return parse_document(data, name)
         except DocumentFault as fault:
-            text = quote(fault.message, self._secrets)
-            raise _document_error(
-                f"service `{self._request.service.id}`: the document {where}: {text}"
-            ) from fault
+            text = quote(fault.message, self.secrets)
+            raise document_error(f"service `{self.service.id}`: the document {where}: {text}") from fault
 
 
-def _base(service: Service) -> str:
-    written: str | None = service.settings.get("base_url")
-    if written:
-        return written
-    try:
-        document = openapi_of(service)
-        if document is None or document.server is None:
-            raise DocumentFault("wire.document", "it has no base_url", "write base_url in its file")
-    except DocumentFault as fault:
-        text = f"service `{service.id}`: {fault.message}"
-        raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
-    return document.server
-
-
-def _addresses(base: str) -> list[str]:
-    """The URLs to try: below the base path first, then at the root of the host."""
-    parts = urlsplit(base)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
-    return [f"{origin}{folder}/{place}" for folder in folders for place in DOCUMENT_PATHS]
-
-
-def _is_page(reply: HttpReply) -> bool:
-    """Whether a reply is HTML: some servers answer every path with a page."""
-    return "html" in reply_body.media_type(reply)
-
-
-def _document_error(text: str) -> ServerFaultError:
+def document_error(text: str) -> ServerFaultError:
+    """The error of a reply that is no document."""
     return ServerFaultError("call.server-error", text, left=True)

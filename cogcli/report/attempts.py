@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import object_of, text_of
+from cogcli.protocols import PROTOCOLS
 from cogcli.report.payload_values import is_count, json_text, microseconds_of, some
 
 _VERBS: Final = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"))
 _URL: Final = re.compile(r"https?://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#]*)(?::([0-9]{1,5}))?(/[^?#]*)?")
-_RPC: Final = ("openrpc", "mcp")
 _TOKENS: Final = (
     ("gen_ai.usage.input_tokens", ("input_tokens", "prompt_tokens")),
     ("gen_ai.usage.output_tokens", ("output_tokens", "completion_tokens")),
@@ -92,7 +92,8 @@ def _add_exchange(attributes: dict[str, Any], attempt: dict[str, Any], protocol:
         return f"{method} {path}" if method else protocol or "call"
     attributes["rpc.system.name"] = "jsonrpc"
     attributes["rpc.method"] = remote
-    if protocol == "mcp":
+    row = PROTOCOLS.get(protocol)
+    if row and row.called_method:
         attributes["mcp.method.name"] = remote
     return remote
 
@@ -102,8 +103,8 @@ def _remote_method(attempt: dict[str, Any], protocol: str) -> str:
     method = text_of(attempt.get("method"))
     if method and method not in _VERBS:
         return method
-    body = object_of(object_of(attempt.get("request")).get("body"))
-    return text_of(body.get("method")) if protocol in _RPC else ""
+    body, row = object_of(object_of(attempt.get("request")).get("body")), PROTOCOLS.get(protocol)
+    return text_of(body.get("method")) if row and row.json_rpc else ""
 
 
 def _add_chat(attributes: dict[str, Any], attempt: dict[str, Any], usage: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
+from cogcli.protocols import PROTOCOLS
 from cogcli.report.attempts import RetryWait, attempt_span, bounds
 from cogcli.report.payload_values import duration_of, is_count, json_text, microseconds_of, some
 from cogcli.report.trace_spans import CLIENT, Attributes, Moment, OpenSpans, Trace, TraceSpan
@@ -173,6 +174,7 @@ class _Fold:
 
     def _finish(self, span: TraceSpan, payload: dict[str, Any], status: str) -> None:
         protocol, colon, service = text_of(payload.get("tool")).partition(":")
+        row = PROTOCOLS.get(protocol)
         attempts = [a for a in list_of(payload.get("attempts")) if isinstance(a, dict)]
         made = [a for a in attempts if a.get("status") != "skipped"]
         attributes = {
@@ -181,7 +183,7 @@ class _Fold:
             "cogcli.binding.id": text_of(made[-1].get("binding_id")) if made else "",
             "cogcli.service.id": service,
             "cogcli.protocol": protocol if colon else "",
-            "mcp.method.name": "tools/call" if protocol == "mcp" else "",
+            "mcp.method.name": row.called_method if row else "",
             "gen_ai.tool.call.result": json_text(payload.get("output")) if self._io else "",
         }
         span.attributes.update(some(attributes))

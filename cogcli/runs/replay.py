@@ -49,12 +49,14 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
     from cogcli.runs.launch import engine_of, options_from
     from cogcli.runs.log_index import read_log_index
     from cogcli.runs.replay_adapters import (
+        CutOff,
         Diverged,
         EndOfLog,
         ReplayDifference,
+        ReplayRunner,
         ReplaySink,
     )
-    from cogcli.runs.results import Control
+    from cogcli.runs.turns import Turns
 
     events, log = read_log_index(directory)
     started, catalog = _beginning(log, directory)
@@ -65,22 +67,22 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
         recorded = started.payload["pins"]["specs"][spec]
         difference = ReplayDifference(None, step, f"`{spec}` was changed since", recorded, current)
         return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
-    control = Control()
-    sink = ReplaySink(log, Redactor(()), control)
+    cut, turns = CutOff(log.signal), Turns(log)
+    sink, runner = ReplaySink(log, Redactor(()), cut, turns), ReplayRunner(log, cut, turns)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
         sink=sink,
-        runner=sink,
-        dispatcher=sink.dispatcher,
+        runner=runner,
         clock=FakeClock(0),
         ids=FakeIds(0),
         approvals=approvals.ReplayedApprovals(log.approvals),
         taken_over=log.reused,
+        order=turns,
         effects=started.payload.get("effects"),
         behind=log.behind if started.payload.get("effects") else None,
     )
-    control.attach(engine)
+    cut.loop = engine.loop
     engine.waits_in_doubt = log.stops
     engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
@@ -121,13 +123,14 @@ def _beginning(log: LogIndex, directory: Path) -> tuple[Event, Catalog]:
 
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
     """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
+    from cogcli.protocols import PROTOCOLS
     from cogcli.specs.spec_snapshot import catalog_of
 
     name = started.payload.get("pins", {}).get("specs_blob")
     if name is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
     try:
-        return catalog_of(_pinned_specs(directory, name))
+        return catalog_of(_pinned_specs(directory, name), PROTOCOLS)
     except (ValueError, KeyError, TypeError) as error:
         raise EnvironmentRefusal(
             "episode.unreadable", f"the specs of this run cannot be read: {error}"
@@ -136,7 +139,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 def _pinned_specs(directory: Path, digest: str) -> Any:
     from cogcli.episode.blobs import BlobFolder, parse
-    from cogcli.episode.refusals import open_episode
+    from cogcli.episode.log_reader import open_episode
 
     with open_episode(directory) as folder:
         blobs = BlobFolder(folder)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 from cogcli.specs.fields import value_from
-
-PROTOCOLS: Final = ("pythoncall", "openapi", "openrpc", "mcp")
 
 
 class Binding(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.specs.binding import PROTOCOLS
 from cogcli.specs.common_shape import (
     CAPABILITY_REF,
     CONFORMANCE,
@@ -21,13 +20,12 @@ from cogcli.specs.template import TemplateFault, find_mixed_literals, parse_temp
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
+    from cogcli.specs.protocol import Protocols
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 RESPONSE_MODES: Final = ("json", "text", "raw")
 MAX_BYTES: Final = 64 * 1024 * 1024
 RESPONSE_PATH: Final = re.compile(r"response(?:\.[^.\s]+){0,16}")
-_FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_RPC_METHOD: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 
 _METADATA: Final = Record(
     {
@@ -46,65 +44,72 @@ _METADATA: Final = Record(
         "status": may(Text()),
     }
 )
-BINDING: Final = Record(
-    {
-        "id": required_key(PLAIN_REF),
-        "capability": required_key(CAPABILITY_REF),
-        "service": required_key(PLAIN_REF),
-        "protocol": required_key(Text(choices=PROTOCOLS)),
-        "operation": required_key(Text(empty=False)),
-        "request": required_key(FREE, nullable=True),
-        "response": required_key(MapOf(Data()), nullable=True),
-        "metadata": may(_METADATA),
-    }
-)
 
 
-def check_binding(raw: dict[str, Any], report: ProblemReport) -> None:
+def binding_shape(protocols: Protocols) -> Record:
+    """The shape of a binding."""
+    return Record(
+        {
+            "id": required_key(PLAIN_REF),
+            "capability": required_key(CAPABILITY_REF),
+            "service": required_key(PLAIN_REF),
+            "protocol": required_key(Text(choices=tuple(protocols))),
+            "operation": required_key(Text(empty=False)),
+            "request": required_key(FREE, nullable=True),
+            "response": required_key(MapOf(Data()), nullable=True),
+            "metadata": may(_METADATA),
+        }
+    )
+
+
+def check_binding(raw: dict[str, Any], report: ProblemReport, subject: str, protocols: Protocols) -> None:
     """Report the faults of a binding by itself that its shape cannot express."""
-    _check_operation(raw.get("protocol"), raw.get("operation"), report)
-    _check_request(raw.get("request"), report)
-    _check_credentials(raw, report)
-    _check_response(raw.get("response"), report)
-    check_headers(raw, report)
+    protocol = raw.get("protocol")
+    grammar = protocols[protocol].grammar() if isinstance(protocol, str) and protocol in protocols else None
+    operation = raw.get("operation")
+    if (
+        grammar
+        and isinstance(operation, str)
+        and operation.strip()
+        and (wanted := grammar.operation(operation))
+    ):
+        message = f"{subject}: operation `{operation}`, expected {wanted}"
+        report.error("binding.operation", ("operation",), message)
+    _check_request(raw.get("request"), report, subject)
+    _check_credentials(raw, report, subject)
+    _check_response(raw.get("response"), report, subject)
     metadata = raw.get("metadata")
     if isinstance(metadata, dict):
-        _check_unused(raw.get("protocol"), metadata, report)
+        check_headers(metadata.get("headers"), ("metadata", "headers"), report, subject)
+        # Keys that the protocol does not use (docs/reference/binding.md#metadata).
+        for key in grammar.unused if grammar else ():
+            if metadata.get(key) is not None:
+                message = f"{subject}: `metadata.{key}` has no meaning for {protocol}"
+                report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
 
 
-def _check_operation(protocol: Any, operation: Any, report: ProblemReport) -> None:
-    expected = ""
-    if not isinstance(operation, str) or not operation.strip():
-        return
-    if protocol == "pythoncall" and not _FUNCTION.fullmatch(operation):
-        expected = "the name of a function, not beginning with `_`"
-    elif protocol == "openrpc" and (not _RPC_METHOD.fullmatch(operation) or operation.startswith("rpc.")):
-        expected = "a method name, not beginning with `rpc.`"
-    if expected:
-        message = f"operation `{operation}`, expected {expected}"
-        report.error("binding.operation", ("operation",), message)
-
-
-def _check_request(request: Any, report: ProblemReport) -> None:
+def _check_request(request: Any, report: ProblemReport, subject: str) -> None:
     for path in find_mixed_literals(request, ("request",)):
-        message = "`$literal` stands beside other keys"
+        message = f"{subject}: `$literal` stands beside other keys"
         report.error("request.template", path, message, hint="let it stand alone", key=True)
     for path, text in texts(request, ("request",)):
         try:
             parse_template(text)
         except TemplateFault as fault:
             hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
-            report.error("request.template", path, f"`{_dotted(path)}`: {fault}", hint=hint)
+            report.error("request.template", path, f"{subject}: `{_dotted(path)}`: {fault}", hint=hint)
 
 
-def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
+def _check_credentials(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """Report credentials written out in a binding: they belong into the service, or into a header by a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
-        report.error("secret.literal", path, f"`{_dotted(path)}` holds a secret as written text", hint=hint)
+        message = f"{subject}: `{_dotted(path)}` holds a secret as written text"
+        report.error("secret.literal", path, message, hint=hint)
     operation = raw.get("operation")
     if isinstance(operation, str) and address_holds_credential(operation):
-        report.error("secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint)
+        message = f"{subject}: `operation` holds a secret in its query"
+        report.error("secret.literal", ("operation",), message, hint=hint)
 
 
 def _is_fixed(text: str) -> bool:
@@ -115,21 +120,13 @@ def _is_fixed(text: str) -> bool:
         return False
 
 
-def _check_response(response: Any, report: ProblemReport) -> None:
+def _check_response(response: Any, report: ProblemReport, subject: str) -> None:
     for name, value in response.items() if isinstance(response, dict) else ():
         if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
-            message = f"`response.{name}` is a literal, not read from the reply"
-            hint = "write response.PATH to read it"
-            report.warn("response.literal", ("response", name), message, hint=hint)
-
-
-def _check_unused(protocol: Any, metadata: dict[str, Any], report: ProblemReport) -> None:
-    """`binding.unused`: keys that the protocol does not use (docs/reference/binding.md#metadata)."""
-    unused = {"method": protocol != "openapi", "response_mode": protocol in ("pythoncall", "openrpc")}
-    for key, useless in unused.items():
-        if useless and metadata.get(key) is not None and protocol in PROTOCOLS:
-            message = f"`metadata.{key}` has no meaning for {protocol}"
-            report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
+            message = f"{subject}: `response.{name}` is a literal, not read from the reply"
+            report.warn(
+                "response.literal", ("response", name), message, hint="write response.PATH to read it"
+            )
 
 
 def _dotted(path: tuple[Any, ...]) -> str:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
+from cogcli.specs.default_selection import Defaults
 from cogcli.specs.host_overrides import Host
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogcli.core.problems import Problem
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
+    from cogcli.specs.protocol import Protocols
     from cogcli.specs.service import Service
     from cogcli.specs.skill import Skill
-    from cogcli.yaml.positions import Places
-
-
-class Defaults(NamedTuple):
-    """The folded `official_default_selection.yaml` files: capability id to binding id, and the file of each."""
-
-    bindings: dict[str, str] = NOTHING
-    files: dict[str, str] = NOTHING
+    from cogcli.yaml.reader import Places
 
 
 class Shadow(NamedTuple):
@@ -67,8 +63,15 @@ class Catalog(NamedTuple):
     """The shown files to report problems of; None means all."""
     known: Callable[[str], list[str]] | None = None
     """All ids of a kind in the registry, from paths alone, for did-you-mean hints."""
+    protocols: Protocols = NOTHING
+    """What the specs ask of the protocols of services and bindings, by name."""
     bound: Callable[[str], str | None] | None = None
     """The capability of a binding anywhere in the registry, found by reading files: for bindings absent here."""
+
+    def in_process(self, service: Service) -> bool:
+        """Whether a service is functions on this machine, so that nothing leaves it."""
+        protocol = self.protocols.get(service.kind)
+        return protocol is not None and protocol.in_process
 
     def capability(self, id: str) -> Capability | None:
         """The capability of an id or alias."""

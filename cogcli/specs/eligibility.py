@@ -3,7 +3,6 @@ docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli.specs.binding_chain import Reason, SelectionOptions
@@ -12,6 +11,8 @@ from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
@@ -38,8 +39,10 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
     found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
     if capability and capability.safety:
-        found += _target_reasons(service, capability.safety.allowed_targets)
-        found += _scope_reasons(binding, service, capability.safety.scope_constraints)
+        local = catalog.in_process(service)
+        if not local:
+            found += _target_reasons(service, capability.safety.allowed_targets)
+        found += _scope_reasons(binding, service, capability.safety.scope_constraints, in_process=local)
     return found
 
 
@@ -139,14 +142,16 @@ def isolation_of(service: Service) -> str:
 def _target_reasons(service: Service, allowed: tuple[str, ...]) -> Iterator[Reason]:
     listed = service.metadata.get("targets") or ()
     missing = [target for target in allowed if target not in listed]
-    if missing and service.kind != "pythoncall":
+    if missing:
         said = f"service `{service.id}`: not listed as {' and '.join(missing)}"
         yield _scope_reason(f"{said}, which the capability demands")
 
 
-def _scope_reasons(binding: Binding, service: Service, constraints: tuple[str, ...]) -> Iterator[Reason]:
-    local = service.kind == "pythoncall" or service.network == "private"
-    sandboxed = service.kind == "pythoncall" and isolation_of(service) == "process"
+def _scope_reasons(
+    binding: Binding, service: Service, constraints: tuple[str, ...], *, in_process: bool
+) -> Iterator[Reason]:
+    local = in_process or service.network == "private"
+    sandboxed = in_process and isolation_of(service) == "process"
     broken = {
         "no_external_network": not local and "reaches the public network",
         "sandboxed_execution": not sandboxed and "does not run in a process of its own",

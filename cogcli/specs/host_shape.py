@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
 from cogcli.specs.problem_report import ProblemReport, has_errors
-from cogcli.specs.service_shape import SERVICE, check_service
+from cogcli.specs.service_shape import check_service, service_shape
 from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, clean, is_ignored, may, required_key
 from cogcli.specs.shape_check import check_shape
 
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem
-    from cogcli.yaml.positions import Places
+    from cogcli.specs.protocol import Protocols
+    from cogcli.yaml.reader import Places
 
 MODES: Final = ("replace", "prefer")
 
-ENTRY: Final = Record({name: key for name, key in SERVICE.keys.items() if name != "id"})
-SERVICES: Final = Record({"services": required_key(MapOf(ENTRY, name=PLAIN_REF), nullable=True)})
 ACTIVE: Final = MapOf(Text(empty=False, hint="name a binding by its id; `cogcli bindings ls` lists them"))
 OVERRIDES: Final = Record(
     {
@@ -40,48 +39,62 @@ OVERRIDES: Final = Record(
 _NAMES: Final = Record({"services": required_key(MapOf(Data(), name=PLAIN_REF), nullable=True)})
 
 
+def services_shape(protocols: Protocols) -> Record:
+    """The shape of a file with several services."""
+    return Record({"services": required_key(MapOf(_entry_shape(protocols), name=PLAIN_REF), nullable=True)})
+
+
+def _entry_shape(protocols: Protocols) -> Record:
+    return Record({name: key for name, key in service_shape(protocols).keys.items() if name != "id"})
+
+
 def read_services(
-    value: dict[str, Any], places: Places | None, file: str
+    value: dict[str, Any], places: Places | None, file: str, protocols: Protocols
 ) -> tuple[dict[str, Any] | None, list[Problem]]:
     """The services of a file by id, None for each with errors, and all problems.
 
     None in place of the mapping where the file as a whole has errors.
     """
-    problems = check_shape(_NAMES, value, places, file, "services")
+    problems = check_shape(_NAMES, value, places, file, SERVICES_SUBJECT)
     if has_errors(problems):
         return None, problems
     services: dict[str, Any] = {}
+    shape = _entry_shape(protocols)
     for id, entry in (value["services"] or {}).items():
         if is_ignored(id):
             continue
         at, subject = ("services", id), f"service `{id}`"
-        own = check_shape(ENTRY, entry, places, file, subject, at=at)
+        own = check_shape(shape, entry, places, file, subject, at=at)
         if isinstance(entry, dict):
-            report = ProblemReport(file, places, at=at, subject=subject)
-            check_service(entry, report)
+            report = ProblemReport(file, places, at=at)
+            check_service(entry, report, subject, protocols)
             own += report.problems
-        services[id] = None if has_errors(own) else clean(ENTRY, entry)
+        services[id] = None if has_errors(own) else clean(shape, entry)
         problems += own
     return {"services": services}, problems
 
 
-def check_overrides(raw: dict[str, Any], report: ProblemReport) -> None:
+SERVICES_SUBJECT: Final = "services"
+
+
+def check_overrides(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     """Report overrides without a binding or service, and capabilities that are in the file twice."""
     seen: dict[str, int] = {}
     entries = raw.get("overrides")
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
         if not isinstance(entry, dict):
             continue
-        part = report.part(f"override {index + 1}", "overrides", index)
+        said = f"override {index + 1}"
         named = [key for key in ("binding", "service") if entry.get(key) is not None]
         if len(named) != 1:
             found = "both `binding` and `service`" if named else "neither `binding` nor `service`"
-            part.error("overrides.shape", (), f"found {found}, expected one of them", hint="name one of them")
+            message = f"{said}: found {found}, expected one of them"
+            report.error("overrides.shape", ("overrides", index), message, hint="name one of them")
         capabilities = entry.get("capabilities")
         for position, id in enumerate(capabilities if isinstance(capabilities, list) else ()):
             if isinstance(id, str) and id in seen:
-                message = f"capability `{id}` is already in override {seen[id]}"
-                path = ("capabilities", position)
-                part.error("overrides.duplicate", path, message, hint="keep one of them")
+                message = f"{said}: capability `{id}` is already in override {seen[id]}"
+                path = ("overrides", index, "capabilities", position)
+                report.error("overrides.duplicate", path, message, hint="keep one of them")
             elif isinstance(id, str):
                 seen[id] = index + 1

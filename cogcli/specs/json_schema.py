@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.specs.field_shape import FIELD
 from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text
-from cogcli.specs.shapes import SHAPES
+from cogcli.specs.shapes import shape_of
+
+if TYPE_CHECKING:
+    from cogcli.specs.protocol import Protocols
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OWN: Final = {"^x-": True}
 """Keys that authors may add to every record."""
 
 
-def schema_of(kind: str) -> dict[str, Any]:
+def schema_of(kind: str, protocols: Protocols) -> dict[str, Any]:
     """The JSON Schema of a kind of spec file; `validate` also checks what needs other files."""
     defined: dict[str, Any] = {}
     if kind in ("skill", "capability"):
         defined = {"$defs": {"field": _record(FIELD)}}
-    return {"$schema": DIALECT, "title": f"cogcli {kind}", **_schema(SHAPES[kind]), **defined}
+    return {"$schema": DIALECT, "title": f"cogcli {kind}", **_schema(shape_of(kind, protocols)), **defined}
 
 
 def _schema(shape: Shape) -> Any:

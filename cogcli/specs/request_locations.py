@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
@@ -11,6 +10,8 @@ from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cogcli.documents.openapi import OpenApiOperation, Parameter
 
 WHOLE: Final = "body"

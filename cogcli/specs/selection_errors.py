@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import BindingResolutionError
@@ -11,6 +10,8 @@ from cogcli.specs.binding_chain import Reason, Selection, SelectionOptions
 from cogcli.specs.eligibility import reasons
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cogcli.specs.catalog import Catalog
 
 _SHOWN: Final = 5

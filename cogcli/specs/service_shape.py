@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.redact import names_secret
-from cogcli.specs.binding import PROTOCOLS
 from cogcli.specs.common_shape import (
     HEADERS,
     PLAIN_REF,
@@ -25,26 +23,12 @@ from cogcli.specs.credentials import (
     keeps_secret,
     text_holds_credential,
 )
-from cogcli.specs.service import is_shipped
-from cogcli.specs.shape import ListOf, MapOf, Record, Text, may, required_key
+from cogcli.specs.shape import ListOf, Record, Text, may, required_key
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
+    from cogcli.specs.protocol import Protocols
 
-_COMMON: Final = frozenset(("id", "kind", "metadata", "network"))
-KEYS_OF_KIND: Final = {
-    "pythoncall": frozenset(("module", "isolation")),
-    "openapi": frozenset(("base_url", "spec_ref", "auth_ref")),
-    "openrpc": frozenset(("url", "base_url", "spec_ref", "auth_ref")),
-    "mcp": frozenset(("command", "args", "env", "cwd", "url", "server", "auth_ref")),
-}
-_ONE_OF: Final = {
-    "pythoncall": ("module",),
-    "openapi": ("base_url", "spec_ref"),
-    "openrpc": ("url", "base_url"),
-    "mcp": ("command", "url", "server"),
-}
-_MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
 _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
 _URL_TEXT: Final = Text(
@@ -62,133 +46,126 @@ _AUTH_TEXT: Final = Text(
     secretive=True,
 )
 
-SERVICE: Final = Record(
-    {
-        "id": required_key(PLAIN_REF),
-        "kind": required_key(Text(choices=PROTOCOLS)),
-        "network": may(Text(choices=("public", "private"))),
-        "metadata": may(
-            Record(
-                {
-                    "description": may(Text()),
-                    "maintained_by": may(Text()),
-                    "status": may(Text()),
-                    "purpose": may(Text()),
-                    "timeout_seconds": may(TIMEOUT),
-                    "headers": may(HEADERS),
-                    "targets": may(ListOf(Text(choices=TARGETS))),
-                }
-            )
-        ),
-        "module": may(Text(pattern=_MODULE, expected="a dotted module name")),
-        "isolation": may(Text(choices=("thread", "process"))),
-        "base_url": may(_URL_TEXT),
-        "url": may(_URL_TEXT),
-        "spec_ref": may(Text(empty=False)),
-        "auth_ref": may(_AUTH_TEXT),
-        "command": may(Text(empty=False)),
-        "args": may(ListOf(Text())),
-        "env": may(MapOf(Text(), foreign=True)),
-        "cwd": may(Text(empty=False)),
-        "server": may(Text(empty=False)),
-    }
-)
+URL: Final = may(_URL_TEXT)
+DOCUMENT: Final = may(Text(empty=False))
+CREDENTIALS: Final = may(_AUTH_TEXT)
+"""Keys that several protocols have."""
+_COMMON: Final = {
+    "network": may(Text(choices=("public", "private"))),
+    "metadata": may(
+        Record(
+            {
+                "description": may(Text()),
+                "maintained_by": may(Text()),
+                "status": may(Text()),
+                "purpose": may(Text()),
+                "timeout_seconds": may(TIMEOUT),
+                "headers": may(HEADERS),
+                "targets": may(ListOf(Text(choices=TARGETS))),
+            }
+        )
+    ),
+}
 
 
-_WRITTEN_OUT: Final = "holds a secret as written text"
-_BY_ENV: Final = "give it to the server by env: NAME: ${NAME}"
+def service_shape(protocols: Protocols) -> Record:
+    """The shape of a service: the common keys, and those of every protocol."""
+    own = {key: shape for protocol in protocols.values() for key, shape in protocol.grammar().keys.items()}
+    return Record(
+        {
+            "id": required_key(PLAIN_REF),
+            "kind": required_key(Text(choices=tuple(protocols))),
+            **_COMMON,
+            **own,
+        }
+    )
 
 
-def check_service(raw: dict[str, Any], report: ProblemReport) -> None:
+def check_service(raw: dict[str, Any], report: ProblemReport, subject: str, protocols: Protocols) -> None:
     """Report the faults of a service by itself that its shape cannot express."""
     kind = raw.get("kind")
-    if kind in PROTOCOLS:
-        _check_keys(kind, {key for key, value in raw.items() if value is not None}, report)
-    _check_module(raw.get("module"), report)
-    check_headers(raw, report)
-    _check_started(raw, report)
-    _check_addresses(raw, report)
+    if isinstance(kind, str) and kind in protocols:
+        _check_keys(raw, report, subject, protocols)
+    for protocol in protocols.values():
+        protocol.grammar().check_service(raw, report, subject)
+    _check_secrets(raw, report, subject)
     env = raw.get("env")
     for name, value in env.items() if isinstance(env, dict) else ():
-        _check_variable(name, value, report)
+        if isinstance(value, str):
+            check_placeholders(value, ("env", name), report, f"{subject}: `env.{name}`")
+            if keeps_secret(name) and is_written_out(value, has_no_placeholder):
+                message = f"{subject}: `env.{name}` holds a secret as written text"
+                hint = f"write {name}: ${{{name}}} and set the variable"
+                report.error("secret.literal", ("env", name), message, hint=hint)
+
+        elif holds_credential(value, named=keeps_secret(name)):
+            message = f"{subject}: `env.{name}` holds a secret as written text"
+            report.error("secret.literal", ("env", name), message, hint=f"write {name}: ${{{name}}}")
 
 
-def _check_variable(name: str, value: Any, report: ProblemReport) -> None:
-    hint = f"write {name}: ${{{name}}}"
-    if isinstance(value, str):
-        check_placeholders(value, report.inner(f"`env.{name}`", "env", name))
-        written_out = keeps_secret(name) and is_written_out(value, has_no_placeholder)
-        hint += " and set the variable"
-    else:
-        written_out = holds_credential(value, named=keeps_secret(name))
-    if written_out:
-        report.error("secret.literal", ("env", name), f"`env.{name}` {_WRITTEN_OUT}", hint=hint)
+def _check_arguments(arguments: Any, report: ProblemReport, subject: str) -> None:
+    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
+        message = f"{subject}: `args` holds a secret as written text"
+        hint = "give it to the server by env: NAME: ${NAME}"
+        report.error("secret.literal", ("args", index), message, hint=hint)
 
 
-def _check_keys(kind: str, given: set[str], report: ProblemReport) -> None:
-    for key in sorted(given & SERVICE.keys.keys() - _COMMON - KEYS_OF_KIND[kind]):
-        message = f"`{key}` is no key of kind {kind}"
+def _check_keys(raw: dict[str, Any], report: ProblemReport, subject: str, protocols: Protocols) -> None:
+    """Report keys of another protocol, a missing address, and keys that exclude each other."""
+    kind, grammar = raw["kind"], protocols[raw["kind"]].grammar()
+    given = {key for key, value in raw.items() if value is not None}
+    others = {key for protocol in protocols.values() for key in protocol.grammar().keys} - grammar.keys.keys()
+    for key in sorted(given & others):
+        message = f"{subject}: `{key}` is no key of kind {kind}"
         report.error("service.kind-key", (key,), message, hint="remove it", key=True)
-    choices = [key for key in _ONE_OF[kind] if key in given]
+    choices = [key for key in grammar.addresses if key in given]
     if not choices:
-        expected = " or ".join(f"`{key}`" for key in _ONE_OF[kind])
-        report.error("key.missing", (), f"key {expected} is missing")
-    if kind in ("mcp", "openrpc"):
-        for key in choices[1:]:
-            message = f"`{choices[0]}` and `{key}` exclude each other"
-            report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
-    if kind == "mcp" and choices:
-        allowed = {"command": ("args", "env", "cwd"), "url": ("auth_ref",)}.get(choices[0], ())
-        for key in sorted(given & {"args", "env", "cwd", "auth_ref"} - {*allowed}):
-            message = f"`{key}` has no meaning beside `{choices[0]}`"
+        wanted = " or ".join(f"`{key}`" for key in grammar.addresses)
+        report.error("key.missing", (), f"{subject}: key {wanted} is missing")
+    for key in choices[1:] if grammar.exclusive else ():
+        message = f"{subject}: `{choices[0]}` and `{key}` exclude each other"
+        report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
+    for key in (
+        sorted(given & grammar.keys.keys() - {*grammar.addresses}) if choices and grammar.beside else ()
+    ):
+        if grammar.beside is not None and key not in grammar.beside.get(choices[0], ()):
+            message = f"{subject}: `{key}` has no meaning beside `{choices[0]}`"
             report.error("service.kind-key", (key,), message, hint="remove it", key=True)
 
 
-def _check_module(module: Any, report: ProblemReport) -> None:
-    """Report modules that no service may name: of the standard library, and of this package but the shipped ones."""
-    if not isinstance(module, str):
-        return
-    top = module.partition(".")[0]
-    if (top == "cogcli" and not is_shipped(module)) or top in sys.stdlib_module_names:
-        message = f"module `{module}` may not be called"
-        report.error("service.forbidden", ("module",), message, hint="name a module of your own")
-
-
-def _check_started(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report credentials in what a program is started with."""
-    arguments, command = raw.get("args"), raw.get("command")
-    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
-        report.error("secret.literal", ("args", index), f"`args` {_WRITTEN_OUT}", hint=_BY_ENV)
-    if isinstance(command, str) and text_holds_credential(command):
-        report.error("secret.literal", ("command",), f"`command` {_WRITTEN_OUT}", hint=_BY_ENV)
-
-
-def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
-    """Report credentials in addresses, and what is wrong with those sent there."""
-    if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
-        hint = "keep the document as a file of the project"
-        report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
+def _check_secrets(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
     metadata = raw.get("metadata")
     headers = metadata.get("headers") if isinstance(metadata, dict) else None
-    names = [name.lower() for name in headers] if isinstance(headers, dict) else []
+    check_headers(headers, ("metadata", "headers"), report, subject)
+    _check_arguments(raw.get("args"), report, subject)
+    command = raw.get("command")
+    if isinstance(command, str) and text_holds_credential(command):
+        message = f"{subject}: `command` holds a secret as written text"
+        hint = "give it to the server by env: NAME: ${NAME}"
+        report.error("secret.literal", ("command",), message, hint=hint)
+    if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
+        message = f"{subject}: `spec_ref` holds a secret"
+        report.error(
+            "secret.literal", ("spec_ref",), message, hint="keep the document as a file of the project"
+        )
+    names = {name.lower(): name for name in headers} if isinstance(headers, dict) else {}
     if raw.get("auth_ref") is not None and "authorization" in names:
-        message = "`auth_ref` stands beside an `Authorization` header"
+        message = f"{subject}: `auth_ref` stands beside an `Authorization` header"
         report.error("service.auth", ("auth_ref",), message, hint="keep one of them", key=True)
-    exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))
     for key in ("base_url", "url"):
         url = raw.get(key)
         if not isinstance(url, str) or not _URL.fullmatch(url):
             continue
         if address_holds_credential(url):
-            hint = "use auth_ref or a header with ${NAME}"
-            report.error("service.url", (key,), f"`{key}` holds a secret in its query", hint=hint)
+            message = f"{subject}: `{key}` holds a secret in its query"
+            report.error("service.url", (key,), message, hint="use auth_ref or a header with ${NAME}")
+        exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))
         if exposed and url.lower().startswith("http:") and raw.get("network") != "private":
-            report.warn(
-                "service.plain-http", (key,), "credentials are sent over plain http", hint="use https"
-            )
+            message = f"{subject}: credentials are sent over plain http"
+            report.warn("service.plain-http", (key,), message, hint="use https")
 
 
-def document_key(raw: dict[str, Any]) -> str:
+def document_key(raw: dict[str, Any], protocols: Protocols) -> str:
     """The key that shows a file in a service's place to be an API document; empty for a service."""
-    keys = ("openapi", "swagger", "openrpc")
+    keys = (key for protocol in protocols.values() for key in protocol.grammar().documents)
     return next((key for key in keys if isinstance(raw.get(key), str) and "kind" not in raw), "")

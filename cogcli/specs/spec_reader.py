@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
@@ -13,8 +12,11 @@ from cogcli.specs.cache import Compiled
 from cogcli.specs.cached_positions import FilePlaces
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.layout import FoundFile
+    from cogcli.specs.protocol import Protocols
     from cogcli.yaml.reader import Parsed
 
 MAX_BYTES: Final = 256 * 1024
@@ -35,8 +37,14 @@ class Reader:
     """Reads spec files, each once. Shown names are relative to `base` where the file is below it."""
 
     def __init__(
-        self, *, cache: CompiledCache | None, base: str, contents: Mapping[str, bytes] | None = None
+        self,
+        *,
+        protocols: Protocols,
+        cache: CompiledCache | None,
+        base: str,
+        contents: Mapping[str, bytes] | None = None,
     ) -> None:
+        self.protocols = protocols
         self.places = FilePlaces(cache)
         self._cache = cache
         self._base = base if base.endswith("/") else f"{base}/"
@@ -125,7 +133,7 @@ class Reader:
         from cogcli.specs.shapes import check_file
 
         value: dict[str, Any] = parsed.value or {}
-        raw, own = check_file(found.kind, value, parsed.places, file)
+        raw, own = check_file(found.kind, value, parsed.places, file, self.protocols)
         problems = parsed.problems + own
         if raw is None:
             id = value.get("id")

@@ -11,9 +11,11 @@ from typing import Any, Final
 from cogcli.core.redact import names_secret
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
-from cogcli.specs.catalog import Catalog, Defaults
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
+from cogcli.specs.default_selection import Defaults
 from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.protocol import Protocols
 from cogcli.specs.service import service_from
 from cogcli.specs.skill import skill_from
 
@@ -39,10 +41,10 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def catalog_of(document: dict[str, Any]) -> Catalog:
+def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
     """The catalog of such a document. None of its services is trusted."""
     catalog = Catalog(
-        skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, raw={}, partial=True,
+        skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, raw={}, partial=True, protocols=protocols,
         defaults=Defaults(document["defaults"]), aliases=document["aliases"],
     )  # fmt: skip
     for key, entry in document["specs"].items():

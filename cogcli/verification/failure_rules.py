@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow, RuntimeErrorBase
 from cogcli.governance.approvals import Answered, Asked
-from cogcli.protocols.registry import INVOKERS
+from cogcli.protocols import PROTOCOLS
 from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, HarnessCall, Ran
 from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
 from cogcli.verification.mcp_rules import SERVER, require_sdk
@@ -47,7 +47,7 @@ class FailureRule(NamedTuple):
 
 def lines() -> InvokerRules:
     """A rule for each row of the supported protocols; rows of one code differ by the name of their cause."""
-    spoken = (row for row in _ROWS if row.wire.get("protocol", "openapi") in {*INVOKERS, UNSPOKEN})
+    spoken = (row for row in _ROWS if row.wire.get("protocol", "openapi") in {*PROTOCOLS, UNSPOKEN})
     return {f"{row.code} {row.rule}".rstrip(): _rule_of(row) for row in spoken}
 
 
@@ -375,7 +375,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("call.timeout", "", {"metadata": {"timeout_seconds": _SHORT}}, _slow),
     # A step's limit bounds its own retries, too: who retries after it is the step around.
     FailureRule("step.timeout", "", {"nested": {"timeout_seconds": _SHORT}}, _slow),
-    FailureRule("run.timeout", "", {"options": {"timeout": _SHORT}}, _slow),
+    FailureRule("run.timeout", "", {"options": {"timeout_seconds": _SHORT}}, _slow),
     # refused or failed by the service
     *(FailureRule("call.overloaded", str(n), {}, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
     FailureRule("call.server-error", "500", {}, _status(500)),

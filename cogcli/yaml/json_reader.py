@@ -8,8 +8,7 @@ from typing import Any, Final
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.yaml.positions import Places
-from cogcli.yaml.reader import MAX_BYTES, MAX_DEPTH, Parsed
+from cogcli.yaml.reader import MAX_BYTES, MAX_DEPTH, Parsed, Places
 
 _ROOT_HINT: Final = "write {}"
 

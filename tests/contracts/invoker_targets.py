@@ -24,8 +24,8 @@ from support.waiting import wait_until
 
 from cogcli.core.calls import Cancellation
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
-from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -227,7 +227,7 @@ def _target(
     name: str, service: Service, behaviours: frozenset[str], entered: Callable[[], bool]
 ) -> Iterator[Target]:
     learned: list[str] = []
-    invoker = INVOKERS[service.kind](surroundings(ENVIRON, learn=learned.append))
+    invoker = PROTOCOLS[service.kind].invoker(surroundings(ENVIRON, learn=learned.append))
     try:
         yield Target(name, invoker, service, learned, behaviours, entered)
     finally:

@@ -63,9 +63,9 @@ def ended(thread: threading.Thread, errors: list[BaseException]) -> None:
 
 
 def test_the_suite_covers_every_protocol() -> None:
-    from cogcli.protocols.registry import INVOKERS
+    from cogcli.protocols import PROTOCOLS
 
-    assert {name.partition("-")[0] for name in TARGETS} == set(INVOKERS)
+    assert {name.partition("-")[0] for name in TARGETS} == set(PROTOCOLS)
 
 
 def test_an_answer_is_the_services_own_value(target: Target) -> None:

@@ -12,8 +12,8 @@ from fakes.surroundings import surroundings
 
 from cogcli.core.calls import BatchSlot, Cancellation
 from cogcli.core.errors import RuntimeErrorBase
+from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, Invoker
-from cogcli.protocols.registry import INVOKERS
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
@@ -30,7 +30,7 @@ class Caller:
             "svc", protocol, settings=settings, network=service.pop("network", "private"),
             trusted=service.pop("trusted", True), **service,
         )  # fmt: skip
-        self.invoker: Invoker = INVOKERS[protocol](surroundings(environ, learn=self.learned.append))
+        self.invoker: Invoker = PROTOCOLS[protocol].invoker(surroundings(environ, learn=self.learned.append))
 
     def __call__(
         self,

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cogcli.cli.app import COMMANDS, TOPICS, first_words, verbs
-from cogcli.cli.command import command
-from cogcli.cli.context import CommandContext
-from cogcli.cli.options import argument
+from cogcli.cli.parse import suggest
+from cogcli.cli.table import BY_NAME, TOPICS, VERBS
 from cogcli.core.errors import OK, UsageError
-from cogcli.core.problems import suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cogcli.cli.context import CommandContext
 
 
-@command(
-    examples=(
-        ("cogcli help run", "a command"),
-        ("cogcli help exit-codes", "a topic"),
-        ("cogcli help inputs", "another"),
-    ),
-    most=3,
-)
-def help(context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]", "topics")]) -> int:
+def execute(context: CommandContext) -> int:
     """Print the text of what was named, the home screen without a name."""
-    text = _text(" ".join(topic))
+    text = _text(" ".join(context.arguments.words))
     context.own["explanation"] = text
     if not context.json:
         context.screen.answer(text)
@@ -30,13 +21,19 @@ def help(context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]"
 
 
 def _text(name: str) -> str:
-    if not name or name in COMMANDS or verbs(name):
-        from cogcli.cli.command_help import help_text
+    from cogcli.cli.help import command_help, group_help
 
-        return help_text(name)
+    if not name:
+        from cogcli.cli.home import HOME
+
+        return HOME
+    if name in BY_NAME:
+        return command_help(BY_NAME[name])
+    if name in VERBS:
+        return group_help(name)
     if name in TOPICS:
         from cogcli.app.explain import topic
 
         return topic(name)
-    hint = suggestion(name, [*TOPICS, *COMMANDS, *first_words()]) or f"topics: {', '.join(TOPICS)}"
+    hint = suggest(name, [*TOPICS, *BY_NAME, *VERBS]) or f"topics: {', '.join(TOPICS)}"
     raise UsageError("usage.value", f"there is no help on `{name[:60]}`", hint=hint, next=("cogcli help",))

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.document_fault import DocumentFault
@@ -24,6 +23,7 @@ from cogcli.protocols.http.url import json_bytes
 from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationResponse
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openrpc import batch
+from cogcli.protocols.openrpc.grammar import METHOD_NAME
 from cogcli.protocols.openrpc.reply import is_error, result_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cogcli.documents.openrpc import RpcMethod
     from cogcli.protocols.invoker import InvocationRequest, InvokerContext
 
-_METHOD_NAME: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
 _JSON: Final = "application/json"
 _SHOWN: Final = 80
 
@@ -180,7 +179,7 @@ def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
     Raises RequestMappingError `request.value` for an operation that is no method name, ServiceResolutionError for a
     faulty document.
     """
-    if not _METHOD_NAME.fullmatch(request.operation):
+    if not METHOD_NAME.fullmatch(request.operation):
         raise RequestMappingError("request.value", "the operation is no method name", left=False)
     try:
         document = openrpc_of(request.service)

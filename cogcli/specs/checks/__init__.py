@@ -1,27 +1,49 @@
 """The static checks of a catalog (docs/reference/spec-files.md#problems, docs/reference/skill.md#checks):
-every problem, before anything runs."""
+every problem, before anything runs. `CHECKS` names them; each reports to its context."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from cogcli.core.problems import sort_problems
 from cogcli.schema.engine_choice import require_engine
 from cogcli.specs.binding_chain import SelectionOptions
-from cogcli.specs.checks.bindings import check_binding
-from cogcli.specs.checks.capabilities import check_capability
+from cogcli.specs.checks.bindings import check_bindings
+from cogcli.specs.checks.capabilities import check_capabilities
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.default_selection import check_defaults
 from cogcli.specs.checks.nesting import check_nesting
 from cogcli.specs.checks.overlay import check_host
-from cogcli.specs.checks.selectable import check_choices, needed_files
-from cogcli.specs.checks.service_contract import check_wire
-from cogcli.specs.checks.services import check_function, check_service
-from cogcli.specs.checks.skills import check_skill
+from cogcli.specs.checks.selectable import check_choices
+from cogcli.specs.checks.services import check_services
+from cogcli.specs.checks.skills import check_skills
 
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem
     from cogcli.specs.catalog import Catalog
+
+
+def check_contracts(context: CheckContext) -> None:
+    """Compare bindings with what describes their services; of one skill's closure only those that it needs."""
+    catalog, needed = context.catalog, context.needed
+    bindings = [b for b in catalog.bindings.values() if needed is None or b.file in needed.files]
+    for name, protocol in context.protocols.items():
+        protocol.check_contracts(context, name, bindings)
+
+
+CHECKS: Final[dict[str, Callable[[CheckContext], None]]] = {
+    "skills": check_skills,
+    "nesting": check_nesting,
+    "capabilities": check_capabilities,
+    "bindings": check_bindings,
+    "services": check_services,
+    "default selection": check_defaults,
+    "host overrides": check_host,
+    "selection": check_choices,
+    "contracts": check_contracts,
+}
+"""In the order in which they are made."""
 
 
 def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[Problem]:
@@ -32,27 +54,13 @@ def check(catalog: Catalog, *, options: SelectionOptions | None = None) -> list[
     """
     require_engine()
     context = CheckContext(catalog, options or SelectionOptions())
-    for skill in catalog.skills.values():
-        check_skill(context, skill)
-    check_nesting(context)
-    for capability in catalog.capabilities.values():
-        check_capability(context, capability)
-    for binding in catalog.bindings.values():
-        check_binding(context, binding)
-        check_function(context, binding)
-    for service in catalog.services.values():
-        check_service(context, service)
-    check_defaults(context)
-    check_host(context)
-    check_choices(context)
-    wanted = needed_files(context) if catalog.partial else None
-    bindings = [b for b in catalog.bindings.values() if wanted is None or b.file in wanted.files]
-    documents = check_wire(context, bindings)
+    for check_one in CHECKS.values():
+        check_one(context)
     problems = [*catalog.problems, *context.problems()]
-    if wanted:
+    only, documents, needed = catalog.only, context.documents, context.needed
+    if needed is not None:
         # Only the documents of what is needed were looked at.
-        return sort_problems(p for p in problems if p.file in documents or wanted.holds(p))
-    only = catalog.only
+        return sort_problems(p for p in problems if p.file in documents or needed.holds(p))
     if only is None:
         return sort_problems(problems)
     described = {file for file, services in documents.items() if not only.isdisjoint(services)}

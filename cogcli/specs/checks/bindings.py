@@ -3,11 +3,10 @@ docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cogcli.core.problems import suggestion
 from cogcli.specs.id_grammar import PLACEHOLDER
-from cogcli.specs.operation_path import GRAMMAR, path_of
 from cogcli.specs.template import TemplateFault, parse_template, texts
 
 if TYPE_CHECKING:
@@ -15,13 +14,15 @@ if TYPE_CHECKING:
     from cogcli.specs.capability import Capability
     from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.service import Service
-
-_CHANGING: Final = ("PUT", "PATCH", "DELETE")
 
 
-def check_binding(context: CheckContext, binding: Binding) -> None:
-    """Report the problems of one binding with the rest of the catalog."""
+def check_bindings(context: CheckContext) -> None:
+    """Report the problems of each binding with the rest of the catalog."""
+    for binding in context.catalog.bindings.values():
+        _check_binding(context, binding)
+
+
+def _check_binding(context: CheckContext, binding: Binding) -> None:
     report = context.report(binding.file)
     subject = f"binding `{binding.id}`"
     capability = context.catalog.capability(binding.capability)
@@ -31,11 +32,13 @@ def check_binding(context: CheckContext, binding: Binding) -> None:
     else:
         _check_request(binding, capability, report, subject)
         _check_response(binding, capability, report, subject)
-        _check_effect(binding, capability, report, subject)
     _check_service(context, binding, report, subject)
     if not context.catalog.partial:
         _check_variables(context, binding, report, subject)
     _check_fallback(context, binding, report, subject)
+    protocol = context.protocols.get(binding.protocol)
+    if protocol is not None:
+        protocol.checks().binding(context, binding, context.catalog.services.get(binding.service))
 
 
 def _check_service(context: CheckContext, binding: Binding, report: ProblemReport, subject: str) -> None:
@@ -47,9 +50,6 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
     if service.kind != binding.protocol:
         message = f"{subject}: protocol {binding.protocol}, service `{service.id}` is of kind {service.kind}"
         report.error("binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}")
-    if _is_pathless(binding, service):
-        message = f"{subject}: operation `{binding.operation}`, expected a path"
-        report.error("binding.operation", ("operation",), message, hint=GRAMMAR)
     names = {name.lower(): name for name in binding.metadata.get("headers") or {}}
     if "authorization" in names and "auth_ref" in service.settings:
         message = f"{subject}: an `Authorization` header beside `auth_ref` of service `{service.id}`"
@@ -62,12 +62,6 @@ def _check_variables(context: CheckContext, binding: Binding, report: ProblemRep
             if not context.options.environ.get(name):
                 message = f"{subject}: environment variable `{name}` is not set"
                 report.need("env.missing", ("metadata", "headers", key), message, hint=f"export {name}=...")
-
-
-def _is_pathless(binding: Binding, service: Service) -> bool:
-    """Whether an operation is no path and has to be one, as no document names it."""
-    described = "spec_ref" in service.settings
-    return binding.protocol == "openapi" and not described and path_of(binding.operation) is None
 
 
 def _check_request(binding: Binding, capability: Capability, report: ProblemReport, subject: str) -> None:
@@ -106,14 +100,6 @@ def _check_response(binding: Binding, capability: Capability, report: ProblemRep
             report.error(
                 "response.unmapped", ("response",), message, hint=f"add {name}: response.{name}", key=True
             )
-
-
-def _check_effect(binding: Binding, capability: Capability, report: ProblemReport, subject: str) -> None:
-    method = binding.metadata.get("method")
-    if binding.protocol == "openapi" and method in _CHANGING and capability.effect == "unknown":
-        message = f"{subject}: {method} on capability `{capability.id}`, whose effects are not declared"
-        hint = f"declare properties.side_effects in {capability.file}"
-        report.error("effects.undeclared", ("metadata", "method"), message, hint=hint)
 
 
 def _check_fallback(context: CheckContext, binding: Binding, report: ProblemReport, subject: str) -> None:

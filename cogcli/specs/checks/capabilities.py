@@ -3,20 +3,30 @@ docs/reference/capability.md#replacing)."""
 
 from __future__ import annotations
 
-from cogcli.core.problems import KeyPath, suggestion
-from cogcli.specs.capability import Capability
-from cogcli.specs.checks.context import CheckContext
+from typing import TYPE_CHECKING
+
+from cogcli.core.problems import suggestion
 from cogcli.specs.checks.examples import check_examples
 from cogcli.specs.checks.gates import check_gates
 from cogcli.specs.checks.probes import check_probe
 from cogcli.specs.checks.targets import fault_of
 from cogcli.specs.cognitive_hints import TYPES
 from cogcli.specs.inherit import find_weakened_safety
-from cogcli.specs.problem_report import ProblemReport
+
+if TYPE_CHECKING:
+    from cogcli.core.problems import KeyPath
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
 
 
-def check_capability(context: CheckContext, capability: Capability) -> None:
-    """Report the problems of one capability with the rest of the catalog."""
+def check_capabilities(context: CheckContext) -> None:
+    """Report the problems of each capability with the rest of the catalog."""
+    for capability in context.catalog.capabilities.values():
+        _check_capability(context, capability)
+
+
+def _check_capability(context: CheckContext, capability: Capability) -> None:
     report = context.report(capability.file)
     subject = f"capability `{capability.id}`"
     _check_hints(capability, report, subject)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cogcli.core.errors import BindingResolutionError
 from cogcli.core.problems import suggestion
@@ -12,9 +13,27 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from cogcli.core.problems import KeyPath, Problem
+    from cogcli.specs.binding import Binding
     from cogcli.specs.binding_chain import SelectionOptions
     from cogcli.specs.catalog import Catalog
+    from cogcli.specs.service import Service
+
+
+class Needed(NamedTuple):
+    """The files that the skill of a partial catalog depends on, and the services of those that hold several."""
+
+    files: set[str]
+    services: set[str]
+    shared: frozenset[str]
+
+    def holds(self, problem: Problem) -> bool:
+        """Whether a problem concerns the skill."""
+        if problem.file in self.shared and problem.path.startswith("/services/"):
+            return problem.path.split("/")[2] in self.services
+        return problem.file in self.files
 
 
 class CheckContext:
@@ -23,6 +42,8 @@ class CheckContext:
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.catalog = catalog
         self.options = options
+        self.documents: dict[str, set[str]] = {}
+        """The shown files of documents and locks with problems, each with the files of its services."""
         self._reports: dict[tuple[str, KeyPath], ProblemReport] = {}
         self._selections: dict[str, Selection | BindingResolutionError] = {}
 
@@ -61,6 +82,40 @@ class CheckContext:
             self._selections[capability] = found
         return found
 
+    @cached_property
+    def protocols(self) -> Mapping[str, CheckedProtocol]:
+        """The protocols by name. The catalog's own type does not name the checks: these name the catalog."""
+        return cast("Mapping[str, CheckedProtocol]", self.catalog.protocols)
+
+    @cached_property
+    def needed(self) -> Needed | None:
+        """What the skill of a partial catalog depends on: of bindings and services only the chosen ones; None for a
+        whole catalog."""
+        if not self.catalog.partial:
+            return None
+        catalog = self.catalog
+        services: set[str] = set()
+        files = {skill.file for skill in catalog.skills.values()} | {
+            c.file for c in catalog.capabilities.values()
+        }
+        files |= {*catalog.defaults.files.values(), *catalog.host.files}
+        found = [self.selection(id) for id in catalog.capabilities]
+        failed = any(isinstance(selection, BindingResolutionError) for selection in found)
+        for key, file in catalog.broken.items():
+            # A binding that does not load may be why nothing could be chosen.
+            if failed or not key.startswith(("binding:", "service:")):
+                files.add(file)
+                services.add(key.partition(":")[2])
+        for selection in found:
+            for link in selection.chain if isinstance(selection, Selection) else ():
+                binding = catalog.bindings.get(link.binding_id)
+                service = catalog.services.get(link.service_id or "")
+                files |= {spec.file for spec in (binding, service) if spec}
+                services.add(link.service_id or "")
+                files.add(catalog.broken.get(f"binding:{link.binding_id}", ""))
+                files.add(catalog.broken.get(f"service:{link.service_id}", ""))
+        return Needed(files, services, catalog.host.services_files)
+
     def absent(self, kind: str, id: str) -> tuple[str, str]:
         """Message and hint about a spec that is needed and not in the catalog."""
         file = self.catalog.broken.get(f"{kind}:{id}")
@@ -84,3 +139,25 @@ class CheckContext:
     def near(self, kind: str, id: str) -> str:
         """A hint naming ids similar to a word."""
         return suggestion(id, self.catalog.known(kind) if self.catalog.known else ())
+
+
+class ProtocolChecks(NamedTuple):
+    """Static checks of a protocol's services and bindings; each reports to the context.
+
+    A binding is checked without its service where that is unknown or of another kind.
+    """
+
+    service: Callable[[CheckContext, Service], None] = lambda context, service: None
+    binding: Callable[[CheckContext, Binding, Service | None], None] = lambda context, binding, service: None
+
+
+class CheckedProtocol(Protocol):
+    """What the checks ask of a protocol, beside what its catalog does."""
+
+    def checks(self) -> ProtocolChecks:
+        """The checks of its services and bindings."""
+        ...
+
+    def check_contracts(self, context: CheckContext, name: str, bindings: Iterable[Binding]) -> None:
+        """Report where its bindings contradict what describes their services."""
+        ...

@@ -27,7 +27,8 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
 
 def gates_of(capability: Capability) -> tuple[Gate, ...]:
     """All gates of a capability, in calling order."""
-    return capability.gates
+    safety = capability.safety
+    return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
 
 
 def _check_gate(

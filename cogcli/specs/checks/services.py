@@ -5,16 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.core.problems import suggestion
 from cogcli.specs.eligibility import secrets_of, variables_of
-from cogcli.specs.module_lookup import has_function, module_file
-from cogcli.specs.program_lookup import find_program_fault
-from cogcli.specs.service import is_shipped, network_of
-from cogcli.specs.shipped_tools import TABLES
+from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
-    from cogcli.specs.binding import Binding
     from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.service import Service
@@ -22,26 +17,18 @@ if TYPE_CHECKING:
 SHORTEST_SECRET: Final = 8
 
 
-def check_service(context: CheckContext, service: Service) -> None:
-    """Report the problems of one service that depend on its layer and environment."""
+def check_services(context: CheckContext) -> None:
+    """Report the problems of each service that depend on its layer and environment."""
+    for service in context.catalog.services.values():
+        _check_service(context, service)
+
+
+def _check_service(context: CheckContext, service: Service) -> None:
     report = context.report(service.file, service.at)
     subject = f"service `{service.id}`"
-    if service.kind == "pythoncall" and service.module:
-        if service.isolation == "thread" and not is_shipped(service.module):
-            message = f"{subject}: module `{service.module}` is not ours and runs inside this process"
-            report.warn("service.isolation", ("isolation",), message, hint="write isolation: process")
-        if _may_import(service) and module_file(service.module, service.root) is None:
-            message = f"{subject}: module `{service.module}` is not found"
-            report.need(
-                "service.module", ("module",), message, hint="install it, or put it below the registry root"
-            )
-    server = service.settings.get("server")
-    if server is not None and server not in TABLES:
-        hint = suggestion(server, TABLES) or f"there is {', '.join(TABLES)}"
-        report.need("service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint)
-    missing = find_program_fault(service, context.options.environ) if service.trusted else None
-    if missing:
-        report.warn("service.program", (missing.key,), f"{subject}: {missing.text}", hint=missing.hint)
+    protocol = context.protocols.get(service.kind)
+    if protocol is not None:
+        protocol.checks().service(context, service)
     for key in ("base_url", "url"):
         _check_address(service, key, report, subject)
     if not context.catalog.partial:
@@ -101,22 +88,3 @@ def _place_of(service: Service, name: str) -> KeyPath:
             if f"${{{name}}}" in text:
                 return (*path, key)
     return ("auth_ref",)
-
-
-def check_function(context: CheckContext, binding: Binding) -> None:
-    """Report a pythoncall binding whose function does not exist; a missing module is reported at the service."""
-    service = context.catalog.services.get(binding.service)
-    if service is None or service.kind != "pythoncall" or binding.protocol != "pythoncall":
-        return
-    if service.module is None or not _may_import(service):
-        return
-    file = module_file(service.module, service.root)
-    if file is not None and not has_function(file, binding.operation, quickly=context.catalog.partial):
-        message = f"binding `{binding.id}`: module `{service.module}` has no function `{binding.operation}`"
-        hint = "name a top-level `def` of that module"
-        context.report(binding.file).need("service.module", ("operation",), message, hint=hint)
-
-
-def _may_import(service: Service) -> bool:
-    """Whether the module may be imported at all: an untrusted layer may name shipped ones only."""
-    return service.trusted or is_shipped(service.module or "")

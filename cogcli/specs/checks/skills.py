@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from cogcli.specs.checks.context import CheckContext
+from typing import TYPE_CHECKING
+
 from cogcli.specs.checks.dataflow import Dataflow, check_reads
 from cogcli.specs.checks.flow_types import check_read_types, check_write_types
 from cogcli.specs.checks.graph import StepGraph, dependencies_of, report_cycle
 from cogcli.specs.checks.steps import facts_of
 from cogcli.specs.checks.write_conflicts import check_names, check_outputs, check_races, check_rewrites
-from cogcli.specs.skill import Skill
+
+if TYPE_CHECKING:
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.skill import Skill
 
 
-def check_skill(context: CheckContext, skill: Skill) -> None:
+def check_skills(context: CheckContext) -> None:
+    """Report the problems of all skills."""
+    for skill in context.catalog.skills.values():
+        _check_skill(context, skill)
+
+
+def _check_skill(context: CheckContext, skill: Skill) -> None:
     """Report the problems of one skill: references, graph and dataflow."""
     report = context.report(skill.file)
     facts = [facts_of(context, skill, index, report) for index in range(len(skill.steps))]

@@ -10,7 +10,8 @@ from fakes.surroundings import surroundings
 from support.raw_server import Conversation, RawServer, serving
 
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.protocols.live_document import DOCUMENT_PATHS, live_document
+from cogcli.protocols.live_document import live_document
+from cogcli.protocols.openapi.document import DOCUMENT_PATHS
 from cogcli.specs.service import Service
 
 API: dict[str, Any] = {"openapi": "3.1.0", "paths": {}}

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from cogcli.core.errors import BindingResolutionError
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import capability_from
-from cogcli.specs.catalog import Catalog, Defaults
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.default_selection import Defaults
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.service import Service, service_from
 
@@ -47,6 +49,7 @@ def catalog(*specs: Binding | Service, defaults: str | None = None, **capability
         services={"py": SHIPPED, **{spec.id: spec for spec in specs if isinstance(spec, Service)}},
         defaults=Defaults({"a.b": defaults}, {"a.b": "policy.yaml"}) if defaults else Defaults(),
         aliases={"old.name": "a.b"},
+        protocols=PROTOCOLS,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from small_registry import CAPABILITY, SKILL, Write
 
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import Compiled, CompiledCache
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
@@ -112,9 +113,9 @@ def test_warnings_come_out_of_the_cache_and_errors_never_enter_it(root: Write, f
     found = []
     for _ in range(2):
         cache = CompiledCache(file)
-        found.append(check(Registry([layer], cache=cache, base=layer.root).everything()))
+        found.append(check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).everything()))
         cache.close()
-    assert found[0] == found[1] == check(Registry([layer], base=layer.root).everything())
+    assert found[0] == found[1] == check(Registry([layer], protocols=PROTOCOLS, base=layer.root).everything())
     assert {(p.code, p.line, p.column) for p in found[1] if p.code == "version.format"} == {
         ("version.format", 2, 10)
     }
@@ -126,6 +127,6 @@ def test_problems_of_cached_files_have_exact_positions(root: Write, file: str) -
     )
     for _ in range(2):
         cache = CompiledCache(file)
-        (problem,) = check(Registry([layer], cache=cache, base=layer.root).reach("t.s"))
+        (problem,) = check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).reach("t.s"))
         assert (problem.code, problem.line, problem.column) == ("ref.unwritten", 12, 19)
         cache.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogcli.core.problems import Problem
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
 from cogcli.specs.shapes import check_file
 from cogcli.yaml.reader import parse
@@ -19,7 +20,7 @@ SKILL = 'id: a.b\nversion: "1.0.0"\nname: A\ndescription: B\noutputs: {}\n'
 def told(kind: str, text: str) -> list[Problem]:
     parsed = parse(text.encode(), file="x.yaml")
     assert parsed.value is not None
-    problems = check_file(kind, parsed.value, parsed.places, "x.yaml").problems
+    problems = check_file(kind, parsed.value, parsed.places, "x.yaml", PROTOCOLS).problems
     assert all("sentinel" not in problem.summary_line for problem in problems)
     return [problem for problem in problems if problem.code in ("secret.literal", "service.url")]
 

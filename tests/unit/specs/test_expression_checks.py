@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from cogcli.core.problems import Problem
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.checks.constant_conditions import constant
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
-from cogcli.yaml.positions import Places
+from cogcli.yaml.reader import Places
 
 Write = Callable[..., str]
 
@@ -60,7 +61,7 @@ def conditioned(root: Write, condition: str) -> list[Problem]:
         "inputs: {text: {type: string, required: true}}\noutputs: {text: {type: string}}\nsteps:\n" + steps
     )
     folder = root(files={"skills/local/t/s/skill.yaml": skill})
-    found = check(Registry([Layer("here", folder, True)], base=folder).everything())
+    found = check(Registry([Layer("here", folder, True)], protocols=PROTOCOLS, base=folder).everything())
     return [problem for problem in found if problem.file.startswith("skills/local/t/s/")]
 
 
@@ -85,7 +86,7 @@ def test_places_found_once_are_the_same_from_the_cache(root: Write, tmp_path: ob
 
     def places() -> list[tuple[int, int]]:
         cache = CompiledCache(f"{tmp_path}/specs.db")
-        found = check(Registry([layer], cache=cache, base=layer.root).everything())
+        found = check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root).everything())
         return [(problem.line, problem.column) for problem in found]
 
     assert places() == places() != []

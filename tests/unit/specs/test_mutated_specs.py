@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
@@ -65,7 +66,9 @@ def test_no_spec_can_crash_the_checks(file: Path) -> None:
     assert value is not None
     for _ in range(40):
         data = orjson.dumps(wounded(value, dice))
-        catalog = Registry([BASE], base=str(SPECS)).files([str(file)], contents={str(file): data})
+        catalog = Registry([BASE], protocols=PROTOCOLS, base=str(SPECS)).files(
+            [str(file)], contents={str(file): data}
+        )
         for problem in check(catalog):
             assert problem.line > 0, problem
             assert "\n" not in problem.message + problem.hint, problem

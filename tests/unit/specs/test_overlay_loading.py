@@ -8,6 +8,7 @@ import pytest
 from small_registry import BINDING, CAPABILITY, Write
 
 from cogcli.core.errors import BindingResolutionError
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Shadow
 from cogcli.specs.checks import check
@@ -24,7 +25,7 @@ HOST = {
 
 def registry(root: str, cache: str = "") -> Registry:
     layers = layers_for(project=root, project_trusted=True)[1:]
-    return Registry(layers, base=root, cache=CompiledCache(cache) if cache else None)
+    return Registry(layers, protocols=PROTOCOLS, base=root, cache=CompiledCache(cache) if cache else None)
 
 
 def test_host_overrides_are_the_last_layer_of_a_project(root: Write) -> None:

@@ -10,16 +10,20 @@ from small_registry import BINDING, CAPABILITY, SKILL, Write
 
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.core.files import FileRefused, read_regular
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs import spec_reader
+from cogcli.specs.builtin import builtin_root
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog, Shadow
 from cogcli.specs.checks import check
-from cogcli.specs.layers import Layer, Root, builtin_root, distinct, layers_for
+from cogcli.specs.layers import Layer, Root, distinct, layers_for
 from cogcli.specs.registry import Registry
 
 
 def registry(*roots: str) -> Registry:
-    return Registry([Layer(os.path.basename(root), root, True) for root in roots], base=roots[0])
+    return Registry(
+        [Layer(os.path.basename(root), root, True) for root in roots], protocols=PROTOCOLS, base=roots[0]
+    )
 
 
 def codes(catalog: Catalog) -> list[str]:
@@ -230,12 +234,13 @@ def test_bytes_hashed_are_the_bytes_parsed(root: Write) -> None:
 def test_a_warm_reach_imports_no_heavy_library(root: Write, tmp_path: Path) -> None:
     script = (
         "import sys\n"
+        "from cogcli.protocols import PROTOCOLS\n"
         "from cogcli.specs.cache import CompiledCache\n"
         "from cogcli.specs.checks import check\n"
         "from cogcli.specs.layers import Layer\n"
         "from cogcli.specs.registry import Registry\n"
         f"cache = CompiledCache({str(tmp_path / 'cache' / 'specs.db')!r})\n"
-        f"catalog = Registry([Layer('p', {root()!r}, True)], cache=cache, base='/').reach('t.s')\n"
+        f"catalog = Registry([Layer('p', {root()!r}, True)], cache=cache, protocols=PROTOCOLS, base='/').reach('t.s')\n"
         "assert catalog.skills and check(catalog) == [], check(catalog)\n"
         "cache.close()\n"
         "heavy = {'ruamel', 'jsonschema', 'pydantic', 'httpx', 'rich'}\n"
@@ -251,13 +256,14 @@ def test_a_known_warning_is_placed_without_parsing_again(root: Write, tmp_path: 
     unused = SKILL.replace("{text: outputs.out}", "{text: outputs.out, inputs.text: vars.unused}")
     script = (
         "import sys\n"
+        "from cogcli.protocols import PROTOCOLS\n"
         "from cogcli.specs.cache import CompiledCache\n"
         "from cogcli.specs.checks import check\n"
         "from cogcli.specs.layers import Layer\n"
         "from cogcli.specs.registry import Registry\n"
         f"cache = CompiledCache({str(tmp_path / 'specs.db')!r})\n"
         f"root = {root(files={'skills/local/t/s/skill.yaml': unused})!r}\n"
-        "found = check(Registry([Layer('p', root, True)], cache=cache, base=root).reach('t.s'))\n"
+        "found = check(Registry([Layer('p', root, True)], cache=cache, protocols=PROTOCOLS, base=root).reach('t.s'))\n"
         "print([(p.code, p.line, p.column) for p in found], 'ruamel' in sys.modules)\n"
     )
     for parsed in (True, False):
@@ -270,12 +276,14 @@ def test_a_file_edited_after_loading_is_not_remembered(root: Write, tmp_path: Pa
     layer, file = Layer("p", path, True), Path(path, "skills/local/t/s/skill.yaml")
     text = file.read_text()
     cache = CompiledCache(str(tmp_path / "specs.db"))
-    Registry([layer], cache=cache, base=path).reach("t.s")
-    catalog = Registry([layer], cache=cache, base=path).reach("t.s")
+    Registry([layer], cache=cache, protocols=PROTOCOLS, base=path).reach("t.s")
+    catalog = Registry([layer], cache=cache, protocols=PROTOCOLS, base=path).reach("t.s")
     file.write_text(f"# new\n{text}")
     assert [p.line for p in check(catalog)] == [13]
     file.write_text(text)
-    assert [p.line for p in check(Registry([layer], cache=cache, base=path).reach("t.s"))] == [12]
+    assert [
+        p.line for p in check(Registry([layer], cache=cache, protocols=PROTOCOLS, base=path).reach("t.s"))
+    ] == [12]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from cogcli.protocols import PROTOCOLS
 from cogcli.schema.limits import faults
 from cogcli.schema.regex_safety import unsafe_reason
 from cogcli.specs import checks
@@ -15,7 +16,7 @@ from cogcli.specs.json_schema import schema_of
 from cogcli.specs.shape import NumberShape, Text, clean, may, required_key
 from cogcli.specs.shape import Record as Shape
 from cogcli.specs.shape_check import check_shape
-from cogcli.specs.shapes import HOST_KINDS, KINDS, SHAPES, check_file
+from cogcli.specs.shapes import HOST_KINDS, KINDS, check_file, shape_of
 from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
 from cogcli.yaml import reader
 
@@ -37,13 +38,13 @@ def parsed(file: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("file", VALID, ids=lambda file: file.name)
 def test_valid_files_also_fit_the_json_schema_of_their_kind(file: Path) -> None:
-    validator = Draft202012Validator(schema_of(kind_of(file)))
+    validator = Draft202012Validator(schema_of(kind_of(file), PROTOCOLS))
     assert [error.message for error in validator.iter_errors(parsed(file))] == []
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "overrides", "services"])
 def test_json_schemas_are_valid_and_refuse_unknown_keys(kind: str) -> None:
-    schema = schema_of(kind)
+    schema = schema_of(kind, PROTOCOLS)
     Draft202012Validator.check_schema(schema)
     found = [
         error.validator for error in Draft202012Validator(schema).iter_errors({"nonsense": 1, "x-fine": 2})
@@ -97,7 +98,7 @@ def test_foreign_names_are_never_ignored() -> None:
         "metadata": {"headers": {"x-key": "1"}, "x-note": 2},
         "x-mine": 3,
     }
-    assert check_file("service", raw, None, "f").raw == {
+    assert check_file("service", raw, None, "f", PROTOCOLS).raw == {
         "id": "a",
         "kind": "openapi",
         "base_url": "https://a.example",
@@ -106,7 +107,7 @@ def test_foreign_names_are_never_ignored() -> None:
 
 
 def test_every_kind_has_a_table() -> None:
-    assert tuple(SHAPES) == (*KINDS, *HOST_KINDS)
+    assert all(shape_of(kind, PROTOCOLS) for kind in (*KINDS, *HOST_KINDS))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cogcli.core.problems import Problem
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
@@ -28,7 +29,10 @@ def problems_of(case: Path) -> list[Problem]:
         layers.append(Layer("host", str(case / ".agent-skills"), True, host=True))
     environ = case / "environ.json"
     given = json.loads(environ.read_text()) if environ.exists() else {}
-    found = check(Registry(layers, base=str(case)).everything(), options=SelectionOptions(environ=given))
+    found = check(
+        Registry(layers, protocols=PROTOCOLS, base=str(case)).everything(),
+        options=SelectionOptions(environ=given),
+    )
     return [problem for problem in found if not problem.file.startswith("/")]
 
 
@@ -50,12 +54,12 @@ def test_every_problem_names_its_subject_in_one_line(case: Path) -> None:
 
 
 def test_the_base_registry_has_no_problems() -> None:
-    assert check(Registry([BASE], base=BASE.root).everything()) == []
+    assert check(Registry([BASE], protocols=PROTOCOLS, base=BASE.root).everything()) == []
 
 
 @pytest.mark.parametrize("file", VALID, ids=lambda file: file.name)
 def test_valid_specs_give_no_problems(file: Path) -> None:
-    catalog = Registry([BASE], base=str(SPECS)).files([str(file)])
+    catalog = Registry([BASE], protocols=PROTOCOLS, base=str(SPECS)).files([str(file)])
     assert check(catalog) == []
 
 
@@ -65,7 +69,7 @@ def checked(kind: str, text: str) -> list[Problem]:
 
     parsed = parse(text.encode(), file="x.yaml")
     assert parsed.value is not None
-    return check_file(kind, parsed.value, parsed.places, "x.yaml").problems
+    return check_file(kind, parsed.value, parsed.places, "x.yaml", PROTOCOLS).problems
 
 
 @pytest.mark.parametrize("key", ["auth_ref", "base_url"])

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.lock import digest_of_tool
@@ -72,7 +73,9 @@ def resealed(lock: Any) -> Any:
 
 
 def problems(root: Path) -> list[Any]:
-    found = check(Registry([Layer("case", str(root), True)], base=str(root)).everything())
+    found = check(
+        Registry([Layer("case", str(root), True)], protocols=PROTOCOLS, base=str(root)).everything()
+    )
     for problem in found:
         assert problem.line > 0, problem
         assert "\n" not in problem.message + problem.hint, problem

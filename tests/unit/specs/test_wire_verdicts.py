@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cogcli.core.problems import Problem
-from cogcli.documents import openapi
+from cogcli.documents import loader
+from cogcli.protocols import PROTOCOLS
 from cogcli.schema.engine_choice import PYTHON, RUST
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.checks import check
@@ -43,18 +46,20 @@ class Judged:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = 0
         self._root = root
-        real = openapi._document
+        real = loader._parsed
 
-        def counted(identity: object) -> object:
+        def counted(identity: loader.Identity, parse: Callable[[dict[str, Any]], Any]) -> object:
             self.opened += 1
-            return real(identity)  # type: ignore[arg-type]
+            return real(identity, parse)
 
-        monkeypatch.setattr(openapi, "_document", counted)
+        monkeypatch.setattr(loader, "_parsed", counted)
 
     def everything(self) -> list[Problem]:
         self.opened = 0
         cache = CompiledCache(str(self._root / "specs.db"))
-        registry = Registry([Layer("case", str(self._root), True)], cache=cache, base=str(self._root))
+        registry = Registry(
+            [Layer("case", str(self._root), True)], cache=cache, protocols=PROTOCOLS, base=str(self._root)
+        )
         found = check(registry.everything(), options=SelectionOptions(environ=TOKEN))
         cache.close()
         return found
@@ -102,7 +107,7 @@ def test_of_one_skill_only_the_chosen_binding_is_judged(notes: Path) -> None:
     skill = notes / "skills/local/t/s/skill.yaml"
     skill.parent.mkdir(parents=True)
     skill.write_text(SKILL.lstrip())
-    catalog = Registry([Layer("case", str(notes), True)], base=str(notes)).reach("t.s")
+    catalog = Registry([Layer("case", str(notes), True)], protocols=PROTOCOLS, base=str(notes)).reach("t.s")
     options = SelectionOptions({"note.item.add": "add_drop"}, environ=TOKEN)
     files = {p.file for p in check(catalog, options=options) if p.code.startswith("wire.")}
     assert files == {"bindings/local/note.item.add/d.yaml"}
@@ -115,7 +120,9 @@ def test_without_the_fast_engine_the_same_errors_are_found(
     found = {}
     for name in (PYTHON, RUST):
         monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", name)
-        registry = Registry([Layer("case", str(INVALID / case), True)], base=str(INVALID / case))
+        registry = Registry(
+            [Layer("case", str(INVALID / case), True)], protocols=PROTOCOLS, base=str(INVALID / case)
+        )
         problems = check(registry.everything(), options=SelectionOptions(environ=TOKEN))
         found[name] = {(p.file, p.line, p.code) for p in problems if p.severity != "W"}
     # That two objects never fit takes a proof, which only the fast engine gives.

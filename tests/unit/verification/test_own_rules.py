@@ -11,9 +11,9 @@ from cogcli.bindings import live_runner
 from cogcli.core.errors import FAILURES, OverloadedError, TransportError
 from cogcli.core.redact import Redactor
 from cogcli.engine import call, invocation
+from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.mcp import pins, traffic
 from cogcli.protocols.openrpc import reply
-from cogcli.protocols.registry import INVOKERS
 from cogcli.verification import failure_rules, mcp_rules, openrpc_rules
 from cogcli.verification.harness import Bench
 from cogcli.verification.openapi_rules import LINES
@@ -60,7 +60,7 @@ def test_a_blind_repeat_of_effects_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = INVOKERS["openapi"]
+    real = PROTOCOLS["openapi"].invoker
 
     class Confused:
         def __init__(self, surroundings: Any) -> None:
@@ -73,7 +73,7 @@ def test_an_invoker_that_calls_overload_a_broken_wire_is_noticed(monkeypatch: py
             except OverloadedError as error:
                 raise TransportError("call.transport", error.message, left=True) from error
 
-    monkeypatch.setitem(INVOKERS, "openapi", Confused)
+    monkeypatch.setitem(PROTOCOLS, "openapi", PROTOCOLS["openapi"]._replace(invoker=Confused))
     assert "found call.transport" in provoked(failure_rules.lines(), "call.overloaded 503").reason
 
 

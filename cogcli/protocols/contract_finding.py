@@ -1,0 +1,80 @@
+"""Findings of the wire checks about one binding, before they have a position in a file
+(docs/reference/protocols.md#wire-checks)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cogcli.core.document_fault import DocumentFault
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.service import Service
+
+SERVICE: Final = "service"
+DOCUMENT: Final = "document"
+BINDING: Final = "binding"
+
+
+class ContractFinding(NamedTuple):
+    """A problem without a position. `about`: its file, the binding's, its service's, or the service's document or lock;
+    in the latter it has `line` and `column` instead of a `path`. `key`: whether it is at the key.
+    """
+
+    code: str
+    severity: Severity
+    path: tuple[str | int, ...]
+    message: str
+    hint: str = ""
+    key: bool = False
+    about: str = BINDING
+    line: int = 0
+    column: int = 0
+
+
+def document_finding(fault: DocumentFault, path: tuple[str | int, ...]) -> ContractFinding:
+    """The finding of a document's fault; at `path` of the service where the fault has no position in the document."""
+    about = DOCUMENT if fault.file else SERVICE
+    place = (fault.line, fault.column)
+    return ContractFinding(fault.code, "R", path, fault.message, fault.hint, False, about, *place)
+
+
+class Taken(NamedTuple):
+    """One value that an operation takes.
+
+    `as_text`: it is written into a path, a query or a header. `schema` None: nothing is known about it.
+    """
+
+    label: str
+    required: bool
+    schema: Any
+    deprecated: bool = False
+    as_text: bool = False
+
+
+class OperationContract(NamedTuple):
+    """The values that an operation takes for the keys of a binding's request, and its replies.
+
+    `reply` holds the schemas of the bodies that `response.*` may read, None where nothing is known about them;
+    `described` every schema of the operation in the service's document.
+    """
+
+    title: str
+    taken: dict[str, Taken]
+    reply: tuple[Any, ...] | None
+    deprecated: bool = False
+    described: tuple[Any, ...] = ()
+
+
+class ContractJudges(NamedTuple):
+    """How a protocol compares a binding with what describes its service, and what is wrong with that description.
+
+    `binding` gets the bytes of the description, and yields the contract of the operation after its own findings.
+    """
+
+    binding: Callable[[Binding, Capability, Service, bytes], Iterable[ContractFinding | OperationContract]]
+    service: Callable[[Service], Iterable[ContractFinding]]

@@ -1,0 +1,159 @@
+"""The types of a call: request values against an operation, its reply against outputs
+(docs/reference/protocols.md#wire-checks)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.problems import suggestion
+from cogcli.protocols.contract_finding import ContractFinding, OperationContract, Taken
+from cogcli.protocols.request_values import Given, request_schema
+from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
+from cogcli.schema.candidates import TYPES, types_of
+from cogcli.schema.containment import disjoint
+from cogcli.schema.lookup import FoundSchema, members, schema_at
+from cogcli.schema.validator import refused_patterns
+from cogcli.schema.visitor import any_of
+from cogcli.specs.binding_shape import RESPONSE_PATH
+from cogcli.specs.field_schema import schema_of
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+
+_EVERY: Final = frozenset(TYPES)
+_OURS: Final = "content_json"
+"""Paths to `content_json`, which is parsed from the text beside it (docs/reference/protocols.md#replies)."""
+
+
+def complete_findings(
+    binding: Binding, capability: Capability, found: Iterable[ContractFinding | OperationContract]
+) -> Iterator[ContractFinding]:
+    """The findings as they are; in place of each contract what its patterns and types give."""
+    for each in found:
+        if isinstance(each, OperationContract):
+            yield from _pattern_findings(each)
+            yield from flow_findings(binding, capability, each)
+        else:
+            yield each
+
+
+def _pattern_findings(wire: OperationContract) -> Iterator[ContractFinding]:
+    """`wire.pattern`: a schema of the service cannot be checked in bounded time."""
+    for said in dict.fromkeys(text for schema in wire.described for text in refused_patterns(schema)):
+        hint = "write it without that in the service's document, or bind another operation"
+        yield ContractFinding("wire.pattern", "E", ("operation",), f"{wire.title} has {said}", hint)
+
+
+def flow_findings(
+    binding: Binding, capability: Capability, wire: OperationContract
+) -> Iterator[ContractFinding]:
+    """The findings about types and absent values of every key of the request and every output of the response."""
+    if wire.deprecated:
+        yield ContractFinding("wire.deprecated", "W", ("operation",), f"{wire.title} is deprecated")
+    for key, taken in wire.taken.items():
+        value = request_schema(binding.request[key], capability.inputs)
+        if value is not None:
+            yield from _request(key, value, taken, wire)
+    if wire.reply is not None:
+        yield from _response(binding, capability, wire, wire.reply)
+
+
+def _request(key: str, value: Given, taken: Taken, wire: OperationContract) -> Iterator[ContractFinding]:
+    path = ("request", key)
+    if taken.deprecated:
+        message = f"`{taken.label}` of {wire.title} is deprecated"
+        yield ContractFinding("wire.deprecated", "W", path, message, key=True)
+    if taken.required and value.maybe:
+        message = f"`{key}`: `{value.source}` is optional, {wire.title} requires `{taken.label}`"
+        hint = "make the input required, or give it a default"
+        yield ContractFinding("wire.optional", "W", path, message, hint)
+    if taken.schema is None:
+        return
+    if wire.reply is None:
+        # What Python's annotations say is not enforced, only what contradicts them is told.
+        if disjoint(taken.schema, value.schema):
+            said = (
+                f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
+            )
+            yield ContractFinding("wire.type", "E", path, f"`{key}`: {_source(value)}{said}")
+        return
+    compare = misfit_as_text if taken.as_text else misfit
+    found = compare(taken.schema, value.schema, who="the service")
+    if found:
+        yield ContractFinding("wire.type", found.severity, path, f"`{key}`: {_source(value)}{found.said}")
+
+
+def _source(value: Given) -> str:
+    return f"`{value.source}` " if value.source else ""
+
+
+def _response(
+    binding: Binding, capability: Capability, wire: OperationContract, reply: tuple[Any, ...]
+) -> Iterator[ContractFinding]:
+    for name, source in binding.response.items():
+        field = capability.outputs.get(name)
+        if field is None or not isinstance(source, str) or not RESPONSE_PATH.fullmatch(source):
+            continue
+        path = ("response", name)
+        if not reply:
+            if field.required and field.default is None:
+                message = f"`{source}`: {wire.title} is a notification and is never answered"
+                yield ContractFinding("wire.response", "E", path, message, "map no required output")
+            continue
+        segments = source.split(".")[1:]
+        if _OURS in segments:
+            continue
+        steps = [schema_at(schema, segments) for schema in reply]
+        found = [step for step in steps if step is not None]
+        told = [step for step in found if not step.undeclared]
+        if not told:
+            severity: Any = "W" if found else "E"
+            said = "is not described in" if found else "is not in"
+            message = f"`{source}` {said} the reply of {wire.title}"
+            yield ContractFinding("wire.response", severity, path, message, _near(reply, segments))
+            continue
+        needed = field.required and field.default is None
+        yield from _output(name, source, told, len(told) < len(steps), needed, schema_of(field), wire)
+
+
+def _output(
+    name: str,
+    source: str,
+    told: list[FoundSchema],
+    elsewhere_absent: bool,
+    needed: bool,
+    wide: Any,
+    wire: OperationContract,
+) -> Iterator[ContractFinding]:
+    path = ("response", name)
+    narrow = any_of([step.schema for step in told])
+    types = types_of(narrow)
+    absent = elsewhere_absent or any(step.maybe for step in told)
+    null = "null" in types and types != _EVERY
+    if needed and (absent or null):
+        said = "may be absent" if absent else "may be null"
+        message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
+        yield ContractFinding(
+            "wire.optional", "W", path, message, "make the output optional, or give it a default"
+        )
+    if null and types != {"null"}:
+        narrow = drop_null(narrow)
+    found = misfit(wide, narrow, who=f"output `{name}`")
+    if found:
+        yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
+
+
+def _near(reply: tuple[Any, ...], segments: list[str]) -> str:
+    """A hint naming the members at the place where a path leaves the described reply."""
+    for schema in reply:
+        for length in range(len(segments)):
+            above = schema_at(schema, segments[:length])
+            names = members(above.schema).properties if above else {}
+            below = schema_at(schema, segments[: length + 1])
+            if names and (below is None or below.undeclared):
+                where = ".".join(["response", *segments[:length]])
+                near = suggestion(segments[length], names)
+                return near or f"`{where}` holds {', '.join(list(names)[:6])}"
+    return ""

@@ -1,0 +1,96 @@
+"""mcp: a binding against the tools that its service is locked to, or the bundled ones
+(docs/reference/protocols.md#mcp, docs/reference/protocols.md#wire-checks)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.problems import list_known, suggestion
+from cogcli.protocols.contract_finding import (
+    ContractFinding,
+    ContractJudges,
+    OperationContract,
+    Taken,
+    document_finding,
+)
+from cogcli.protocols.mcp.bundled_contract import bundled_findings
+from cogcli.protocols.openapi.contract import object_findings
+from cogcli.specs.lock import read_locked_tools
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.service import Service
+
+_TEXT = {"type": "string"}
+_LIST = {"type": "array"}
+
+
+def lock_findings(service: Service) -> Iterator[ContractFinding]:
+    """`wire.document`: a damaged lock."""
+    if "server" in service.settings:
+        return
+    try:
+        read_locked_tools(service.root, service.id)
+    except DocumentFault as fault:
+        fault.hint = fault.hint.replace(" ID ", f" {service.id} ")
+        yield document_finding(fault, ("id",))
+
+
+def mcp_findings(
+    binding: Binding, capability: Capability, service: Service, source: bytes
+) -> Iterator[ContractFinding | OperationContract]:
+    """The findings about tool and arguments, then the tool's contract."""
+    mode = binding.metadata.get("response_mode") or "json"
+    if "server" in service.settings:
+        for found in bundled_findings(binding, service.settings["server"]):
+            reply = None if mode == "json" else (_reply(mode, None),)
+            yield found._replace(reply=reply) if isinstance(found, OperationContract) else found
+        return
+    try:
+        tools = read_locked_tools(service.root, service.id)
+    except DocumentFault:  # told at the service
+        return
+    if tools is None:
+        message = (
+            f"service `{service.id}` is not locked, so that nothing of tool `{binding.operation}` is known"
+        )
+        hint = f"cogcli services refresh {service.id} --accept"
+        yield ContractFinding("wire.unpinned", "W", ("service",), message, hint)
+        return
+    tool = tools.get(binding.operation)
+    if tool is None:
+        message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
+        refresh = f"cogcli services refresh {service.id}"
+        hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
+        yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
+        return
+    taken: dict[str, Taken] = {}
+    title = f"tool `{binding.operation}`"
+    parts = {key: key for key in binding.request}
+    yield from object_findings(_schema(tool.get("inputSchema")), parts, taken, title, "wire.parameter")
+    described = (_schema(tool.get("inputSchema")), _schema(tool.get("outputSchema")))
+    yield OperationContract(title, taken, (_reply(mode, tool.get("outputSchema")),), described=described)
+
+
+def _schema(value: Any) -> Any:
+    return value if isinstance(value, dict | bool) else True
+
+
+def _reply(mode: str, output: Any) -> Any:
+    """The schema of the body by response mode; of a tool without output schema text and blocks, or any object."""
+    if mode == "text":
+        return {"type": "object", "required": ["text"], "properties": {"text": _TEXT}}
+    if mode == "raw":
+        inner = {"structured": True, "text": _TEXT, "content": _LIST}
+        return {"type": "object", "required": [*inner], "properties": inner}
+    return (
+        output
+        if isinstance(output, dict)
+        else {"properties": {"text": _TEXT, "content": _LIST}, "required": ["text"]}
+    )
+
+
+JUDGES: Final = ContractJudges(mcp_findings, lock_findings)

@@ -1,0 +1,33 @@
+"""openapi: an operation without a document is a path, and a method that changes things has declared effects
+(docs/reference/protocols.md#openapi)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cogcli.specs.checks.context import ProtocolChecks
+from cogcli.specs.operation_path import GRAMMAR, path_of
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.service import Service
+
+CHANGING: Final = ("PUT", "PATCH", "DELETE")
+"""The methods that change something on the server."""
+
+
+def check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:
+    """Report an operation that has to be a path and is none, and a changing method without declared effects."""
+    report, subject = context.report(binding.file), f"binding `{binding.id}`"
+    if service is not None and "spec_ref" not in service.settings and path_of(binding.operation) is None:
+        message = f"{subject}: operation `{binding.operation}`, expected a path"
+        report.error("binding.operation", ("operation",), message, hint=GRAMMAR)
+    capability, method = context.catalog.capability(binding.capability), binding.metadata.get("method")
+    if capability is not None and method in CHANGING and capability.effect == "unknown":
+        message = f"{subject}: {method} on capability `{capability.id}`, whose effects are not declared"
+        hint = f"declare properties.side_effects in {capability.file}"
+        report.error("effects.undeclared", ("metadata", "method"), message, hint=hint)
+
+
+CHECKS: Final = ProtocolChecks(binding=check_binding)

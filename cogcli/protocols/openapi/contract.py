@@ -1,0 +1,255 @@
+"""openapi: a binding against its service's document (docs/reference/protocols.md#openapi,
+docs/reference/protocols.md#wire-checks)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.problems import suggestion
+from cogcli.documents.loader import identity_of, with_position
+from cogcli.documents.openapi import openapi_of
+from cogcli.protocols.contract_finding import (
+    SERVICE,
+    ContractFinding,
+    ContractJudges,
+    OperationContract,
+    Taken,
+    document_finding,
+)
+from cogcli.protocols.openapi.checks import CHANGING
+from cogcli.schema.lookup import members
+from cogcli.specs.request_locations import RequestLocation, place_of
+
+if TYPE_CHECKING:
+    from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Scheme
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.service import Service
+
+_EMPTY: Final = {"type": "object", "additionalProperties": False}
+"""The schema of an absent reply body, which is read as `{}`."""
+_TEXT: Final = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
+_RAW: Final = {
+    "type": "object",
+    "required": ["content_type"],
+    "properties": {key: {"type": "string"} for key in ("body", "body_base64", "content_type")},
+    "additionalProperties": False,
+}
+
+
+def document_findings(service: Service) -> Iterator[ContractFinding]:
+    """`wire.document`: a document that cannot be used."""
+    try:
+        document = openapi_of(service)
+    except DocumentFault as fault:
+        yield document_finding(fault, ("spec_ref",))
+        return
+    if document and document.server is None and "base_url" not in service.settings:
+        message = "its document names no single absolute server, and it has no `base_url`"
+        yield ContractFinding("wire.document", "R", ("spec_ref",), message, "add base_url", about=SERVICE)
+
+
+def openapi_findings(
+    binding: Binding, capability: Capability, service: Service, source: bytes
+) -> Iterator[ContractFinding | OperationContract]:
+    """The findings about operation, locations and credentials, then the operation's contract."""
+    try:
+        document = openapi_of(service)
+    except DocumentFault:
+        return
+    if document is None:
+        return
+    operation = yield from _operation(document, binding, service)
+    if operation is None:
+        return
+    yield from _effect(binding, capability, operation)
+    yield from _security(binding, service, operation)
+    taken: dict[str, Taken] = {}
+    places: dict[str, RequestLocation] = {}
+    blamed: set[str] = set()  # a value whose place is told to be wrong is not told to be missing as well
+    for key in binding.request:
+        try:
+            place = place_of(key, operation)
+        except DocumentFault as fault:
+            blamed.add(key.rpartition(".")[2])
+            yield ContractFinding(fault.code, "E", ("request", key), fault.message, fault.hint, key=True)
+            continue
+        same = next((other for other, there in places.items() if there == place), None)
+        if same is None:
+            places[key] = place
+        else:
+            message = f"`{same}` and `{key}` are the same value"
+            yield ContractFinding(
+                "wire.parameter", "E", ("request", key), message, "keep one of them", key=True
+            )
+    yield from _parameters(operation, places, taken, blamed)
+    yield from _body(operation, places, taken, blamed)
+    reply = _reply(binding, operation)
+    title = f"operation `{operation.title}`"
+    yield OperationContract(title, taken, reply, operation.deprecated, (*_described(operation), *reply))
+
+
+def _described(operation: OpenApiOperation) -> Iterator[Any]:
+    """The schemas of all values of a request."""
+    yield from (parameter.schema for parameter in operation.parameters)
+    if operation.body is not None:
+        yield operation.body.schema
+
+
+def _operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:
+    method = binding.metadata.get("method")
+    try:
+        return document.operation(binding.operation, method)
+    except DocumentFault as fault:
+        if fault.code == "wire.document":
+            identity = identity_of(service)
+            yield document_finding(with_position(fault, identity.path) if identity else fault, ("spec_ref",))
+        else:
+            path = ("metadata", "method") if fault.code == "wire.method" and method else ("operation",)
+            yield ContractFinding(fault.code, "E", path, fault.message, fault.hint)
+        return None
+
+
+def _effect(
+    binding: Binding, capability: Capability, operation: OpenApiOperation
+) -> Iterator[ContractFinding]:
+    """Findings about the effect class; one that follows from `metadata.method` is reported with the binding itself."""
+    written = binding.metadata.get("method")
+    if operation.method in CHANGING and capability.effect == "unknown" and not written:
+        message = f"{operation.method} on capability `{capability.id}`, whose effects are not declared"
+        hint = f"declare properties.side_effects in {capability.file}"
+        yield ContractFinding("effects.undeclared", "E", ("operation",), message, hint)
+
+
+def _security(binding: Binding, service: Service, operation: OpenApiOperation) -> Iterator[ContractFinding]:
+    """`wire.security`: no alternative is satisfied. A token supplies a single missing header."""
+    if not operation.security:
+        return
+    headers = (service.metadata.get("headers") or {}, binding.metadata.get("headers") or {})
+    given = {name.lower() for each in headers for name in each}
+    given |= {
+        key.partition(".")[2].lower() for key in binding.request if key.partition(".")[0].lower() == "header"
+    }
+    lacking = [
+        [s for s in each if not s.header or s.header.lower() not in given] for each in operation.security
+    ]
+    tokens = 1 if "auth_ref" in service.settings else 0
+    if any(len(each) <= tokens and all(s.header for s in each) for each in lacking):
+        return
+    wanted = " or ".join(" and ".join(f"`{scheme.name}`" for scheme in each) for each in operation.security)
+    message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
+    yield ContractFinding("wire.security", "E", ("service",), message, _cure(lacking))
+
+
+def _cure(lacking: list[list[Scheme]]) -> str:
+    for each in lacking:
+        if all(scheme.header for scheme in each):
+            named = [scheme.header for scheme in each if scheme.header != "Authorization"]
+            return f"add header {named[0]} to the service" if named else "add auth_ref to the service"
+    return "credentials in a query or a cookie, or of another kind, cannot be given"
+
+
+def _parameters(
+    operation: OpenApiOperation, places: dict[str, RequestLocation], taken: dict[str, Taken], blamed: set[str]
+) -> Iterator[ContractFinding]:
+    keys = {(place.kind, place.name): key for key, place in places.items()}
+    for parameter in operation.parameters:
+        label = f"{parameter.place}.{parameter.name}"
+        key = keys.get((parameter.place, parameter.name)) if parameter.place != "cookie" else None
+        if key is None:
+            if parameter.required and parameter.name not in blamed:
+                why = f": {parameter.refused}" if parameter.refused else ""
+                message = f"operation `{operation.title}` requires `{label}`, which is not given{why}"
+                hint = "" if parameter.refused else f"add {label} to request"
+                yield ContractFinding("wire.parameter", "E", ("request",), message, hint, key=True)
+        elif parameter.refused:
+            message = f"`{key}` cannot be sent: {parameter.refused}"
+            yield ContractFinding("wire.parameter", "E", ("request", key), message, key=True)
+        else:
+            taken[key] = Taken(
+                label, parameter.required, parameter.schema, parameter.deprecated, as_text=True
+            )
+
+
+def _body(
+    operation: OpenApiOperation, places: dict[str, RequestLocation], taken: dict[str, Taken], blamed: set[str]
+) -> Iterator[ContractFinding]:
+    parts = {place.name: key for key, place in places.items() if place.kind == "body"}
+    whole = [key for key, place in places.items() if place.kind == "whole"]
+    body = operation.body
+    if body is None or not (body.required or parts or whole):
+        return
+    title = f"operation `{operation.title}`"
+    first = next(iter([*whole, *parts.values()]), None)
+    if body.refused:
+        path = ("request", first) if first else ("operation",)
+        yield ContractFinding(
+            "wire.body",
+            "E",
+            path,
+            f"the body of {title} cannot be sent: {body.refused}",
+            key=first is not None,
+        )
+        return
+    if whole:
+        for key in parts.values():
+            message = f"`{whole[0]}` is the whole body, `{key}` a part of it"
+            yield ContractFinding(
+                "wire.parameter", "E", ("request", key), message, "keep one of them", key=True
+            )
+        taken[whole[0]] = Taken("body", body.required, body.schema)
+        return
+    yield from object_findings(body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed)
+
+
+def object_findings(
+    schema: Any,
+    parts: dict[str, str],
+    taken: dict[str, Taken],
+    title: str,
+    code: str,
+    *,
+    prefix: str = "",
+    blamed: Collection[str] = (),
+) -> Iterator[ContractFinding]:
+    """The findings about an object made from several keys; `parts` maps a member to its key."""
+    inside = members(schema)
+    for name in sorted(inside.required - parts.keys() - {*blamed}):
+        message = f"{title} requires `{prefix}{name}`, which is not given"
+        yield ContractFinding(code, "E", ("request",), message, f"add {prefix}{name} to request", key=True)
+    for name, key in parts.items():
+        own = inside.properties.get(name)
+        if own is not None:
+            deprecated = isinstance(own, dict) and own.get("deprecated") is True
+            taken[key] = Taken(f"{prefix}{name}", name in inside.required, own, deprecated)
+        elif inside.closed and inside.plain:
+            yield _unknown(code, "E", key, f"{title} takes no `{prefix}{name}`", name, inside.properties)
+        elif inside.properties and inside.plain:
+            yield _unknown(code, "W", key, f"{title} does not name `{prefix}{name}`", name, inside.properties)
+
+
+def _unknown(
+    code: str, severity: Any, key: str, message: str, name: str, known: dict[str, Any]
+) -> ContractFinding:
+    hint = suggestion(name, known) or (
+        f"it takes {', '.join(list(known)[:6])}" if known else "it takes nothing"
+    )
+    return ContractFinding(code, severity, ("request", key), message, hint, key=True)
+
+
+def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
+    """The schemas of successful replies: those of 2xx statuses, else of the default."""
+    mode = binding.metadata.get("response_mode") or "json"
+    if mode != "json":
+        return (_TEXT if mode == "text" else _RAW,)
+    good = {status: schema for status, schema in operation.responses.items() if status.startswith("2")}
+    if not good:
+        good = {status: schema for status, schema in operation.responses.items() if status == "default"}
+    if operation.method == "HEAD":
+        return (_EMPTY,)
+    return tuple(_EMPTY if schema is None else schema for schema in good.values()) or (True,)
+
+
+JUDGES: Final = ContractJudges(openapi_findings, document_findings)

@@ -1,0 +1,69 @@
+"""The OpenAPI document that a service publishes over HTTP (docs/reference/protocols.md#mcp-pins).
+
+A service file holds no address of it: it is searched below the base path and at the root of the same host.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.errors import RejectedError, ServiceResolutionError
+from cogcli.documents.changes import openapi_changes
+from cogcli.documents.openapi import OpenApiDocument, openapi_of
+from cogcli.protocols.http import reply_body
+from cogcli.protocols.live_document import DocumentKind, DocumentRequest
+
+if TYPE_CHECKING:
+    from cogcli.core.http import HttpReply
+    from cogcli.specs.service import Service
+
+DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs")
+"""The paths at which servers commonly publish their document."""
+
+
+def download(request: DocumentRequest) -> dict[str, Any]:
+    tried = []
+    for url in _addresses(_base(request.service)):
+        reply = request.exchange("GET", url, None)
+        if reply.status == 200 and not reply.fault and not _is_page(reply):
+            name = "live.yaml" if "yaml" in reply_body.media_type(reply) else "live"
+            return request.document(reply.body, f"at {url}", name)
+        refusal = request.failure_of(f"GET {url}", reply, None)
+        if refusal is not None and not isinstance(refusal, RejectedError):
+            raise refusal
+        tried.append(f"{url} (HTTP {reply.status})")
+        text = f"service `{request.service.id}`: no document at {', '.join(tried)}"
+    hint = "the service does not publish it: put the document it comes with where spec_ref says"
+    raise RejectedError("call.rejected", text, hint=hint, left=True)
+
+
+def _base(service: Service) -> str:
+    written: str | None = service.settings.get("base_url")
+    if written:
+        return written
+    try:
+        document = openapi_of(service)
+        if document is None or document.server is None:
+            raise DocumentFault("wire.document", "it has no base_url", "write base_url in its file")
+    except DocumentFault as fault:
+        text = f"service `{service.id}`: {fault.message}"
+        raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
+    return document.server
+
+
+def _addresses(base: str) -> list[str]:
+    """The URLs to try: below the base path first, then at the root of the host."""
+    parts = urlsplit(base)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
+    return [f"{origin}{folder}/{place}" for folder in folders for place in DOCUMENT_PATHS]
+
+
+def _is_page(reply: HttpReply) -> bool:
+    """Whether a reply is HTML: some servers answer every path with a page."""
+    return "html" in reply_body.media_type(reply)
+
+
+KIND: Final = DocumentKind("operation", OpenApiDocument, openapi_changes, download)

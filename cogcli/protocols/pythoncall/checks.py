@@ -1,0 +1,47 @@
+"""pythoncall: its module and function exist, and run in the right place (docs/reference/protocols.md#pythoncall)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cogcli.specs.checks.context import ProtocolChecks
+from cogcli.specs.module_lookup import has_function, module_file
+from cogcli.specs.service import is_shipped
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.service import Service
+
+
+def check_service(context: CheckContext, service: Service) -> None:
+    """Report a module that is not found, or runs inside this process without being ours."""
+    if not service.module:
+        return
+    report, subject = context.report(service.file, service.at), f"service `{service.id}`"
+    if service.isolation == "thread" and not is_shipped(service.module):
+        message = f"{subject}: module `{service.module}` is not ours and runs inside this process"
+        report.warn("service.isolation", ("isolation",), message, hint="write isolation: process")
+    if _may_import(service) and module_file(service.module, service.root) is None:
+        message = f"{subject}: module `{service.module}` is not found"
+        hint = "install it, or put it below the registry root"
+        report.need("service.module", ("module",), message, hint=hint)
+
+
+def check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:
+    """Report a function that does not exist; a missing module is reported at the service."""
+    if service is None or service.module is None or not _may_import(service):
+        return
+    file = module_file(service.module, service.root)
+    if file is not None and not has_function(file, binding.operation, quickly=context.catalog.partial):
+        message = f"binding `{binding.id}`: module `{service.module}` has no function `{binding.operation}`"
+        hint = "name a top-level `def` of that module"
+        context.report(binding.file).need("service.module", ("operation",), message, hint=hint)
+
+
+def _may_import(service: Service) -> bool:
+    """Whether the module may be imported at all: an untrusted layer may name shipped ones only."""
+    return service.trusted or is_shipped(service.module or "")
+
+
+CHECKS: Final = ProtocolChecks(check_service, check_binding)

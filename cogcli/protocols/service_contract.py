@@ -1,0 +1,165 @@
+"""Bindings against the documents, locks and sources of their services (docs/reference/protocols.md#wire-checks).
+
+1. Only bindings that are needed are checked: of one skill's closure the chosen ones and their fallbacks.
+2. A verdict depends on the binding, its capability, its service, and the bytes of the document, the lock or the source.
+   It is kept in the compiled cache under the digest of these, so that a warm run parses no document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.canonical import digest, digest_of
+from cogcli.protocols.wire_sources import source_bytes, source_file
+from cogcli.specs.cache import Compiled, newest_change
+from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.protocol import DOCUMENT, LOCK
+
+if TYPE_CHECKING:
+    from cogcli.protocols import ProtocolRow
+    from cogcli.protocols.contract_finding import ContractFinding
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.capability import Capability
+    from cogcli.specs.checks.context import CheckContext
+    from cogcli.specs.problem_report import ProblemReport
+    from cogcli.specs.service import Service
+
+_KIND: Final = "wire"
+_MAX_LENGTH: Final = 500
+
+
+def check_contracts(
+    protocol: ProtocolRow, context: CheckContext, name: str, bindings: Iterable[Binding]
+) -> None:
+    """Report where the bindings of one protocol contradict what describes their services, and faults of that.
+
+    In a whole catalog services without bindings are checked as well.
+    """
+    catalog = context.catalog
+    checks = _ContractChecks(context, protocol)
+    services = {} if catalog.partial else {s.id: s for s in catalog.services.values() if s.kind == name}
+    for binding in bindings:
+        service = catalog.services.get(binding.service)
+        capability = catalog.capability(binding.capability)
+        if service is not None and capability is not None and service.kind == binding.protocol == name:
+            services[service.id] = service
+            checks.check(binding, capability, service)
+    for service in services.values():
+        checks.check_service(service)
+
+
+class Source(NamedTuple):
+    """The bytes of a document, a lock or a source, and their digest."""
+
+    data: bytes
+    digest: str
+
+
+class _ContractChecks:
+    """The checks of one catalog. A service's document, lock or source is read once."""
+
+    def __init__(self, context: CheckContext, protocol: ProtocolRow) -> None:
+        self._context = context
+        self._protocol = protocol
+        self._sources: dict[str, Source | None] = {}
+        self._reported: set[tuple[str, ContractFinding]] = set()
+
+    def check(self, binding: Binding, capability: Capability, service: Service) -> None:
+        """Report the problems of one binding."""
+        source = self._source(service)
+        if source is None:
+            return
+        names = (f"binding:{binding.id}", f"capability:{binding.capability}", f"service:{service.id}")
+        for finding in self._findings(
+            names, source, lambda: self._judge_binding(binding, capability, service, source.data)
+        ):
+            if finding.about == "binding":
+                _report(self._context.report(binding.file), f"binding `{binding.id}`", finding)
+            else:
+                self._report_service_finding(service, finding)
+
+    def check_service(self, service: Service) -> None:
+        """Report the problems of one service's document or lock."""
+        source = self._source(service)
+        if source is not None and self._protocol.described_by(service) in (DOCUMENT, LOCK):
+            names = (f"service:{service.id}",)
+            for finding in self._findings(names, source, lambda: self._protocol.contract().service(service)):
+                self._report_service_finding(service, finding)
+
+    def _judge_binding(
+        self, binding: Binding, capability: Capability, service: Service, source: bytes
+    ) -> Iterable[ContractFinding]:
+        from cogcli.protocols.contract_flow import complete_findings
+
+        found = self._protocol.contract().binding(binding, capability, service, source)
+        return complete_findings(binding, capability, found)
+
+    def _report_service_finding(self, service: Service, finding: ContractFinding) -> None:
+        if (service.id, finding) not in self._reported:
+            self._reported.add((service.id, finding))
+            report = self._context.report(service.file, service.at)
+            document = (
+                source_file(service, self._protocol.described_by(service))
+                if finding.about == "document"
+                else ""
+            )
+            if not document:
+                finding = finding._replace(about="service")
+            else:
+                file = self._context.shown(document, beside=service.file)
+                self._context.documents.setdefault(file, set()).add(service.file)
+                report = self._context.report(file)
+            _report(report, f"service `{service.id}`", finding)
+
+    def _source(self, service: Service) -> Source | None:
+        if service.id not in self._sources:
+            data = source_bytes(service, self._protocol.described_by(service))
+            self._sources[service.id] = None if data is None else Source(data, digest(data))
+        return self._sources[service.id]
+
+    def _findings(
+        self, names: tuple[str, ...], source: Source, judge: Callable[[], Iterable[ContractFinding]]
+    ) -> Iterable[ContractFinding]:
+        """The cached findings, else new ones, which are cached."""
+        catalog = self._context.catalog
+        cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
+        if cache is None or any(name not in catalog.raw for name in names):
+            return judge()
+        raw = [catalog.raw[name] for name in names]
+        key = digest_of([raw, source.digest, _rules_modified_at()])
+        kept = cache.get(_KIND, key)
+        if kept is None:
+            found = list(judge())
+            cache.keep(_KIND, key, Compiled({}, [[*finding] for finding in found]))
+            return found
+        return map(_finding, kept.warnings)
+
+
+def _finding(kept: list[Any]) -> ContractFinding:
+    from cogcli.protocols.contract_finding import ContractFinding
+
+    code, severity, path, *rest = kept
+    return ContractFinding(code, severity, tuple(path), *rest)
+
+
+def _report(report: ProblemReport, subject: str, finding: ContractFinding) -> None:
+    code, severity, path, message, hint, key, about, line, column = finding
+    said = f"{subject}: {_line(message)}"
+    if about == "document":
+        report.place(code, severity, (line, column), said, hint=_line(hint))
+    else:
+        report.add(code, severity, path, said, hint=_line(hint), key=key)
+
+
+def _line(text: str) -> str:
+    """Text with foreign parts as one line of at most 500 characters."""
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain if len(plain) <= _MAX_LENGTH else f"{plain[: _MAX_LENGTH - 1]}…"
+
+
+@lru_cache(maxsize=1)
+def _rules_modified_at() -> int:
+    """The newest modification of the modules of these checks: after a change old verdicts are not found."""
+    return newest_change("specs/checks", "protocols", "schema", "documents")

@@ -1,0 +1,43 @@
+"""A protocol's name is spelled in its row and its room; everything else asks the row
+(docs/adr/0013-protocols-as-rooms.md)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from support.sources import PACKAGE, modules
+
+from cogcli.protocols import PROTOCOLS
+
+SPELLED = {
+    "app/doctor.py": "the extra of the package that installs the MCP SDK",
+    "app/self_checks.py": "which rules `verify-invoker` provokes",
+    "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
+    "cli/commands/openapi_self.py": "the default of `--protocol`",
+    "cli/commands/serve.py": "the module of the MCP SDK",
+    "cli/table.py": "the choices of `--protocol` in the generated help",
+    "documents/openapi.py": "the version member of an OpenAPI document",
+    "documents/openrpc.py": "the version member of an OpenRPC document",
+    "documents/openrpc_schema.py": "the version member of an OpenRPC document",
+}
+"""Files that spell one of these words, and what it means there. None of them asks what a service speaks."""
+
+
+def spelled(path: Path) -> set[str]:
+    """The names of protocols that stand in a module as whole texts."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {text for text in texts if isinstance(text, str) and text in PROTOCOLS}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_protocol_is_asked_by_its_row_and_not_by_its_name(path: Path) -> None:
+    name = path.relative_to(PACKAGE).as_posix()
+    if not name.startswith(("protocols/", "official/", "verification/")) and name not in SPELLED:
+        assert not spelled(path), f"{name} spells a protocol: ask `PROTOCOLS[...]` instead"
+
+
+def test_every_listed_file_still_spells_one() -> None:
+    assert [name for name in SPELLED if not (PACKAGE / name).exists() or not spelled(PACKAGE / name)] == []
