@@ -3,13 +3,41 @@
 
 Until a run takes its signals over, Ctrl-C and SIGTERM end the process at once: nothing has begun that would have to be
 finished, and an exception out of the middle of an import can crash extension modules.
+The garbage collector rests until a command is known (`cli/main.py`): what importing makes stays.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enums: slower than all of `--version`
+import gc
 import os
 import sys
+
+
+def start() -> int:
+    """Run the command line of this process, and end the process. Returns the exit code where it cannot end at once."""
+    gc.disable()
+    return _end(main())
+
+
+def _end(code: int) -> int:
+    """End the process with what is left to do at its end, but without taking down what the system takes anyway.
+
+    Returns the code where threads are left, or a stream is: the interpreter waits for those.
+    """
+    import atexit
+
+    threads = sys.modules.get("threading")
+    if threads is not None and threads.active_count() > 1:
+        return code
+    try:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return code
+    os._exit(code)
 
 
 def main() -> int:
@@ -53,4 +81,4 @@ def _print_version(version: str) -> int:
 if __name__ == "__main__":
     if not sys.flags.safe_path:
         del sys.path[0]  # `python -m` puts the working directory there: nothing is imported from it
-    sys.exit(main())
+    sys.exit(start())

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from cogcli.app.explain import pages
-from cogcli.cli.help import EXIT_WORDS
+from cogcli.cli.command_help import EXIT_WORDS
 from cogcli.core.errors import FAILURE_OF, FAILURES, FailureRow
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "failures.md"

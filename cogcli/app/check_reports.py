@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.problems import Problem
@@ -20,8 +21,6 @@ from cogcli.report.humanize import count_of
 from cogcli.verification.verdict import FAILED, SKIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from cogcli.app.checks import RegistryCheck
     from cogcli.verification.verdict import Verdict
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from cogcli.app.registry import open_registry, selection_options
+from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.problems import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cogcli.app.settings import Settings
-    from cogcli.specs.catalog import Catalog
+from cogcli.specs.catalog import Catalog
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 

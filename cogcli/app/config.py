@@ -124,7 +124,10 @@ class ConfigFile:
             return
         key = KEYS.get(name)
         if key is None:
-            self._problem(f"unknown key `{name}`", line, 1, hint=_suggestion(name))
+            from cogcli.core.problems import suggestion
+
+            hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
+            self._problem(f"unknown key `{name}`", line, 1, hint=hint)
         elif (accepted := convert(key, value)) is None:
             self._problem(f"`{name}`: found {_preview(value)}, expected {key.expected}", line, 1)
         elif self.project and name == "trust_level" and LEVELS.index(value) > LEVELS.index("standard"):
@@ -191,13 +194,6 @@ def _preview(value: Any) -> str:
     except (ValueError, RecursionError):  # a number of thousands of digits, written in another base
         return "a number of too many digits"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-def _suggestion(name: str) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, KEYS, n=3)
-    return f"did you mean {' or '.join(f'`{n}`' for n in found)}?" if found else f"keys: {', '.join(KEYS)}"
 
 
 def _line_of(text: str, name: str) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from cogcli import __version__
 from cogcli.app.checks import RegistryCheck, check_registry
@@ -12,19 +13,13 @@ from cogcli.app.doctor_check import DoctorCheck, place_of
 from cogcli.app.doctor_services import CODES, services
 from cogcli.app.registry import Usable, selection_options
 from cogcli.app.runs_dir import shared_warning
+from cogcli.app.settings import Settings
 from cogcli.app.trust import WORDS, layers_of
 from cogcli.app.trust_digests import service_files
+from cogcli.core.problems import Problem
 from cogcli.report.humanize import count_of, size
-from cogcli.specs.builtin import builtin_root
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
-from cogcli.specs.layers import HOST_FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cogcli.app.settings import Settings
-    from cogcli.core.problems import Problem
-
+from cogcli.specs.layers import HOST_FOLDER, builtin_root
 
 _SHOWN: Final = 5
 """How many problems of a kind are named; `validate` lists all."""
@@ -60,7 +55,7 @@ def _head(settings: Settings) -> str:
 
 
 def _machine() -> Iterator[DoctorCheck]:
-    from cogcli.yaml.reader import has_c_parser
+    from cogcli.yaml.parsers import has_c_parser
 
     if has_c_parser():
         yield DoctorCheck("machine", "yaml", "ok", "C parser")

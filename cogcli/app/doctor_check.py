@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from cogcli.core.errors import CogcliError
-    from cogcli.core.problems import Problem
+from cogcli.core.errors import CogcliError
+from cogcli.core.problems import Problem
 
 
 class DoctorCheck(NamedTuple):

@@ -6,6 +6,7 @@ No program is started and no secret is sent: a server gets a plain request, a pr
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from cogcli.specs.eligibility import unset_variables_text, untrusted_reason
 from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from cogcli.app.checks import RegistryCheck
     from cogcli.app.settings import Settings
     from cogcli.core.http import Http

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from cogcli.app.settings import Settings
     from cogcli.episode.file_status import FileStatus
     from cogcli.episode.findings import Finding
@@ -40,7 +39,7 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import BlobFolder
     from cogcli.episode.blobs import parse as strictly
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
     from cogcli.report.lineage import NOTHING, declared_places
 
     started = next(iter(events), None)
@@ -75,7 +74,7 @@ def read_stored_state(directory: Path) -> bytes | None:
     from cogcli.core.files import FileRefused
     from cogcli.episode.folder import Folder
     from cogcli.episode.layout import STATE
-    from cogcli.episode.log_reader import open_episode, unreadable
+    from cogcli.episode.refusals import open_episode, unreadable
 
     folder: Folder
     with open_episode(directory) as folder:
@@ -103,7 +102,7 @@ def project_state(directory: Path, warn: Warn | None = None) -> bytes:
 def is_foreign(directory: Path) -> bool:
     """Whether the log of an episode is another tool's; False where there is none."""
     from cogcli.core.files import FileRefused
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
     from cogcli.episode.verify.foreign import is_foreign as tells_so
 
     with open_episode(directory) as folder:
@@ -123,7 +122,7 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
     """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
     from cogcli.episode.foreign_log import events_of_state
     from cogcli.episode.layout import EVENTS, STATE
-    from cogcli.episode.log_reader import open_episode, unreadable
+    from cogcli.episode.refusals import open_episode, unreadable
     from cogcli.episode.strict_log import iterate_events
 
     with open_episode(directory) as folder:
@@ -140,7 +139,7 @@ def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
     """The object of `state.json`, parsed strictly. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import parse as strictly
-    from cogcli.episode.log_reader import unreadable
+    from cogcli.episode.refusals import unreadable
 
     try:
         value = strictly(data.rstrip(b"\n"))
@@ -155,7 +154,7 @@ def expand_references(document: dict[str, Any], directory: Path) -> dict[str, An
     """The document with the value of each blob reference in its place; a reference without its blob stays."""
     from cogcli.episode.blobs import BlobFolder
     from cogcli.episode.large_values import value_at
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
 
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
         whole: dict[str, Any] = value_at(document, kept.get)
@@ -165,7 +164,7 @@ def expand_references(document: dict[str, Any], directory: Path) -> dict[str, An
 def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn) -> None:
     """Warn if the name of the folder is the id of another episode than its document."""
     from cogcli.episode.layout import is_renamed
-    from cogcli.episode.log_reader import renamed_folder_error
+    from cogcli.episode.refusals import renamed_folder_error
 
     episode = document.get("episode")
     id = episode.get("id") if isinstance(episode, dict) else None
@@ -230,7 +229,7 @@ def seal_of(directory: Path) -> Seal | None:
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import parse as strictly
     from cogcli.episode.layout import MANIFEST
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
 
     try:
         with open_episode(directory) as folder:
@@ -255,7 +254,7 @@ def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) 
 def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
     """The error of an episode whose run was stopped before its first event; None for any other."""
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.log_reader import nothing_began_error, open_episode
+    from cogcli.episode.refusals import nothing_began_error, open_episode
     from cogcli.episode.removal import is_being_made
 
     try:
@@ -306,7 +305,7 @@ def row_of(row: EpisodeRow, shown: Callable[[str], str]) -> dict[str, Any]:
 def file_marks(directory: Path) -> list[FileStatus]:
     """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
     from cogcli.episode.file_status import file_statuses
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
 
     with open_episode(directory) as folder:
         return list(file_statuses(folder))

@@ -34,14 +34,9 @@ def page(code: str) -> dict[str, Any]:
     """The page of a code as an object. Raises UsageError, with a suggestion, for an unknown code."""
     known = pages()
     if code not in known:
-        from difflib import get_close_matches
+        from cogcli.core.problems import suggestion
 
-        near = get_close_matches(code, known, n=3, cutoff=0.6)
-        hint = (
-            f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
-            if near
-            else "see cogcli explain --list"
-        )
+        hint = suggestion(code, known) or "see cogcli explain --list"
         raise UsageError(
             "usage.value", f"there is no code `{code[:60]}`", hint=hint, next=("cogcli explain --list",)
         )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cogcli.app.episodes import find, parse_age, store_of
+from cogcli.app.settings import Settings
 from cogcli.core.errors import UsageError
+from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.pins import pin, read_pins, unpin
 from cogcli.episode.removal import is_being_made, remove, remove_leftovers, size_of
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.episode.listing.episode_row import EpisodeRow
 
 REMOVABLE = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 """Running and waiting episodes are never removed."""

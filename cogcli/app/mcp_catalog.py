@@ -7,19 +7,16 @@ that a client sends changes trust, confirmations or bindings.
 from __future__ import annotations
 
 import fnmatch
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from cogcli.app.mcp_tools import Tool, names_of, tool_of
 from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import ProblemsFound
 from cogcli.runs.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cogcli.app.settings import Settings
-    from cogcli.specs.registry import Registry
+from cogcli.specs.registry import Registry
 
 
 class Served(NamedTuple):

@@ -13,6 +13,7 @@ import hmac
 import json
 import re
 import socket
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,6 @@ from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Iterator
 
     from mcp.server import Server
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

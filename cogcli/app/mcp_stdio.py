@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,6 @@ from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import AsyncIterator, Callable, Iterator
 
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
     from mcp.server import Server

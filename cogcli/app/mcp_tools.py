@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from cogcli.core.json_pointer import pointer_of
+from cogcli.schema.visitor import rewrite
 
+if TYPE_CHECKING:
     from cogcli.specs.capability import Capability
     from cogcli.specs.fields import Fields, FieldSpec
     from cogcli.specs.skill import Skill
@@ -22,10 +24,6 @@ _OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
 _SUM: Final = 8
 _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
 """Keywords that refer to a location: they change their meaning when a schema is moved into another one."""
-_DATA: Final = frozenset(("const", "enum", "default", "examples"))
-"""Keywords whose values are no schemas."""
-_BY_NAME: Final = frozenset(("$defs", "properties", "patternProperties", "dependentSchemas"))
-"""Keywords whose members are schemas by names that are no keywords."""
 
 
 class Hints(NamedTuple):
@@ -144,24 +142,17 @@ def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dic
         to_itself = True
         return f"#/$defs/{_escaped(place)}{reference[1:]}"
 
-    def rewritten(value: Any) -> Any:
-        if isinstance(value, list):
-            return [rewritten(item) for item in value]
-        return {key: member(key, part) for key, part in value.items()} if isinstance(value, dict) else value
-
-    def member(key: str, part: Any) -> Any:
-        if key in _BY_NAME and isinstance(part, dict):
-            return {name: rewritten(below) for name, below in part.items()}
-        if key == "$ref" and isinstance(part, str) and part.startswith("#"):
-            return moved(part)
-        return part if key in _DATA else rewritten(part)
+    def renamed(part: dict[str, Any]) -> dict[str, Any]:
+        reference = part.get("$ref")
+        found = isinstance(reference, str) and reference.startswith("#")
+        return {**part, "$ref": moved(str(reference))} if found else part
 
     whole = {key: part for key, part in schema.items() if key != "$schema"}
-    own: dict[str, Any] = rewritten({key: part for key, part in whole.items() if key != "$defs"})
-    shared.update({key: rewritten(schema["$defs"][name]) for name, key in names.items()})
+    own: dict[str, Any] = rewrite({key: part for key, part in whole.items() if key != "$defs"}, renamed)
+    shared.update({key: rewrite(schema["$defs"][name], renamed) for name, key in names.items()})
     if not to_itself:
         return own
-    shared[place] = rewritten(whole)
+    shared[place] = rewrite(whole, renamed)
     return {"$ref": f"#/$defs/{_escaped(place)}"}
 
 
@@ -169,4 +160,4 @@ def _escaped(name: str) -> str:
     """A member's name in a JSON pointer within a URI reference."""
     from urllib.parse import quote
 
-    return quote(name.replace("~", "~0").replace("/", "~1"), safe="~.-_")
+    return quote(pointer_of((name,))[1:], safe="~.-_")

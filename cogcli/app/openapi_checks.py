@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,8 +21,6 @@ from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of,
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, join_differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from cogcli.app.scenario_run import RecordingRunner, Stage
     from cogcli.app.settings import Settings
     from cogcli.core.problems import Problem
@@ -57,7 +56,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
     Raises UsageError `input.file` where `named` is no directory.
     """
-    from cogcli.specs.builtin import builtin_root
+    from cogcli.specs.layers import builtin_root
 
     if named is not None:
         directory = os.path.abspath(named)
@@ -73,7 +72,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
 def _is_trusted(settings: Settings, directory: str) -> bool:
     """Whether the registry beside scenarios is trusted: if its project is. Naming scenarios grants no trust."""
-    from cogcli.specs.builtin import builtin_root
+    from cogcli.specs.layers import builtin_root
 
     place = os.path.realpath(directory) + os.sep
     if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import BindingResolutionError
@@ -12,8 +13,6 @@ from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import ChainLink, SelectionOptions, named_binding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogcli.runs.prepare import RunRequest
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability

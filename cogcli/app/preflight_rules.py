@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
 from cogcli.core.problems import ProblemsFound
+from cogcli.verification.harness import Bench
 from cogcli.verification.rule_runner import InvokerRule, InvokerRules, RuleBroken, require
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cogcli.verification.harness import Bench
 
 _SKILL: Final = """\
 id: bench.read

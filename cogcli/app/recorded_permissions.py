@@ -9,6 +9,7 @@ permissions than the user grants now is neither resumed nor rerun.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from cogcli.core.errors import EnvironmentRefusal
 from cogcli.specs.capability import TRUST_RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from cogcli.app.settings import Settings

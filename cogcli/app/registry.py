@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cogcli.app.settings import Settings
 from cogcli.core.errors import BindingResolutionError, CogcliError
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.fields import Fields
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
-from cogcli.specs.skill import NESTED, list_targets
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.fields import Fields
-    from cogcli.specs.skill import Skill
+from cogcli.specs.skill import NESTED, Skill, list_targets
 
 
 def open_registry(settings: Settings) -> Registry:

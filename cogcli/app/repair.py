@@ -55,7 +55,7 @@ def _is_damaged(directory: Path) -> bool:
     from cogcli.core.files import FileRefused
     from cogcli.episode.damage import damage_of
     from cogcli.episode.layout import MANIFEST
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
 
     with open_episode(directory) as folder:
         try:
@@ -68,12 +68,12 @@ def _only_unsealed(directory: Path) -> bool:
     """Whether the run has ended without a manifest, and log and blobs are unaltered. False for another tool's log."""
     from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST
     from cogcli.episode.log_fold import fold_log
-    from cogcli.episode.log_reader import read_events
+    from cogcli.episode.log_reader import EventLog
     from cogcli.episode.verify.check import verify
 
     if (directory / MANIFEST).exists():
         return False
-    if fold_log(read_events(directory)).projection.terminated is None:
+    if fold_log(EventLog(directory)).projection.terminated is None:
         return False
     findings = verify(directory)
     if any(finding.code == "chain.unchained" for finding in findings):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from cogcli.app.settings import Settings
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 def environment_of(settings: Settings) -> RunEnvironment:
-    """What a run takes from outside, by settings and trust. Raises UsageError, EnvironmentRefusal `config.key`,
-    `signing.key`."""
+    """What a run takes from outside, by settings and trust. Raises UsageError, EnvironmentRefusal `config.key`."""
     from functools import partial
 
     from cogcli.app.registry import open_registry
@@ -40,7 +39,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         clock=settings.clock,
         ids=settings.ids,
         open_registry=partial(open_registry, settings),
-        sign=signer_of(settings),
+        signer=partial(signer_of, settings),
         use_env_proxy=settings.value("use_env_proxy"),
         reads=_readable_files(settings),
     )

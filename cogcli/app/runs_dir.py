@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
+from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
 
 
 def shared_warning(settings: Settings) -> EnvironmentRefusal | None:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -18,8 +19,6 @@ from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.skill import skill_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from cogcli.app.settings import Settings
     from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.engine.ports import CapabilityRunner

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.verification.rule_runner import InvokerRule, InvokerRules
     from cogcli.verification.verdict import Verdict
 

@@ -132,19 +132,11 @@ def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
 
 
 def _invoker_context(settings: Settings) -> InvokerContext:
-    from cogcli.app.user_dirs import state_home
-    from cogcli.protocols.invoker import InvokerContext
-    from cogcli.protocols.secrets import Secrets
+    from cogcli.app.run_skill import environment_of
+    from cogcli.runs.launch import invoker_context
 
     # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
-    secrets = Secrets(settings.environ, lambda secret: None)
-    return InvokerContext(
-        secrets,
-        settings.clock,
-        state_home(settings.environ),
-        settings.environ,
-        use_env_proxy=settings.value("use_env_proxy"),
-    )
+    return invoker_context(environment_of(settings), lambda secret: None)
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceChange, ...]:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
 from cogcli.core.terminal_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cogcli.app.settings import Settings
 
 FILE: Final = "SKILL.md"
 LONGEST_NAME: Final = 64

@@ -10,15 +10,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import USAGE, UsageError
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import Problem, ProblemsFound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MOST_BODY: Final = 64 * 1024
 MOST_HEAD: Final = 16 * 1024
@@ -67,7 +65,8 @@ def read_folder(path: str) -> SkillFolder:
 
 
 def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
-    from cogcli.yaml.reader import MAX_DEPTH, MAX_NODES, Limits, parse
+    from cogcli.yaml.builder import Limits
+    from cogcli.yaml.reader import MAX_DEPTH, MAX_NODES, parse
 
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     fences = [n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))]

@@ -16,6 +16,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -26,8 +27,6 @@ from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from cogcli.specs.layers import Layer
 
 MAX_FILES: Final = 20_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import UsageError
+from cogcli.core.problems import suggestion
 from cogcli.engine.doubt import CHOICES
 
 if TYPE_CHECKING:
@@ -39,14 +40,12 @@ def doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAn
 
 def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
     """A step path, or None, and a word out of `[STEP=]WORD`. Raises UsageError."""
-    from cogcli.cli.parse import suggest
-
     step, equals, word = text.rpartition("=")
     if word not in words or (equals and not step):
         raise UsageError(
             "usage.value",
             f"`{flag}`: found `{text[:60]}`, expected one of {', '.join(words)}",
-            hint=suggest(word, list(words)),
+            hint=suggestion(word, list(words)),
         )
     return step or None, word
 

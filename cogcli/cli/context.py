@@ -1,8 +1,7 @@
-"""The context of one command: arguments, screen, settings (read on first use), members of the envelope."""
+"""The context of one command: its call, screen, settings (read on first use), members of the envelope."""
 
 from __future__ import annotations
 
-from cogcli.cli.parse import Arguments
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import CogcliError
 
@@ -12,13 +11,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.app.settings import Settings
+    from cogcli.cli.command import Call
 
 
 class CommandContext:
     """One command being executed. `own`, `error` and `warnings` go into the envelope of `--json`."""
 
-    def __init__(self, arguments: Arguments, screen: Screen, environ: Mapping[str, str]) -> None:
-        self.arguments = arguments
+    def __init__(self, call: Call, screen: Screen, environ: Mapping[str, str]) -> None:
+        self.call = call
         self.screen = screen
         self.environ = environ
         self.own: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class CommandContext:
         if self._settings is None:
             from cogcli.app.settings import Settings
 
-            self._settings = Settings(self.flags(), self.environ)
+            self._settings = Settings(self.call.given, self.environ)
         return self._settings
 
     @property
@@ -45,24 +45,28 @@ class CommandContext:
         """The directory that displayed paths are relative to; empty as long as no settings were read."""
         return self._settings.base if self._settings else ""
 
-    def flags(self) -> dict[str, Any]:
-        """The given flags under the names of the configuration: `max_workers`."""
-        named = {"-C": "directory"}
-        return {
-            named.get(name, name.lstrip("-").replace("-", "_")): value
-            for name, value in self.arguments.values.items()
-        }
+    @property
+    def kind(self) -> str:
+        """The group of the command: for `skills`, `capabilities`, `bindings` and `services` the kind of spec."""
+        return self.call.command.split()[0]
+
+    @property
+    def verbose(self) -> bool:
+        """Whether stderr gets every event and every cause."""
+        return self.call.flags.verbose
 
     @property
     def again(self) -> str:
         """The global flags that a suggested command needs to find the same episodes and specs."""
-        given = self.arguments
+        flags = self.call.flags
         words: list[str] = []
-        for name in ("-C", "--runs-dir"):
-            if (value := given.text(name)) is not None:
+        for name, value in (
+            ("-C", flags.directory),
+            ("--runs-dir", flags.runs_dir),
+            *(("--registry", root) for root in flags.registry),
+        ):
+            if value is not None:
                 words += [name, value]
-        for value in given.many("--registry"):
-            words += ["--registry", value]
         if not words:
             return ""
         from shlex import join

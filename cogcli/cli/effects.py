@@ -121,5 +121,5 @@ def _commands(context: CommandContext, questions: list[EffectQuestion]) -> list[
             for question, word in zip(questions, words, strict=True)
             for part in ("--effects", f"{question.step}={word}")
         ]
-        found.append(join(["cogcli", *context.arguments.argv, *flags]))
+        found.append(join(["cogcli", *context.call.argv, *flags]))
     return list(dict.fromkeys(found))

@@ -20,6 +20,7 @@ from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
+    from cogcli.cli.options import RunFlags
     from cogcli.specs.fields import FieldSpec
 
 _CODES: Final = {
@@ -42,14 +43,14 @@ class Assembled:
         """Names of given inputs, readable or not (`*` for all): they are not missing."""
 
 
-def assemble(context: CommandContext, fields: dict[str, FieldSpec]) -> Assembled:
+def assemble(context: CommandContext, flags: RunFlags, fields: dict[str, FieldSpec]) -> Assembled:
     """Read the inputs and the frame of a run. Raises nothing: problems are in the result."""
-    return _Assembly(context, fields).assemble()
+    return _Assembly(context, flags, fields).assemble()
 
 
 class _Assembly:
-    def __init__(self, context: CommandContext, fields: dict[str, FieldSpec]) -> None:
-        self._arguments = context.arguments
+    def __init__(self, context: CommandContext, flags: RunFlags, fields: dict[str, FieldSpec]) -> None:
+        self._flags = flags
         self._screen = context.screen
         self._typed = context.settings.named
         self._fields = fields
@@ -57,18 +58,18 @@ class _Assembly:
         self._stdin_read = False
 
     def assemble(self) -> Assembled:
-        result, given = self._result, self._arguments
-        if given.given("--input") and given.given("--input-file"):
+        result, flags = self._result, self._flags
+        if flags.input is not None and flags.input_file is not None:
             self._add_problem(
                 "usage.flag", "`--input` and `--input-file` cannot be given together", "keep one of them"
             )
-        elif (text := given.text("--input")) is not None:
+        elif (text := flags.input) is not None:
             result.inputs = self._collect(lambda: self._from_flag(text)) or {}
-        elif (file := given.text("--input-file")) is not None:
+        elif (file := flags.input_file) is not None:
             result.inputs = self._collect(lambda: _object(*_file_value(file), flag="--input-file")) or {}
         if result.problems:
             result.doubtful.add("*")
-        for pair in given.many("-p"):
+        for pair in flags.p:
             self._collect(lambda pair=pair: self._take_pair(pair))
         self._read_frame()
         return result
@@ -84,11 +85,11 @@ class _Assembly:
         self._result.problems.append(UsageError(code, message, hint=hint))
 
     def _read_frame(self) -> None:
-        given, result = self._arguments, self._result
-        if (file := given.text("--frame-file")) is not None:
+        flags, result = self._flags, self._result
+        if (file := flags.frame_file) is not None:
             result.frame = self._collect(lambda: _object(*_file_value(file), flag="--frame-file")) or {}
-        if (goal := given.text("--goal")) is not None:
-            result.frame = {**result.frame, "goal": goal}
+        if flags.goal is not None:
+            result.frame = {**result.frame, "goal": flags.goal}
 
     def _from_flag(self, text: str) -> dict[str, Any]:
         if text == "-":

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.cli.context import CommandContext
+    from cogcli.cli.options import ListFlags, TraceFlags
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -38,10 +39,14 @@ class Column:
         self.right = right
 
 
-def show(context: CommandContext, columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> None:
-    """Write a list in the format of `--format`."""
-    format = context.arguments.text("--format") or "text"
-    header = context.arguments.on("--header")
+def show(
+    context: CommandContext,
+    columns: Sequence[Column],
+    rows: Sequence[dict[str, Any]],
+    flags: ListFlags | TraceFlags,
+) -> None:
+    """Write a list in the format of its flags."""
+    format, header = flags.format or "text", flags.header
     out = context.screen.out
     if format == "text" and out.width is not None:
         context.screen.answer_lines(_table(columns, rows, out.width))

@@ -120,9 +120,7 @@ def resume_run(
     from cogcli.runs.results import Control
 
     settings = context.settings
-    display = display_for(
-        context.screen, str(settings.value("progress")), verbose=context.arguments.on("--verbose")
-    )
+    display = display_for(context.screen, str(settings.value("progress")), verbose=context.verbose)
     _recall(display, directory)
     control, listener = Control(), DisplayListener(display)
     context.screen.claim_stdout()

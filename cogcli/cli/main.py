@@ -2,62 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
-from cogcli.cli.parse import Arguments, Parser
 from cogcli.cli.streams import Screen, silence_stdout
 from cogcli.core.errors import ABORTED, BUG, OK, CogcliError, EnvironmentRefusal, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
+    from collections.abc import Callable
 
-MODULES = {
-    "run": "cogcli.cli.commands.run",
-    "trace": "cogcli.cli.commands.trace",
-    "state show": "cogcli.cli.commands.state",
-    "ls": "cogcli.cli.commands.ls",
-    "diff": "cogcli.cli.commands.diff",
-    "graph": "cogcli.cli.commands.graph",
-    "gc": "cogcli.cli.commands.gc",
-    "verify": "cogcli.cli.commands.verify",
-    "rerun": "cogcli.cli.commands.rerun",
-    "replay": "cogcli.cli.commands.replay",
-    "resume": "cogcli.cli.commands.resume",
-    "validate": "cogcli.cli.commands.validate",
-    "doctor": "cogcli.cli.commands.doctor",
-    "openapi verify-bindings": "cogcli.cli.commands.openapi",
-    "openapi verify-invoker": "cogcli.cli.commands.openapi_self",
-    "openapi verify-errors": "cogcli.cli.commands.openapi_self",
-    "skills ls": "cogcli.cli.commands.skills_ls",
-    "skills show": "cogcli.cli.commands.skills_show",
-    "skills search": "cogcli.cli.commands.skills_ls",
-    "services refresh": "cogcli.cli.commands.services",
-    "skills explain": "cogcli.cli.commands.inventory_explain",
-    "capabilities ls": "cogcli.cli.commands.inventory_ls",
-    "capabilities show": "cogcli.cli.commands.inventory_show",
-    "capabilities search": "cogcli.cli.commands.inventory_ls",
-    "capabilities explain": "cogcli.cli.commands.inventory_explain",
-    "bindings ls": "cogcli.cli.commands.inventory_ls",
-    "bindings show": "cogcli.cli.commands.inventory_show",
-    "bindings search": "cogcli.cli.commands.inventory_ls",
-    "bindings explain": "cogcli.cli.commands.inventory_explain",
-    "bindings activate": "cogcli.cli.commands.bindings_activate",
-    "services ls": "cogcli.cli.commands.inventory_ls",
-    "services show": "cogcli.cli.commands.inventory_show",
-    "services search": "cogcli.cli.commands.inventory_ls",
-    "services explain": "cogcli.cli.commands.inventory_explain",
-    "skills export": "cogcli.cli.commands.skills_exchange",
-    "skills import": "cogcli.cli.commands.skills_exchange",
-    "schema": "cogcli.cli.commands.schema",
-    "serve mcp": "cogcli.cli.commands.serve",
-    "config show": "cogcli.cli.commands.config_show",
-    "config trust": "cogcli.cli.commands.config_trust",
-    "help": "cogcli.cli.commands.help",
-    "explain": "cogcli.cli.commands.explain",
-}
-"""Command to module; a module is imported only for its own command."""
+    from cogcli.cli.command import Call
+    from cogcli.cli.context import CommandContext
 
 
 def run(argv: list[str]) -> int:
@@ -80,39 +37,32 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     flags = argv[: argv.index("--")] if "--" in argv else argv
     json = "--json" in flags
+    if not argv or argv in (["--help"], ["-h"]):
+        from cogcli.cli.home import HOME
+
+        Screen(os.environ).answer(HOME)
+        return OK
+    from cogcli.cli.typer_app import Parser
+
     parser = Parser(argv)
     try:
-        arguments = parser.parse()
+        call = parser.parse()
     except CogcliError as error:
         screen = Screen(os.environ, json=json)
         return _fail(screen, parser.command, error, argv=argv, debug="--debug" in flags)
-    color = arguments.text("--color") or ""
-    screen = Screen(os.environ, color=color, json=json, quiet=arguments.on("--quiet"))
-    if text := _static_text(arguments):
-        screen.answer(_help_envelope(text) if json else text)
+    except Exception as error:  # out of the import of a command
+        screen = Screen(os.environ, json=json)
+        return _report_crash(screen, parser.command, error, debug="--debug" in flags, context=None)
+    screen = Screen(os.environ, color=call.flags.color or "", json=json, quiet=call.flags.quiet)
+    if call.action is None:
+        from cogcli.cli.command_help import text_of
+
+        screen.answer(_help_envelope(text_of(call)) if json else text_of(call))
         return OK
     try:
-        return _execute(arguments, screen)
+        return _execute(call, call.action, screen)
     finally:
         screen.close()
-
-
-def _static_text(arguments: Arguments) -> str:
-    """The text of `--version`, home, `--help` and a bare group; empty for a command."""
-    if arguments.on("--version"):
-        from cogcli import __version__
-
-        return f"cogcli {__version__}\n"
-    command = arguments.command
-    if command and not arguments.on("--help"):
-        return ""
-    if not command and not arguments.group:
-        from cogcli.cli.home import HOME
-
-        return HOME
-    from cogcli.cli.help import command_help, group_help
-
-    return command_help(command) if command else group_help(arguments.group)
 
 
 def _help_envelope(text: str) -> str:
@@ -121,24 +71,25 @@ def _help_envelope(text: str) -> str:
     return envelope("help", OK, own={"explanation": text})
 
 
-def _execute(arguments: Arguments, screen: Screen) -> int:
-    from importlib import import_module
-
+def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen) -> int:
     from cogcli.cli.context import CommandContext
 
-    name, debug = arguments.command.name if arguments.command else "", arguments.on("--debug")
-    context = CommandContext(arguments, screen, os.environ)
+    name, debug = call.command, call.flags.debug
+    context = CommandContext(call, screen, os.environ)
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
     try:
-        _change_directory(arguments.text("-C"))
-        _require_registries(arguments.many("--registry"))
-        code: int = import_module(MODULES[name]).execute(context)
+        _change_directory(call.flags.directory)
+        _require_registries(call.flags.registry)
+        code = action(context)
     except CogcliError as error:
-        return _fail(screen, name, error, argv=arguments.argv, debug=debug, context=context)
+        return _fail(screen, name, error, argv=call.argv, debug=debug, context=context)
     except (KeyboardInterrupt, BrokenPipeError, SystemExit):
         raise
     except BaseException as error:
         if refusal := _resource_error(error):
-            return _fail(screen, name, refusal, argv=arguments.argv, debug=debug, context=context)
+            return _fail(screen, name, refusal, argv=call.argv, debug=debug, context=context)
         return _report_crash(screen, name, error, debug=debug, context=context)
     if screen.json:
         from cogcli.cli.envelope import envelope

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cogcli.cli.options import TraceFlags
 from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class TracedEpisode(NamedTuple):
 
     fold: RunFold
     status: str
+    flags: TraceFlags = TraceFlags()
     only: str = ""
     note: str = ""
     events: tuple[Event, ...] = ()

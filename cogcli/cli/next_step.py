@@ -70,7 +70,7 @@ def _parts(word: str) -> list[str]:
 def _pasteable(argv: list[str]) -> str:
     from shlex import join
 
-    from cogcli.cli.parse import parse
+    from cogcli.cli.typer_app import parse
 
     try:
         parse(argv)

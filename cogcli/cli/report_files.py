@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
+from cogcli.core.problems import suggestion
 
 GITHUB = "github"
 """The one kind without a PATH: annotations on stderr."""
@@ -32,12 +33,10 @@ def parse_reports(values: Sequence[str], kinds: Sequence[str]) -> list[ReportFil
 
 
 def _parse_report(value: str, kinds: Sequence[str]) -> ReportFile:
-    from cogcli.cli.parse import suggest
-
     kind, colon, path = value.partition(":")
     if kind not in kinds:
         message = f"`--report`: found kind `{kind[:40]}`, expected one of {', '.join(kinds)}"
-        raise UsageError("usage.value", message, hint=suggest(kind, list(kinds)))
+        raise UsageError("usage.value", message, hint=suggestion(kind, list(kinds)))
     if kind == GITHUB and not colon:
         return ReportFile(kind, "")
     if kind == GITHUB or not path:

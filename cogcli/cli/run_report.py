@@ -99,7 +99,7 @@ def _error_lines(error: dict[str, Any], context: CommandContext) -> list[StyledL
     rows = [("step" if chain[0] else "call", " → ".join(str(name) for name in chain if name))]
     rows += [(name, _text(error.get(name))) for name in ("expected", "found", "reply")]
     rows += help_rows(str(error.get("hint") or ""))
-    if context.arguments.on("--verbose"):
+    if context.verbose:
         rows += [("cause", str(cause)) for cause in error.get("causes") or ()]
     rows = [(name, visible(text)) for name, text in rows if text]
     size = max((len(name) for name, _ in rows), default=0)

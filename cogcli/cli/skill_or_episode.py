@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.core.errors import UsageError
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
@@ -31,12 +32,10 @@ def is_skill(context: CommandContext, word: str) -> bool:
             next=(f"cogcli trace {episode}", f"cogcli run {word}"),
         )
     if word not in known and not episode:
-        from cogcli.cli.parse import suggest
-
         raise UsageError(
             "episode.unknown",
             f"`{word}` is neither a skill nor an episode",
-            hint=suggest(word, known),
+            hint=suggestion(word, known),
             next=("cogcli ls", "cogcli skills ls"),
         )
     return word in known

@@ -9,16 +9,17 @@ from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
+    from cogcli.cli.options import RunFlags, TraceFlags
     from cogcli.cli.streams import Screen
     from cogcli.events.envelope import Event
     from cogcli.runs.results import RunResult
 
 
-def trace_run(context: CommandContext, skill_id: str) -> int:
+def trace_run(context: CommandContext, skill_id: str, flags: TraceFlags, run: RunFlags) -> int:
     """Run a skill; returns the exit code of the run."""
     from cogcli.cli.commands.run import run_skill
 
-    jsonl = context.arguments.text("--format") == "jsonl" and not context.json
+    jsonl = flags.format == "jsonl" and not context.json
     display = LiveEvents(context.screen, jsonl=jsonl)
     if not context.screen.quiet:
         context.screen.notify(f"running {visible(skill_id)} (to inspect, name an episode)\n")
@@ -32,7 +33,7 @@ def trace_run(context: CommandContext, skill_id: str) -> int:
         for line in tree_lines(context, TracedEpisode(display.fold, result.status), on_stderr=True):
             context.screen.notify_line(line)
 
-    return run_skill(context, skill_id, display=display, answer=not jsonl, after=after)
+    return run_skill(context, skill_id, run, display=display, answer=not jsonl, after=after)
 
 
 class LiveEvents(EventStream):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cogcli.cli import next_actions
 from cogcli.cli.listing import Column, show
 from cogcli.core.errors import UsageError
+from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible, visible_block
 from cogcli.report.glyphs import style_of
@@ -15,6 +16,7 @@ from cogcli.report.glyphs import style_of
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
     from cogcli.cli.next_actions import TracedEpisode
+    from cogcli.cli.options import TraceFlags
     from cogcli.events.envelope import Event
     from cogcli.report.lineage import TargetFlow
     from cogcli.report.run_view import StepView
@@ -25,18 +27,17 @@ DRAWN = ("mermaid", "dot")
 EXPORTED = ("otlp", "chrome")
 
 
-def view_of(context: CommandContext) -> str:
+def view_of(flags: TraceFlags) -> str:
     """The view of the flags. Raises UsageError where format and view exclude each other."""
-    given = context.arguments
-    view, format = given.text("--view"), given.text("--format") or "text"
-    if given.given("--why"):
+    view, format = flags.view, flags.format or "text"
+    if flags.why is not None:
         if view is not None or format != "text":
             raise UsageError(
                 "usage.flag", "`--why` is a view of its own", hint="leave --view and --format out"
             )
         return "why"
     if format in EXPORTED:
-        if view is not None or given.given("--step"):
+        if view is not None or flags.step is not None:
             raise UsageError(
                 "usage.value",
                 f"`--format {format}` exports the whole run",
@@ -59,7 +60,7 @@ def view_of(context: CommandContext) -> str:
 def answer(context: CommandContext, view: str, shown: TracedEpisode) -> None:
     """Write a view to stdout; to stderr, what an unfinished run waits for and the commands that continue it."""
     _VIEWS[view](context, shown)
-    if view == "export" or context.screen.quiet or (context.arguments.text("--format") or "text") != "text":
+    if view == "export" or context.screen.quiet or _is_list_format(shown):
         return
     from cogcli.cli.render_error import next_lines
 
@@ -157,21 +158,21 @@ def _tree(context: CommandContext, shown: TracedEpisode) -> None:
 def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
     """With `--io`, the input, attempts and output of each step."""
     lines: list[StyledLine] = []
-    if context.arguments.on("--io"):
+    if shown.flags.io:
         for run in shown.fold.runs.values():
             for step in run.steps.values():
                 if not shown.only or StepPath(step.id).within(shown.only):
                     lines += [
                         [("", "")],
                         [(visible(step.id), "bold")],
-                        *_step_values(step, _value_limit(context)),
+                        *_step_values(step, _value_limit(shown.flags)),
                     ]
     return lines
 
 
-def _value_limit(context: CommandContext) -> int | None:
+def _value_limit(flags: TraceFlags) -> int | None:
     """How many bytes of one value are written; None (all) in a file."""
-    return None if context.arguments.given("-o") else LONGEST_SHOWN
+    return None if flags.o is not None else LONGEST_SHOWN
 
 
 def _step_values(step: StepView, most: int | None) -> list[StyledLine]:
@@ -237,14 +238,14 @@ def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
 def _table(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.table import COLUMNS, rows
 
-    show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only))
+    show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only), shown.flags)
 
 
 def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.timeline import COLUMNS, rows, timeline
 
-    if _is_list_format(context):
-        show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only))
+    if _is_list_format(shown):
+        show(context, _columns(context, COLUMNS), rows(shown.fold, only=shown.only), shown.flags)
         return
     out = context.screen.out
     context.screen.answer_lines(
@@ -258,8 +259,8 @@ def _timeline_rows(context: CommandContext, shown: TracedEpisode) -> list[dict[s
     return rows(shown.fold, only=shown.only)
 
 
-def _is_list_format(context: CommandContext) -> bool:
-    return (context.arguments.text("--format") or "text") != "text"
+def _is_list_format(shown: TracedEpisode) -> bool:
+    return shown.flags.format not in (None, "text")
 
 
 # -- lineage -----------------------------------------------------------------------------------------------------------
@@ -282,8 +283,8 @@ def _targets(shown: TracedEpisode) -> list[TargetFlow]:
 def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.lineage import COLUMNS, lineage, rows
 
-    if _is_list_format(context):
-        show(context, _columns(context, COLUMNS), rows(_targets(shown)))
+    if _is_list_format(shown):
+        show(context, _columns(context, COLUMNS), rows(_targets(shown)), shown.flags)
         return
     out, found = context.screen.out, _targets(shown)
     if not found and not shown.fold.chained:
@@ -309,16 +310,14 @@ def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
     from cogcli.report.lineage import Lineage, overlap, targets
     from cogcli.report.why import causes, known_places
 
-    reference = context.arguments.text("--why") or ""
+    reference = shown.flags.why or ""
     flow, specs = Lineage(shown.events), declared_specs(shown.directory, shown.events)
     places = known_places(flow, targets(shown.fold, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
-        from cogcli.cli.parse import suggest
-
         there = (
             f"there is {', '.join(places[:10])}" if places else "nothing is told of what was read or written"
         )
-        hint = suggest(reference, places) or there
+        hint = suggestion(reference, places) or there
         raise UsageError(
             "usage.value", f"`--why {reference[:80]}`: nothing was read or written there", hint=hint
         )
@@ -331,7 +330,7 @@ def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
 def _graph(context: CommandContext, shown: TracedEpisode) -> None:
     from cogcli.report.graph import dot, graph_of, mermaid
 
-    draw = dot if context.arguments.text("--format") == "dot" else mermaid
+    draw = dot if shown.flags.format == "dot" else mermaid
     context.screen.answer(draw(graph_of(shown.fold)))
 
 
@@ -345,11 +344,11 @@ _EVENT_COLUMNS = ("seq", "timestamp", "event_type", "step_id", "agent_id", "run_
 
 
 def _events(context: CommandContext, shown: TracedEpisode) -> None:
-    if context.arguments.text("--format") in LISTED:
+    if shown.flags.format in LISTED:
         rows = [{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in shown.events]
-        show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows)
+        show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows, shown.flags)
         return
-    write = EventPrinter(context)
+    write = EventPrinter(context, shown.flags)
     for event in shown.events:
         write(event)
 
@@ -357,13 +356,13 @@ def _events(context: CommandContext, shown: TracedEpisode) -> None:
 class EventPrinter:
     """Writes events to stdout one by one, in the given format."""
 
-    def __init__(self, context: CommandContext) -> None:
+    def __init__(self, context: CommandContext, flags: TraceFlags) -> None:
         from cogcli.report.table import EventLines
 
         self._screen = context.screen
-        self._jsonl = context.arguments.text("--format") == "jsonl"
-        self._full = context.arguments.on("--full")
-        self._most = _value_limit(context)
+        self._jsonl = flags.format == "jsonl"
+        self._full = flags.full
+        self._most = _value_limit(flags)
         self._lines = EventLines()
 
     def __call__(self, event: Event) -> None:
@@ -392,8 +391,8 @@ class EventPrinter:
 def _export_object(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
     from cogcli.report.trace_export import trace_spans
 
-    trace = trace_spans(shown.events, io=context.arguments.on("--io"))
-    if context.arguments.text("--format") == "chrome":
+    trace = trace_spans(shown.events, io=shown.flags.io)
+    if shown.flags.format == "chrome":
         from cogcli.report.chrome import chrome
 
         return chrome(trace)

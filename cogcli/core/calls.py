@@ -110,19 +110,22 @@ class Cancellation:
             with suppress(Exception):  # closing what is closed already
                 callback()
 
+    def stay(self, why: str) -> None:
+        """From here on nothing of the call has left, for this reason; with an empty one it may leave."""
+        with self._lock:
+            self._staying = why
+
     @contextmanager
     def staying(self, why: str) -> Iterator[None]:
         """While inside, nothing of the call has left: `why` says what it still waits for.
 
         Raises TransportError at the end where the call was given up inside: it must not leave any more.
         """
-        with self._lock:
-            self._staying = why
+        self.stay(why)
         try:
             yield
         finally:
-            with self._lock:
-                self._staying = ""
+            self.stay("")
         if self.stayed:
             raise TransportError("call.transport", self.stayed, left=False)
 

@@ -18,7 +18,7 @@ def compact(value: Any) -> bytes:
     return orjson.dumps(value)
 
 
-def digest(data: bytes) -> str:
+def digest(data: bytes | memoryview) -> str:
     """`sha256:` and 64 hex digits."""
     return f"sha256:{sha256(data).hexdigest()}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 Pointer = tuple[str, ...]
@@ -18,9 +19,14 @@ def parse_reference(reference: str) -> Pointer:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
+def pointer_of(path: Iterable[str | int]) -> str:
+    """The pointer of a path: `/steps/0/uses`, with `~0` for `~` and `~1` for `/`."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
 def pointer_text(place: Pointer) -> str:
-    """A pointer as it is written."""
-    return "#" + "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in place)
+    """A pointer as a reference within its document: `#/...`."""
+    return f"#{pointer_of(place)}"
 
 
 def found_at(document: Any, place: Pointer) -> Any:

@@ -48,7 +48,7 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
 
 def _line_of(path: str, pointer: Pointer) -> tuple[int, int]:
     """Line and column of a pointer's value, or of its nearest ancestor. JSON is read as YAML, which includes it."""
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
 
     try:
         text = read_regular(path, limit=MAX_BYTES).decode()

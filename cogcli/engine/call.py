@@ -35,9 +35,8 @@ from cogcli.engine import approval
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
 from cogcli.engine.outcome import Degraded as Degraded
-from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.step_recorder import StepRecord
-from cogcli.engine.tasks import Cancelled, Effects, Sleep, WorkerCall, WorkerSlot
+from cogcli.engine.tasks import Cancelled, Effects, Sleep, Turn, WorkerCall, WorkerSlot
 from cogcli.events import build
 from cogcli.governance import safety as safety_rules
 from cogcli.mapping.namespaces import walk
@@ -161,9 +160,10 @@ def _call_chain(run: Run, record: StepRecord, capability: Capability, values: di
 
 def _wait_for_turn(run: Run, record: StepRecord) -> Effects:
     """On resume and replay: wait, without a slot, until all that the log has before this call has been delivered."""
-    wait = run.engine.order.before(run.state.run_id, record.path)
-    if wait is not None:
-        yield WorkerCall(wait, time.monotonic() + _MAX_WAIT, _late_error(_MAX_WAIT))
+    dispatcher = run.engine.dispatcher
+    position = dispatcher.starts_at(run.state.run_id, record.path) if dispatcher else None
+    if position is not None:
+        yield Turn(position)
 
 
 def _acquire_slot(run: Run) -> Effects:
@@ -294,16 +294,22 @@ def _worker_call(
         traceparent=_traceparent(run, record, number),
         place=place,
     )
-    runner = run.engine.runner
+    runner, dispatcher = run.engine.runner, run.engine.dispatcher
+    recorded = dispatcher.recorded(attempt) if dispatcher else None
+    perform = recorded.answer if recorded else lambda: runner.attempt(attempt)
     return WorkerCall(
-        lambda: _perform_attempt(runner, attempt), deadline, _late_error(limit, cancel), cancel.set
+        lambda: _perform_attempt(attempt, perform),
+        deadline,
+        _late_error(limit, cancel),
+        cancel.set,
+        recorded.position if recorded else None,
     )
 
 
-def _perform_attempt(runner: CapabilityRunner, attempt: Attempt) -> Answer:
+def _perform_attempt(attempt: Attempt, perform: Callable[[], Answer]) -> Answer:
     """Make an attempt; whether it succeeds or fails, its batch no longer waits for it."""
     try:
-        return runner.attempt(attempt)
+        return perform()
     finally:
         if attempt.place is not None:
             attempt.place.settle()

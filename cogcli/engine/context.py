@@ -10,7 +10,7 @@ from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeout
 from cogcli.core.ports import Clock, IdSource
 from cogcli.core.step_path import StepPath
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
-from cogcli.engine.ports import CapabilityRunner, EventOrder, EventSink
+from cogcli.engine.ports import CapabilityRunner, Dispatcher, EventSink
 from cogcli.engine.tasks import Effects, Loop, Spawn
 from cogcli.events.envelope import Draft, Event
 from cogcli.governance.approvals import Approvals, Asked
@@ -44,20 +44,6 @@ class RunOptions(NamedTuple):
         }
 
 
-class LiveOrder:
-    """The EventOrder of a new run, of which no log has anything."""
-
-    def wrote_at(self, run_id: str, path: str) -> None:
-        """None: not recorded."""
-
-    def before(self, run_id: str, path: str) -> None:
-        """None: no wait."""
-
-    def repeated(self, run_id: str, path: str, number: int) -> bool:
-        """False."""
-        return False
-
-
 class Engine:
     """What all runs of one tree use: sink, runner, options, specs, loop."""
 
@@ -74,7 +60,7 @@ class Engine:
         listener: Callable[[Event], None] | None = None,
         approvals: Approvals | None = None,
         taken_over: Mapping[str, ReusedResult] | None = None,
-        order: EventOrder | None = None,
+        dispatcher: Dispatcher | None = None,
         doubts: Doubts | None = None,
         asked: Mapping[str, Asked] | None = None,
         earlier: EarlierCalls | None = None,
@@ -90,7 +76,8 @@ class Engine:
         self.approvals = approvals or Approvals()
         self.taken_over = taken_over or {}
         """By step path: results of an earlier episode, used in place of running the step."""
-        self.order = order or LiveOrder()
+        self.dispatcher = dispatcher
+        """On resume and replay: the order of the log."""
         self.doubts = doubts
         """On resume: decides about calls that may have happened."""
         self.asked = asked or {}
@@ -109,7 +96,7 @@ class Engine:
         the latest the root. A root that waits appends none of it: whoever resumes it begins that again."""
         self.spent_ms: int | None = None
         """On resume: milliseconds that the run took before."""
-        self.loop = Loop(options.max_workers)
+        self.loop = Loop(options.max_workers, live=dispatcher is None or dispatcher.live)
         self._plans: dict[str, StepPlan] = {}
 
     def append_held(self, below: str = "") -> None:
@@ -173,7 +160,10 @@ class Run:
 
     def wrote_at(self, position: int) -> int | None:
         """On resume and replay: the log position of the writes of the step at a position in plan order; else None."""
-        return self.engine.order.wrote_at(self.state.run_id, self.path(self.plan.steps[position].step.id))
+        dispatcher = self.engine.dispatcher
+        if dispatcher is None:
+            return None
+        return dispatcher.wrote_at(self.state.run_id, self.path(self.plan.steps[position].step.id))
 
     def emit(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event, pass it to the listener, and apply it to the state."""

@@ -1,9 +1,9 @@
-"""What the engine is given: what performs calls, the log, and the order of a log."""
+"""What the engine is given: what performs calls, the log, and which completion comes next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.events.envelope import Draft, Event
@@ -33,17 +33,38 @@ class CapabilityRunner(Protocol):
         ...
 
 
-class EventOrder(Protocol):
-    """The order of events in the log of a run that is resumed or replayed; LiveOrder for a new run."""
+class RecordedCall(NamedTuple):
+    """The outcome of a call in a log."""
+
+    position: float
+    """Its `seq`; infinite for a call that comes after the whole log."""
+    answer: Callable[[], Answer]
+    """Called on the coordinator at its turn, so it must not block. Raises the recorded error, or Unanswered."""
+
+
+class Dispatcher(Protocol):
+    """Which completion comes next in a run over a log: of all calls outstanding the one with the lowest `seq`.
+
+    A new run has none: its coordinator takes completions as threads give them.
+    """
+
+    @property
+    def live(self) -> bool:
+        """Whether a call that the log does not have is made. If not, no thread starts and no time is waited for."""
+        ...
+
+    def recorded(self, attempt: Attempt) -> RecordedCall | None:
+        """The outcome of an attempt in the log; None for one that is made live."""
+        ...
+
+    def starts_at(self, run_id: str, path: str) -> float | None:
+        """The position of the start of a call, where something with a lower one is still to come; else None."""
+        ...
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
-        """The log position of a step's writes; None where the log has none."""
+        """The position of a step's writes; None where the log has none."""
         ...
 
-    def before(self, run_id: str, path: str) -> Callable[[], None] | None:
-        """A function that blocks until a call of this step may begin, for seconds at most; None where it may now."""
-        ...
-
-    def repeated(self, run_id: str, path: str, number: int) -> bool:
+    def is_repeated(self, run_id: str, path: str, number: int) -> bool:
         """Whether the log has this attempt, from the second on: then its wait is over."""
         ...

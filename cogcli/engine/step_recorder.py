@@ -90,8 +90,9 @@ class StepRecord:
     @property
     def is_repeat_recorded(self) -> bool:
         """On resume and replay: whether the log has the next attempt, so that its wait is over."""
+        dispatcher = self.run.engine.dispatcher
         number = 1 + (self.attempts_made if self.attempts else self._begun)
-        return self.run.engine.order.repeated(self.run.state.run_id, self.path, number)
+        return dispatcher is not None and dispatcher.is_repeated(self.run.state.run_id, self.path, number)
 
     @property
     def all_reads(self) -> list[str]:

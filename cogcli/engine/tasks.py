@@ -6,7 +6,9 @@
    lost the baton and ends.
 3. Other calls go to daemon threads. A call whose time is up is abandoned: its late result is dropped, its slot is free.
 4. A task's deadline bounds everything below it: its children are cancelled first, then its error is thrown into it.
-5. At most `workers` slots are held at a time, in the whole tree, first come first served.
+5. Over a log the recorded call with the lowest position is completed first, on the coordinator, without a thread. Live
+   calls start where no recorded one is outstanding.
+6. At most `workers` slots are held at a time, in the whole tree, first come first served.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator
+from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
@@ -39,6 +42,10 @@ class Cancelled(Exception):
         self.outside = outside
 
 
+class Unanswered(Exception):
+    """Raised by the work of a recorded call that never got an answer: it waits for what cancels it."""
+
+
 class Interrupted(Exception):
     """Thrown into the root task once, when a signal asks the run to end."""
 
@@ -54,13 +61,21 @@ class WorkerSlot(NamedTuple):
 class WorkerCall(NamedTuple):
     """Do `work` off the coordinator; past `deadline` `late()` is raised in the task instead.
 
-    `on_abandon` is called when the result will be dropped; it must not block.
+    `on_abandon` is called when the result will be dropped; it must not block. With a `position` it is a recorded call:
+    `work` runs on the coordinator once nothing outstanding has a lower one.
     """
 
     work: Callable[[], Any]
     deadline: float
     late: Callable[[], Exception]
     on_abandon: Callable[[], None] | None = None
+    position: float | None = None
+
+
+class Turn(NamedTuple):
+    """Wait until nothing outstanding has a lower position in the log."""
+
+    position: float
 
 
 class Sleep(NamedTuple):
@@ -156,11 +171,16 @@ class Loop:
     _root: Task
     _current: Task
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, *, live: bool = True) -> None:
+        """Without `live` every call is a recorded one: all runs on the thread of `run`, which never waits."""
+        self._live = live
         self._free = workers
         self._runnable: deque[tuple[Task, Any, BaseException | None]] = deque()
         self._waiting: deque[tuple[Task, WorkerCall]] = deque()
         self._slot_waiters: deque[tuple[Task, WorkerSlot | Next]] = deque()
+        self._recorded: list[tuple[float, int, Task, WorkerCall | Turn]] = []
+        """A heap of what waits for its position in the log; the number keeps the order of equal ones."""
+        self._recorded_before = 0
         self._in_flight: dict[object, tuple[Task, WorkerCall]] = {}
         self._timed: dict[Task, float] = {}
         self._inbox: SimpleQueue[tuple[object, Any, BaseException | None]] = SimpleQueue()
@@ -182,9 +202,12 @@ class Loop:
         if root.deadline is not None:
             self._timed[self._root] = root.deadline
         self._runnable.append((self._root, None, None))
-        self._start_coordinator()
-        while not self._finished.wait(_WATCH_SECONDS):
-            self._watch()
+        if self._live:
+            self._start_coordinator()
+            while not self._finished.wait(_WATCH_SECONDS):
+                self._watch()
+        else:
+            self._coordinate(self._epoch)
         self._pool.close()
         error = self._crash or self._root.error
         if error is not None:
@@ -257,6 +280,9 @@ class Loop:
             # Only now: a task that ended meanwhile is handled before another starts in its slot.
             self._grant()
             if self._runnable:
+                continue
+            if self._recorded or not self._live:
+                self._advance()
                 continue
             if (
                 len(self._waiting) == 1
@@ -348,7 +374,18 @@ class Loop:
 
     def _on_call(self, task: Task, call: WorkerCall) -> None:
         task.wait = call
-        self._waiting.append((task, call))
+        if call.position is None:
+            self._waiting.append((task, call))
+        else:
+            self._await_position(task, call, call.position)
+
+    def _on_turn(self, task: Task, turn: Turn) -> None:
+        task.wait = turn
+        self._await_position(task, turn, turn.position)
+
+    def _await_position(self, task: Task, effect: WorkerCall | Turn, position: float) -> None:
+        self._recorded_before += 1
+        heappush(self._recorded, (position, self._recorded_before, task, effect))
 
     def _on_park(self, task: Task, effect: Park) -> None:
         if task.parent is not None and task.parent.cancelling:
@@ -448,6 +485,32 @@ class Loop:
                 call.on_abandon()
         self._release(task)
 
+    # -- the log ------------------------------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Handle a signal, else complete what is first in the log; where nothing of it is outstanding, the next limit
+        of time is reached at once, for without threads nothing else can come."""
+        if not self._inbox.empty():
+            self._receive()
+        elif self._recorded:
+            _, _, task, effect = heappop(self._recorded)
+            if task.wait is not effect:
+                return  # it was cancelled meanwhile
+            if type(effect) is WorkerCall:
+                self._answer(task, effect)
+            else:
+                self._wake(task)
+        else:
+            self._expire(min(self._limits()))
+
+    def _answer(self, task: Task, call: WorkerCall) -> None:
+        """Complete a recorded call; one without an answer stays outstanding until it is cancelled or late."""
+        token = object()
+        self._register(token, task, call)
+        result, error = _perform(call.work)
+        if type(error) is not Unanswered:
+            self._complete(token, result, error)
+
     # -- waiting ------------------------------------------------------------------------------------------------------
 
     def _timed_beside(self, task: Task) -> bool:
@@ -465,7 +528,7 @@ class Loop:
         try:
             token, result, error = self._inbox.get(timeout=timeout)
         except Empty:
-            self._expire()
+            self._expire(time.monotonic())
             return
         if token is _SIGNAL:
             self._on_signal()
@@ -473,14 +536,15 @@ class Loop:
             self._complete(token, result, error)
 
     def _next_due(self) -> float | None:
-        dues = [call.deadline for _, call in self._in_flight.values()]
-        dues.extend(self._timed.values())
+        dues = self._limits()
         if self._signals and not self.grace_over:
             dues.append(self.grace_until)
         return min(dues, default=None)
 
-    def _expire(self) -> None:
-        now = time.monotonic()
+    def _limits(self) -> list[float]:
+        return [*(call.deadline for _, call in self._in_flight.values()), *self._timed.values()]
+
+    def _expire(self, now: float) -> None:
         for task, call in [entry for entry in self._in_flight.values() if entry[1].deadline <= now]:
             if task.call is not None:
                 self._forget_call(task)
@@ -550,6 +614,7 @@ _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     WorkerSlot: Loop._on_slot,
     Sleep: Loop._on_sleep,
     WorkerCall: Loop._on_call,
+    Turn: Loop._on_turn,
     Park: Loop._on_park,
     Wake: Loop._on_wake,
     Cancel: Loop._on_cancel,

@@ -1,4 +1,4 @@
-"""What a run came to hold true: the beliefs and the memory of `state.json`.
+"""The beliefs and the memory of `state.json`.
 
 1. Beliefs come from `payload.beliefs` of interpret, reason and memory events, then from the entries of
    `working.hypotheses` and `working.uncertainties`, each with a statement and a confidence, which is clamped to 0..1.
@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.core.refs import MISSING, parse_target
 from cogcli.events.envelope import Event
 from cogcli.mapping.namespaces import walk_dicts
@@ -33,26 +34,25 @@ class _BeliefSource(NamedTuple):
 
 
 class Beliefs:
-    """Beliefs and memory after the events fed so far."""
+    """Beliefs and memory after the events so far."""
 
     def __init__(self) -> None:
-        self._told: list[dict[str, Any]] = []
+        self._stated: list[dict[str, Any]] = []
         self._facts: dict[str, dict[str, Any]] = {}
         self._notes: list[str] = []
         self._writers: dict[str, _BeliefSource] = {}
         self._entries: dict[str, list[_BeliefSource]] = {slot: [] for slot in _SLOTS}
         self._order = 0
 
-    def hear(self, event: Event) -> None:
-        """Take what an event of the root run says itself."""
+    def apply(self, event: Event) -> None:
+        """Take the beliefs, facts and notes that an event of the root run holds."""
         payload = event.payload
         if type(payload) is not dict or event.phase not in _BELIEVING:
             return
-        beliefs = payload.get("beliefs")
-        for entry in beliefs if type(beliefs) is list else ():
+        for entry in list_of(payload.get("beliefs")):
             belief = _belief(entry, _speaker(entry, event), event.timestamp)
             if belief is not None:
-                self._told.append(belief)
+                self._stated.append(belief)
         if event.phase == "memory":
             if type(payload.get("scratchpad")) is str:
                 self._notes.append(payload["scratchpad"])
@@ -70,7 +70,7 @@ class Beliefs:
             }
 
     def note_writes(self, event: Event, writes: list[dict[str, Any]]) -> None:
-        """Remember who wrote what, once the writes were applied."""
+        """Note the step behind each of the writes of a closing event, once they were applied."""
         source = _BeliefSource(event.step_id or event.payload["step_id"], event.timestamp, self._order, False)
         for write in writes:
             target, strategy = write["target"], write["strategy"]
@@ -84,13 +84,12 @@ class Beliefs:
                 self._entries[slot] = [*self._entries[slot], *added] if strategy == "append" else added
 
     def beliefs(self, state: ExecutionState) -> list[dict[str, Any]]:
-        """Beliefs in order of being told, then those of working memory."""
-        found = list(self._told)
+        """Beliefs of events in order, then those of working memory."""
+        found = list(self._stated)
         for slot in _SLOTS:
-            entries = getattr(state.working, slot)
-            if type(entries) is not list:
-                continue
-            for entry, source in zip(entries, self._entries[slot], strict=False):
+            for entry, source in zip(
+                list_of(getattr(state.working, slot)), self._entries[slot], strict=False
+            ):
                 belief = _belief(entry, source.step, source.timestamp)
                 if belief is not None:
                     found.append(belief)
@@ -99,10 +98,7 @@ class Beliefs:
     def memory(self, state: ExecutionState) -> dict[str, Any]:
         """Facts, and the notes of working memory where there are any."""
         memory: dict[str, Any] = {"facts": self._written_facts(state) + list(self._facts.values())}
-        messages = state.working.messages
-        notes = list(self._notes)
-        if type(messages) is list:
-            notes += [text for entry in messages if (text := _note(entry))]
+        notes = [*self._notes, *filter(None, map(_note, list_of(state.working.messages)))]
         if notes:
             memory["scratchpad"] = "\n".join(notes)
         return memory
@@ -146,12 +142,8 @@ def _value_at(state: ExecutionState, text: str) -> Any:
 
 
 def _belief(entry: Any, provenance: str, timestamp: str) -> dict[str, Any] | None:
-    if type(entry) is not dict:
-        return None
-    statement, confidence = entry.get("statement"), entry.get("confidence")
-    if type(statement) is not str or isinstance(confidence, bool):
-        return None
-    if not isinstance(confidence, int | float):
+    statement, confidence = object_of(entry).get("statement"), object_of(entry).get("confidence")
+    if type(statement) is not str or isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return None
     return {
         "statement": statement,
@@ -162,13 +154,10 @@ def _belief(entry: Any, provenance: str, timestamp: str) -> dict[str, Any] | Non
 
 
 def _speaker(entry: Any, event: Event) -> str:
-    """Who says so: the entry itself where the log's writer put it there, else the step, else the agent."""
-    given = entry.get("provenance") if type(entry) is dict else None
-    return given if type(given) is str and given else event.step_id or event.agent_id or "system"
+    """The provenance of an entry: its own where the log's writer put one there, else the step, else the agent."""
+    return text_of(object_of(entry).get("provenance")) or event.step_id or event.agent_id or "system"
 
 
-def _note(entry: Any) -> str | None:
-    if type(entry) is not dict or entry.get("role") != "note":
-        return None
-    text = entry.get("content", entry.get("text"))
-    return text if type(text) is str else None
+def _note(entry: Any) -> str:
+    entry = object_of(entry)
+    return text_of(entry.get("content", entry.get("text"))) if entry.get("role") == "note" else ""

@@ -48,39 +48,38 @@ def is_reference(value: Any) -> bool:
 
 
 def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
-    """The payload as it stands in the log; large members are handed to `put`, which gives their digest."""
+    """The payload as the log holds it; `put` stores large members and gives their digests."""
     kept: dict[str, int] = {}
     result = {}
     for key, value in payload.items():
-        inner = _spilled_attempts(value, put) if key == "attempts" and type(value) is list else value
+        inner = value
+        if key == "attempts" and type(value) is list:
+            inner = [_spill_attempt(attempt, put) if type(attempt) is dict else attempt for attempt in value]
         text = orjson.dumps(inner)
         if len(text) > SPILL or is_reference(inner):
-            inner = _reference(text, put)
+            inner = reference_to(text, put)
         else:
             kept[key] = len(text)
         result[key] = inner
     while sum(kept.values()) > _ROOM:
         largest = max(kept, key=kept.__getitem__)
         del kept[largest]
-        result[largest] = _reference(orjson.dumps(result[largest]), put)
+        result[largest] = reference_to(orjson.dumps(result[largest]), put)
     return result
 
 
-def _spilled_attempts(attempts: list[Any], put: Put) -> list[Any]:
-    return [_spilled_attempt(attempt, put) if type(attempt) is dict else attempt for attempt in attempts]
-
-
-def _spilled_attempt(attempt: dict[str, Any], put: Put) -> dict[str, Any]:
+def _spill_attempt(attempt: dict[str, Any], put: Put) -> dict[str, Any]:
     result = dict(attempt)
     for key in _MEMBERS:
         if key in attempt:
             text = orjson.dumps(attempt[key])
             if len(text) > SPILL or is_reference(attempt[key]):
-                result[key] = _reference(text, put)
+                result[key] = reference_to(text, put)
     return result
 
 
-def _reference(text: bytes, put: Put) -> dict[str, Any]:
+def reference_to(text: bytes, put: Put) -> dict[str, Any]:
+    """The reference to a JSON text, which `put` stores."""
     return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
 
 
@@ -89,14 +88,13 @@ def resolve(payload: dict[str, Any], get: Get) -> dict[str, Any]:
     result = {key: _value(member, get) for key, member in payload.items()}
     attempts = result.get("attempts")
     if type(attempts) is list:
-        result["attempts"] = [_resolved_attempt(attempt, get) for attempt in attempts]
+        result["attempts"] = [
+            {key: _value(member, get) if key in _MEMBERS else member for key, member in attempt.items()}
+            if type(attempt) is dict
+            else attempt
+            for attempt in attempts
+        ]
     return result
-
-
-def _resolved_attempt(attempt: Any, get: Get) -> Any:
-    if type(attempt) is not dict:
-        return attempt
-    return {key: _value(member, get) if key in _MEMBERS else member for key, member in attempt.items()}
 
 
 def _value(member: Any, get: Get) -> Any:
@@ -108,16 +106,6 @@ def _value(member: Any, get: Get) -> Any:
     with suppress(JsonRefused):
         return parse(data)
     return member
-
-
-def references(payload: dict[str, Any]) -> list[str]:
-    """The digests of the blobs that a payload names, before it is resolved."""
-    found = [member["$blob"] for member in payload.values() if is_reference(member)]
-    attempts = payload.get("attempts")
-    for attempt in attempts if type(attempts) is list else ():
-        if type(attempt) is dict:
-            found += [attempt[key]["$blob"] for key in _MEMBERS if is_reference(attempt.get(key))]
-    return found
 
 
 def parse(data: bytes) -> Any:
@@ -173,16 +161,13 @@ class BlobFolder:
     def _made(self) -> Folder:
         if self._folder is None:
             try:
-                self._folder = self._opened()
+                try:
+                    self._folder = self._episode.make(BLOBS)
+                except FileExistsError:
+                    self._folder = self._episode.sub(BLOBS)
             except OSError as error:
                 raise disk_refusal(self._episode.path / BLOBS, error) from error
         return self._folder
-
-    def _opened(self) -> Folder:
-        try:
-            return self._episode.make(BLOBS)
-        except FileExistsError:
-            return self._episode.sub(BLOBS)
 
     def get(self, digest: str) -> bytes | None:
         """The bytes of a blob, or None where it is missing, no regular file, or not what its name says."""

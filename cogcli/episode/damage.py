@@ -1,12 +1,12 @@
-"""What can be done about a damaged newest line of an unfinished log: `verify --repair`, the lock being held.
+"""Repairing the damaged newest line of an unfinished log: `verify --repair`, the lock being held.
 
 1. A newline that was altered is put back: the checksums of the lines beside it vouch for all else.
 2. A damaged line that nothing sound follows is moved to `events.torn`, as a torn one is. Whatever it was, the log must
    not go on as if it had never been: if it was the intent of a call, that call may have happened, and the intent is
    appended anew, without a result. Anything else was the end of a call, which is in doubt without it, or follows
    again from what is left.
-3. What a line was is told by its checksum, as long as one byte is altered; else by what can still be read.
-   Where neither tells, or sound lines follow, nothing is changed: refused.
+3. What a line was follows from its checksum, as long as one byte is altered; else from what can still be read.
+   Where it follows from neither, or sound lines follow, nothing is changed: refused.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS
-from cogcli.episode.log_reader import Lines, is_torn, is_torn_tail, parse_line
+from cogcli.episode.log_lines import Lines, parse_line
 from cogcli.events.checksum import Checksums, corrections, holds, is_like_whole, valid_prefix
 from cogcli.events.types import EVENT_TYPES, UNKNOWN, row_of
 
@@ -59,29 +60,20 @@ class Damage(NamedTuple):
 def damage_of(folder: Folder) -> Damage | None:
     """The first line that cannot be what was written; None where every line can. Raises FileRefused."""
     lines, checksums, offset = Lines(folder.chunks(EVENTS)), Checksums(), 0
-    number = 0
-    numbered = iter(lines)
-    for number, raw in numbered:
-        try:
-            wrong = checksums.problem(raw, parse_line(raw)) is not None
-        except JsonRefused:
-            wrong = not is_torn(raw) or next(numbered, None) is not None
-            if not wrong:
-                return None
-        if wrong:
-            return Damage(offset, number, _from(folder, offset))
+    for number, raw, value in lines.objects():
+        if checksums.problem(raw, value) is not None:
+            return Damage(offset, number, read_from(folder, offset))
         offset += len(raw) + 1
-    return None if is_torn_tail(lines.torn) else Damage(offset, number + 1, lines.torn)
+    if lines.refused is None or lines.torn or lines.too_long:
+        return None
+    return Damage(offset, lines.refused.number, read_from(folder, offset))
 
 
-def _from(folder: Folder, offset: int) -> bytes:
-    fd = folder.open_file(EVENTS)
-    try:
-        os.lseek(fd, offset, os.SEEK_SET)
-        with os.fdopen(os.dup(fd), "rb") as file:
-            return file.read()
-    finally:
-        os.close(fd)
+def read_from(folder: Folder, offset: int) -> bytes:
+    """The bytes of an episode's log from an offset on. Raises FileRefused, OSError."""
+    with os.fdopen(folder.open_file(EVENTS), "rb") as file:
+        file.seek(offset)
+        return file.read()
 
 
 def write_newline(fd: int, place: int) -> None:
@@ -103,28 +95,27 @@ class LostIntent(NamedTuple):
 
 
 def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | None:
-    """What the damaged line was that these bytes hold, one of `heads` being its `prev`; None where nobody can say."""
+    """What the damaged line in these bytes was, one of `heads` being its `prev`; None where that cannot be known."""
     lost = data[: data.rfind(b"\n")] if b"\n" in data else data
     for line in corrections(lost):
         value = _object(line)
         if value is not None and value.get("prev") in heads:
-            return _told(value, line)
+            return _lost_intent(value, line)
     value = _object(lost)
     if value is not None:
-        return _told(value, lost)
+        return _lost_intent(value, lost)
     found = _TYPE.match(lost)
     row = row_of(found[1].decode()) if found else UNKNOWN
     return LostIntent(None, lost) if row is not UNKNOWN and not row.write_ahead else None
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
-    try:
+    with suppress(JsonRefused):
         return parse_line(line)
-    except JsonRefused:
-        return None
+    return None
 
 
-def _told(value: dict[str, Any], line: bytes) -> LostIntent | None:
+def _lost_intent(value: dict[str, Any], line: bytes) -> LostIntent | None:
     from cogcli.events.payloads import problem_of
 
     kind = value.get("event_type")

@@ -1,17 +1,20 @@
-"""The bytes of the JSON documents of an episode, and the little arithmetic on timestamps that they need."""
+"""The bytes of the JSON documents of an episode, and the arithmetic on timestamps that they need."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
 
-STATE_KEYS: Final = (
-    "version", "state_schema_version", "episode", "goal", "beliefs", "plan", "memory", "outcomes", "links",
-    "x-cognitive",
-)  # fmt: skip
-"""The keys of `state.json`, in order."""
+from cogcli.core.files import FileRefused
+from cogcli.core.jsonvalue import object_of
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import parse
+from cogcli.episode.folder import Folder
+
+_LARGEST: Final = 1 << 28
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
@@ -19,8 +22,20 @@ def to_bytes(document: dict[str, Any]) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
+def read_document(folder: Folder, name: str) -> Any:
+    """The JSON value of a document of at most 256 MiB. Raises FileRefused, JsonRefused."""
+    return parse(folder.read(name, limit=_LARGEST))
+
+
+def read_object(folder: Folder, name: str) -> dict[str, Any]:
+    """The object of a document; an empty one where it is none, or cannot be read."""
+    with suppress(FileRefused, JsonRefused):
+        return object_of(read_document(folder, name))
+    return {}
+
+
 def inline_value(value: Any) -> orjson.Fragment:
-    """The value as a member of a document that takes no more room there than its JSON does."""
+    """The value as a member that takes no more room in an indented document than its compact JSON does."""
     return orjson.Fragment(orjson.dumps(value))
 
 
@@ -31,7 +46,7 @@ def whole_milliseconds_between(earlier: str, later: str) -> int | None:
 
 
 def milliseconds_between(earlier: str, later: str) -> int | None:
-    """From one RFC 3339 time to another, None where either is none."""
+    """The milliseconds from one RFC 3339 time to another, rounded, None where either is none."""
     a, b = _parsed(earlier), _parsed(later)
     if a is None or b is None:
         return None
@@ -40,12 +55,11 @@ def milliseconds_between(earlier: str, later: str) -> int | None:
 
 def earlier(timestamp: str, milliseconds: float) -> str:
     """The moment so long before an RFC 3339 time, in microseconds; the text itself where it is none."""
-    moment = _parsed(timestamp)
-    try:
-        begun = moment - timedelta(milliseconds=milliseconds) if moment else None
-    except (OverflowError, ValueError):
-        begun = None
-    return timestamp if begun is None else begun.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    with suppress(OverflowError, ValueError):
+        if moment := _parsed(timestamp):
+            begun = moment - timedelta(milliseconds=milliseconds)
+            return begun.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return timestamp
 
 
 def _parsed(text: str) -> datetime | None:

@@ -14,7 +14,7 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, SUMMARY
-from cogcli.episode.log_reader import Lines, parse_line
+from cogcli.episode.log_lines import first_line, parse_line
 from cogcli.episode.named_files import NamedFile, NamedFiles, manifest_files, unlike
 
 _LIMIT: Final = 64 * 1024 * 1024
@@ -75,6 +75,6 @@ def _known(folder: Folder) -> NamedFiles:
 def _episode_id(folder: Folder) -> Any:
     """The episode that the log is of, None where that cannot be read."""
     try:
-        return parse_line(next((line for _, line in Lines(folder.chunks(EVENTS))), b"")).get("episode_id")
+        return parse_line(first_line(folder)).get("episode_id")
     except (FileRefused, JsonRefused):
         return None

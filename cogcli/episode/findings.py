@@ -18,9 +18,14 @@ class Finding(NamedTuple):
     message: str
 
 
+def error_finding(code: str, file: str, line: int, message: str) -> Finding:
+    """A finding of severity error; of the name of a file, which anybody may have chosen, at most 200 characters."""
+    return Finding(code, "error", file[:200], line, message)
+
+
 FindingSink = Callable[[str], None]
-"""Who hears of the repairs that a projection makes."""
+"""What takes the messages of the repairs that a projection makes."""
 
 
-def unheard(message: str) -> None:
-    """For those who do not ask."""
+def ignore_message(message: str) -> None:
+    """A sink for those who do not ask."""

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 from collections.abc import Generator
@@ -102,10 +103,10 @@ class Folder:
         except FileNotFoundError as error:
             raise FileRefused(place, "missing", "does not exist") from error
         except OSError as error:
-            kind = "not-regular" if self._is_link(name) else "unreadable"
+            if self._is_link(name):
+                raise FileRefused(place, "not-regular", "is a symbolic link") from error
             doing = "written" if appending else "read"
-            why = "is a symbolic link" if kind == "not-regular" else f"cannot be {doing}: {error.strerror}"
-            raise FileRefused(place, "not-regular" if self._is_link(name) else "unreadable", why) from error
+            raise FileRefused(place, "unreadable", f"cannot be {doing}: {error.strerror}") from error
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise FileRefused(place, "not-regular", "is not a regular file")
@@ -114,6 +115,20 @@ class Folder:
     def _is_link(self, name: str) -> bool:
         with contextlib.suppress(OSError):
             return stat.S_ISLNK(os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode)
+        return False
+
+    def is_locked(self, name: str) -> bool:
+        """Whether a process holds the lock of a file: of a log the process of its run, which is alive."""
+        try:
+            fd = self.open_file(name)
+        except FileRefused:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
         return False
 
     def size(self, name: str) -> int:

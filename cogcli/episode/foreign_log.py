@@ -43,7 +43,7 @@ def _foreign(events: list[Event]) -> ReportedLog:
 
     projection, planned_at, ended_at = Projection(), -1, -1
     for number, event in enumerate(events):
-        projection.feed(event)
+        projection.apply(event)
         if not projection.is_root(event):
             continue
         if event.phase == "plan" and type(event.payload) is dict:
@@ -85,7 +85,7 @@ def _plan(event: Event, projection: Projection) -> Event:
     from cogcli.episode.plan_projection import PlanProjection
 
     plan = PlanProjection()
-    plan.feed(event)
+    plan.apply(event)
     records = [{**step, "uses": step["description"]} for step in plan.steps]
     return event._replace(run_id=projection.root, payload={"step_records": records})
 

@@ -8,7 +8,7 @@
 4. The first sync also puts the directory and its own entry on disk.
 5. A failed write or sync is final. It is never retried as if it had worked: what was written in part is cut off
    again, and every later append is refused in the same words. On a full disk the root's end, or its pause, may still
-   be written, into the room that the ballast gives back.
+   be written, into the room that the disk reserve gives back.
 6. Secrets are masked when the line is built. What only its key name betrays is masked in the log alone: the event
    handed back holds it, so that a run goes on with its values.
 7. Large values are in their blobs before the line that names them, and are synced with it, not before.
@@ -20,12 +20,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, NotRequired, TypedDict
 
 import orjson
 
+from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
@@ -34,14 +34,14 @@ from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shorten_values
 from cogcli.episode.layout import BALLAST, EVENTS, LEARN
-from cogcli.episode.log_reader import EventLog, read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.rules import FIRST, LATEST
 from cogcli.episode.temp_cleanup import unmake
 from cogcli.events.checksum import line_with_sum
 from cogcli.events.envelope import Draft, Event, to_json
 from cogcli.events.masking import mask_payload
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # signing is for those who sign
     from cogcli.episode.signing import Sign
 
 DURABILITY: Final = ("process", "power", "none")
@@ -49,25 +49,20 @@ DURABILITY: Final = ("process", "power", "none")
 
 def first_link(episode_id: str) -> str:
     """What the first line of a log names as the line before it."""
-    return _digest(f"cogcli/events/1:{episode_id}".encode())
-
-
-def _digest(data: bytes | memoryview) -> str:
-    return f"sha256:{sha256(data).hexdigest()}"
+    return digest(f"cogcli/events/1:{episode_id}".encode())
 
 
 def _locked_log(folder: Folder) -> int:
     fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
-    try:
+    with contextlib.ExitStack() as opened:
+        opened.callback(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-    except BaseException:
-        os.close(fd)
-        raise
+        opened.pop_all()
     return fd
 
 
 class End(NamedTuple):
-    """Where a log ends: what the next event goes on from."""
+    """The end of a log: what the next event needs of it."""
 
     sequence: int
     head: str
@@ -77,6 +72,16 @@ class End(NamedTuple):
     """The run that the log begins with."""
     rules: int
     """The rules that the log follows (`episode.rules`)."""
+
+
+class JournalPorts(TypedDict):
+    """What a journal is given besides the episode: `store` and `reopen` pass it through."""
+
+    clock: Clock
+    ids: IdSource
+    redactor: Redactor
+    durability: NotRequired[str]
+    sign: NotRequired[Sign | None]
 
 
 class Journal:
@@ -93,11 +98,11 @@ class Journal:
         redactor: Redactor,
         durability: str = "process",
         sign: Sign | None = None,
-        going_on: tuple[int, End] | None = None,
+        resumed: tuple[int, End] | None = None,
     ) -> None:
         """Start a log in an empty directory, which the journal then owns. Raises OSError.
 
-        `going_on`: the descriptor of a log that is there, opened for appending and locked, and where it ends.
+        `resumed`: the descriptor of a log that is there, opened for appending and locked, and where it ends.
         """
         if durability not in DURABILITY:
             raise ValueError(f"durability is {' or '.join(DURABILITY)}")
@@ -116,17 +121,18 @@ class Journal:
         self._final = False
         """Nothing may follow, whatever room there is: a sync failed, or a part of a line could not be cut off."""
         self._placed = False
-        fd, end = going_on or (_locked_log(folder), End(0, first_link(episode_id), "", 0, "", FIRST))
+        with contextlib.ExitStack() as opened:
+            if resumed is None:
+                fd, end = _locked_log(folder), End(0, first_link(episode_id), "", 0, "", FIRST)
+                opened.callback(os.close, fd)
+            else:
+                fd, end = resumed
+            self._reserve = DiskReserve(folder, anew=resumed is not None)
+            if resumed is None:
+                os.close(folder.create(LEARN, os.O_WRONLY))
+            opened.pop_all()
         self._fd = fd
         self._sequence, self._head, self._timestamp, self._size, self._root, self._rules = end
-        try:
-            self._ballast = DiskReserve(folder, anew=going_on is not None)
-            if going_on is None:
-                os.close(folder.create(LEARN, os.O_WRONLY))
-        except BaseException:
-            if going_on is None:
-                os.close(fd)
-            raise
 
     @property
     def directory(self) -> Path:
@@ -134,7 +140,7 @@ class Journal:
         return self.folder.path
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """The event as it enters the run's state (rule 6). Raises EnvironmentRefusal `env.disk`."""
+        """Write an event; the event as it enters the run's state (rule 6). Raises EnvironmentRefusal `env.disk`."""
         payload = mask_payload(draft.payload, self._redactor)
         event = self._append(draft, payload, durable)
         if payload is draft.payload:
@@ -159,7 +165,7 @@ class Journal:
             self._root = draft.run_id
         self._sequence += 1
         self._timestamp = event.timestamp
-        self._head = _digest(memoryview(line)[:-1])
+        self._head = digest(memoryview(line)[:-1])
         if self._each or (durable and self._syncs):
             self.sync()
         return event
@@ -230,7 +236,7 @@ class Journal:
 
     def _made_room(self) -> bool:
         """Whether a full disk has room again, for what ends the run."""
-        if not self.stopped_by_full_disk or not self._ballast.free():
+        if not self.stopped_by_full_disk or not self._reserve.free():
             return False
         self._failed = None
         return True
@@ -283,17 +289,17 @@ class Journal:
 
     def events(self) -> EventLog:
         """What is on disk so far."""
-        return read_events(self.folder)
+        return EventLog(self.folder)
 
-    def free_ballast(self) -> None:
+    def free_reserve(self) -> None:
         """Give back the room kept for the end: it is being written. Raises EnvironmentRefusal `env.disk`."""
         try:
-            self._ballast.remove()
+            self._reserve.remove()
         except OSError as error:
             raise disk_refusal(self.directory / BALLAST, error) from error
 
     def discard(self) -> bool:
-        """Take back an episode in which nothing was committed; whether that was so. Closes the journal."""
+        """Remove an episode in which nothing was committed, and close the journal; whether that was so."""
         if self._sequence or self._size:
             return False
         unmake(self.folder)
@@ -301,9 +307,9 @@ class Journal:
         return True
 
     def close(self) -> None:
-        """Release the lock and the ballast; may be called twice."""
+        """Release the lock and the disk reserve; may be called twice."""
         if self._fd >= 0:
-            self._ballast.free()
+            self._reserve.free()
             os.close(self._fd)
             self._fd = -1
             self._blobs.close()

@@ -1,8 +1,8 @@
-"""Large values stand by reference, each stored once (rules 2 of `episode.rules`).
+"""Large values are stored once and referred to (rules 2 of `episode.rules`).
 
 1. What steps were given and produced, a value at any depth whose JSON exceeds 4 KiB, becomes
    `{"$blob": "sha256:...", "bytes": n, "media_type": "application/json"}`. Equal values have equal blobs, wherever they
-   stand: in the input of a run, of a step, in an output, in a write, in a document. Below the size of a disk page a
+   are: in the input of a run, of a step, in an output, in a write, in a document. Below the size of a disk page a
    file of its own would cost more than it saves.
 2. Everything else does so above 64 KiB: plans, selections, lists of attempts.
 3. The inner value goes first: a large text in an object leaves the object small. So a blob may hold references itself.
@@ -13,13 +13,12 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
 from cogcli.core.strict_json import JsonRefused
-from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse
+from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse, reference_to
 
 SMALL: Final = 4096
 """Bytes of JSON up to which a value of a step stands where it is."""
@@ -31,11 +30,6 @@ _VALUES: Final = frozenset(
 """Keys under which an event holds what a run or a step was given or produced."""
 _DEEPEST: Final = 128
 """Levels of a value put together from blobs: above what any writer may nest, below what recursion bears."""
-
-
-def digest_of(data: bytes) -> str:
-    """The name of a blob; a `Put` that stores nothing."""
-    return f"sha256:{sha256(data).hexdigest()}"
 
 
 def shorten_values(payload: dict[str, Any], put: Put) -> dict[str, Any]:
@@ -52,7 +46,7 @@ def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
     if short is not value:
         text = orjson.dumps(short)
     if len(text) > limit or is_reference(value):
-        return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
+        return reference_to(text, put)
     return short
 
 
@@ -87,7 +81,7 @@ def _member(key: str, value: Any, limit: int, put: Put) -> Any:
     text = orjson.dumps(value)
     if len(text) <= limit:
         return value
-    return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
+    return reference_to(text, put)
 
 
 def expand(payload: dict[str, Any], get: Get) -> dict[str, Any]:
@@ -102,7 +96,7 @@ def value_at(value: Any, get: Get) -> Any:
 
 
 class _BlobReader:
-    """Puts values together from blobs, within bounds."""
+    """Puts values together from blobs, within bounds (rule 5)."""
 
     def __init__(self, get: Get) -> None:
         self._get = get
@@ -134,16 +128,3 @@ class _BlobReader:
         except JsonRefused:
             return reference
         return self._inside(held, depth) if MARK in data else held
-
-
-def blobs_named(payload: Any, get: Get) -> list[str]:
-    """The digests of the blobs that make up a payload or a document, each once, outer ones first."""
-    found: dict[str, None] = {}
-
-    def look(digest: str) -> bytes | None:
-        if digest:
-            found.setdefault(digest)
-        return get(digest)
-
-    value_at(payload, look)
-    return list(found)

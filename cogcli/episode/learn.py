@@ -12,9 +12,9 @@ from typing import Any, Final
 import orjson
 
 from cogcli.core.canonical import digest
+from cogcli.core.jsonvalue import list_of, object_of
 from cogcli.episode import summary
-from cogcli.episode.counters import Use
-from cogcli.episode.log_fold import LogFold
+from cogcli.episode.log_fold import LogFold, Use
 
 MAX_PROPOSALS: Final = 100
 MAX_EVIDENCE: Final = 10
@@ -26,14 +26,14 @@ def first_link(episode_id: str) -> str:
     return digest(f"cogcli/learn/1:{episode_id}".encode())
 
 
-def learn_lines(account: LogFold) -> bytes:
+def learn_lines(fold: LogFold) -> bytes:
     """The whole of `learn.jsonl` for a log whose root run has ended."""
-    return orjson.dumps(reflection_of(account), option=orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(reflection_of(fold), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def reflection_of(account: LogFold) -> dict[str, Any]:
+def reflection_of(fold: LogFold) -> dict[str, Any]:
     """The reflection on a root run, fixed by its log."""
-    ended = account.projection.terminated
+    ended = fold.projection.terminated
     if ended is None:
         raise ValueError("the run has not ended")
     return {
@@ -45,28 +45,26 @@ def reflection_of(account: LogFold) -> dict[str, Any]:
         "entry_type": "reflection",
         "agent_id": "system",
         "basis": {
-            "success": summary.success(account),
-            "reasons": _reasons(account),
-            "latencies": _latencies(account),
-            "counts": summary.counts(account),
+            "success": summary.success(fold),
+            "reasons": _reasons(fold),
+            "latencies": _latencies(fold),
+            "counts": summary.counts(fold),
         },
-        "proposals": list(_proposals(account))[:MAX_PROPOSALS],
+        "proposals": [proposal for rule in _RULES for proposal in rule(fold)][:MAX_PROPOSALS],
         "evidence_ids": [ended.id],
         "caused_by": ended.id,
         "prev": first_link(ended.episode_id),
     }
 
 
-def _reasons(account: LogFold) -> list[str]:
-    ended = account.projection.terminated
-    payload = ended.payload if ended and type(ended.payload) is dict else {}
-    error = account.projection.error() or {}
-    given = (payload.get("status_reason"), error.get("code"), error.get("message"))
+def _reasons(fold: LogFold) -> list[str]:
+    error = fold.projection.error() or {}
+    given = (fold.projection.final.get("status_reason"), error.get("code"), error.get("message"))
     return list(dict.fromkeys(reason for reason in given if type(reason) is str and reason))
 
 
-def _latencies(account: LogFold) -> dict[str, Any]:
-    latencies = summary.step_latency_ms(account)
+def _latencies(fold: LogFold) -> dict[str, Any]:
+    latencies = summary.step_latency_ms(fold)
     slowest = max(latencies, key=latencies.__getitem__, default=None)
     return {
         "total_ms": sum(latencies.values()),
@@ -75,56 +73,48 @@ def _latencies(account: LogFold) -> dict[str, Any]:
     }
 
 
-def _proposals(account: LogFold) -> Iterator[dict[str, Any]]:
-    yield from _fallbacks(account)
-    yield from _slow_steps(account)
-    yield from _second_tries(account)
-    yield from _spent_budgets(account)
-    yield from _missing_outputs(account)
-
-
-def _fallbacks(account: LogFold) -> Iterator[dict[str, Any]]:
-    for binding, uses in _grouped(account.tally.fallbacks).items():
+def _fallbacks(fold: LogFold) -> Iterator[dict[str, Any]]:
+    for binding, uses in _grouped(fold.counters.fallbacks).items():
         text = f"binding `{binding}` needed its fallback: repair it, or make the fallback the first choice"
         yield _proposal("binding-fallback", binding, text, uses)
 
 
-def _slow_steps(account: LogFold) -> Iterator[dict[str, Any]]:
-    options = account.projection.asked.get("options")
-    limit = options.get("step_timeout_seconds") if type(options) is dict else None
+def _slow_steps(fold: LogFold) -> Iterator[dict[str, Any]]:
+    limit = object_of(fold.projection.asked.get("options")).get("step_timeout_seconds")
     if not isinstance(limit, int | float) or limit <= 0:
         return
     # Past the limit the step had one of its own.
-    slow = [use for use, latency in account.tally.timed if NEARLY < latency / (limit * 1000) <= 1]
+    slow = [use for use, latency in fold.counters.timed if NEARLY < latency / (limit * 1000) <= 1]
     for step, uses in _grouped(slow).items():
         yield _proposal("step-timeout", step, f"step `{step}` used more than 80 % of its {limit:g} s", uses)
 
 
-def _second_tries(account: LogFold) -> Iterator[dict[str, Any]]:
-    for step, tries in account.tally.retried.items():
+def _second_tries(fold: LogFold) -> Iterator[dict[str, Any]]:
+    for step, tries in fold.counters.retried.items():
         if all(succeeded for succeeded, _ in tries):
             text = f"step `{step}` always succeeded on the second try: look at what fails the first time"
             yield _proposal("second-try", step, text, [use for _, use in tries])
 
 
-def _spent_budgets(account: LogFold) -> Iterator[dict[str, Any]]:
-    for name, budget in summary.budgets(account).items():
+def _spent_budgets(fold: LogFold) -> Iterator[dict[str, Any]]:
+    for name, budget in summary.budgets(fold).items():
         limit, used = budget["limit"], budget["used"]
         if limit and used is not None and used / limit > NEARLY:
             text = f"budget `{name}` was nearly spent: {used} of {limit}"
-            yield _proposal("budget-spent", name, text, _ending(account))
+            yield _proposal("budget-spent", name, text, _ending(fold))
 
 
-def _missing_outputs(account: LogFold) -> Iterator[dict[str, Any]]:
-    ended = account.projection.terminated
-    missing = ended.payload.get("required_missing") if ended and type(ended.payload) is dict else None
-    for name in missing if type(missing) is list else ():
+def _missing_outputs(fold: LogFold) -> Iterator[dict[str, Any]]:
+    for name in list_of(fold.projection.final.get("required_missing")):
         text = f"output `{name}` was never produced: no step that ran writes it"
-        yield _proposal("output-missing", str(name), text, _ending(account))
+        yield _proposal("output-missing", str(name), text, _ending(fold))
 
 
-def _ending(account: LogFold) -> list[Use]:
-    ended = account.projection.terminated
+_RULES: Final = (_fallbacks, _slow_steps, _second_tries, _spent_budgets, _missing_outputs)
+
+
+def _ending(fold: LogFold) -> list[Use]:
+    ended = fold.projection.terminated
     return [Use("", ended.id)] if ended else []
 
 

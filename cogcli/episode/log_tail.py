@@ -12,8 +12,8 @@ from cogcli.core.files import FileRefused
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
-from cogcli.episode.lock import is_locked
-from cogcli.episode.log_reader import EventLog, no_log_error, open_episode
+from cogcli.episode.log_reader import EventLog
+from cogcli.episode.refusals import no_log_error, open_episode
 from cogcli.events.envelope import Event
 
 _CHUNK: Final = 1 << 20
@@ -42,7 +42,7 @@ class GrowingLog(EventLog):
         fd = folder.open_file(EVENTS)
         try:
             while True:
-                alive = is_locked(folder)  # before reading: what the run wrote last is then still read
+                alive = folder.is_locked(EVENTS)  # before reading: what the run wrote last is then still read
                 while chunk := os.read(fd, _CHUNK):
                     yield chunk
                 if not alive:

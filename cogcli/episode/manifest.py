@@ -11,7 +11,7 @@ from cogcli.core.files import FileRefused
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.journal import first_link
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, MANIFEST, kind_of
-from cogcli.episode.log_reader import Lines
+from cogcli.episode.log_lines import Lines
 
 SCHEMA: Final = "manifest/1"
 

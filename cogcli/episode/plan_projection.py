@@ -13,15 +13,16 @@
    the step's `inputs` and `outputs`. A step that never began keeps what the plan says that it reads.
 7. Without evidence a step keeps its status. Without a plan event there are no steps.
 
-Every repair is told to whoever asks for them: `verify` makes findings of them.
+Every repair goes to a sink: `verify` makes findings of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from cogcli.episode.findings import FindingSink, unheard
+from cogcli.core.jsonvalue import list_of, text_of
+from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import STEP_KINDS, STEP_STATUSES
 from cogcli.events.envelope import Event
@@ -32,16 +33,16 @@ _OPTIONAL: Final = (("rationale", str), ("depends_on", list), ("inputs", dict), 
 
 
 class PlanProjection:
-    """The plan as it stands after the events fed so far."""
+    """The plan after the events so far."""
 
-    def __init__(self, told: FindingSink = unheard) -> None:
-        self._told = told
+    def __init__(self, on_repair: FindingSink = ignore_message) -> None:
+        self._on_repair = on_repair
         self._head: dict[str, Any] = {}
         self.rules = FIRST
         self.steps: list[dict[str, Any]] = []
         self._by_id: dict[str, dict[str, Any]] = {}
 
-    def feed(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Take one event of the root run into account."""
         if event.phase == "act":
             self._take_evidence(event.payload)
@@ -49,46 +50,46 @@ class PlanProjection:
             self._start(event)
 
     def result(self) -> dict[str, Any]:
-        """The plan as it stands in `state.json`. Its steps are this projection's own."""
+        """The plan of `state.json`. Its steps are this projection's own."""
         return {**self._head, "steps": self.steps}
 
     def _start(self, event: Event) -> None:
         payload = event.payload
         if type(payload) is not dict:
-            self._told("the payload of a plan event is no object: no plan")
+            self._on_repair("the payload of a plan event is no object: no plan")
             return
-        source = payload.get("source")
-        self._head = {"source": source if _is_text(source) else event.agent_id or "system"}
+        self._head = {"source": text_of(payload.get("source")) or event.agent_id or "system"}
         self._head["updated_at"] = event.timestamp
         if type(payload.get("rationale")) is str:
             self._head["rationale"] = payload["rationale"]
         records = payload.get("step_records")
-        self.steps = (
-            self._from_records(records) if type(records) is list else self._from_labels(payload.get("steps"))
-        )
+        if type(records) is list:
+            self.steps = list(self._from_records(records))
+        else:
+            self.steps = list(self._from_labels(list_of(payload.get("steps"))))
         self._by_id = {}
         for step in self.steps:
             if self._by_id.setdefault(step["id"], step) is not step:
-                self._told(f"two steps of the plan are called `{step['id']}`: evidence goes to the first")
+                self._on_repair(
+                    f"two steps of the plan are called `{step['id']}`: evidence goes to the first"
+                )
 
-    def _from_records(self, records: list[Any]) -> list[dict[str, Any]]:
-        steps = []
+    def _from_records(self, records: list[Any]) -> Iterator[dict[str, Any]]:
         for position, record in enumerate(records, 1):
             if type(record) is dict:
-                steps.append(self._from_record(position, record))
+                yield self._from_record(position, record)
             else:
-                self._told(f"step record {position} is no object: passed over")
-        return steps
+                self._on_repair(f"step record {position} is no object: passed over")
 
     def _from_record(self, position: int, record: dict[str, Any]) -> dict[str, Any]:
         given = record.get("id")
-        step_id = str(given) if _is_text(given) else f"step-{position}"
+        step_id = text_of(given) or f"step-{position}"
         if step_id != given:
-            self._told(f"step record {position} has no id: `{step_id}`")
+            self._on_repair(f"step record {position} has no id: `{step_id}`")
         step: dict[str, Any] = {
             "id": step_id,
             "kind": self._kind(record.get("kind"), step_id),
-            "description": next(filter(_is_text, (record.get("description"), record.get("uses"))), step_id),
+            "description": text_of(record.get("description")) or text_of(record.get("uses")) or step_id,
             "status": self._status(record, step_id),
         }
         for key, kind in _OPTIONAL:
@@ -97,38 +98,30 @@ class PlanProjection:
         step.update((key, value) for key, value in record.items() if key.startswith("x-"))
         return step
 
-    def _from_labels(self, labels: Any) -> list[dict[str, Any]]:
-        steps = []
-        for position, label in enumerate(labels if type(labels) is list else (), 1):
-            if type(label) is str:
-                steps.append(self._from_label(position, label))
-            else:
-                self._told(f"plan label {position} is no text: passed over")
-        return steps
-
-    def _from_label(self, position: int, label: str) -> dict[str, Any]:
-        step_id = f"step-{position}"
-        kind, colon, description = label.partition(":")
-        if not colon:
-            kind, description = "plan", label
-        return {
-            "id": step_id,
-            "kind": self._kind(kind.strip(), step_id),
-            "description": description.strip(),
-            "status": "pending",
-        }
+    def _from_labels(self, labels: list[Any]) -> Iterator[dict[str, Any]]:
+        for position, label in enumerate(labels, 1):
+            if type(label) is not str:
+                self._on_repair(f"plan label {position} is no text: passed over")
+                continue
+            kind, colon, description = label.partition(":")
+            step_id, kind = (
+                f"step-{position}",
+                self._kind(kind.strip() if colon else "plan", f"step-{position}"),
+            )
+            description = (description if colon else label).strip()
+            yield {"id": step_id, "kind": kind, "description": description, "status": "pending"}
 
     def _kind(self, kind: Any, step_id: str) -> str:
         if type(kind) is str and kind in STEP_KINDS:
             return kind
-        self._told(f"step `{step_id}`: kind {kind!r:.40} reads `plan`")
+        self._on_repair(f"step `{step_id}`: kind {kind!r:.40} reads `plan`")
         return "plan"
 
     def _status(self, record: dict[str, Any], step_id: str) -> str:
         status = record.get("status", "pending")
         if type(status) is str and status in STEP_STATUSES:
             return status
-        self._told(f"step `{step_id}`: status {status!r:.40} reads `pending`")
+        self._on_repair(f"step `{step_id}`: status {status!r:.40} reads `pending`")
         return "pending"
 
     def _take_evidence(self, payload: Any) -> None:
@@ -148,16 +141,12 @@ class PlanProjection:
         if type(status) is str and status in STEP_STATUSES:
             step["status"] = status
         else:
-            self._told(f"step `{step_id}`: status {status!r:.40} changes nothing")
-
-
-def _is_text(value: Any) -> bool:
-    return type(value) is str and value != ""
+            self._on_repair(f"step `{step_id}`: status {status!r:.40} changes nothing")
 
 
 def project_plan_state(events: Iterable[Event]) -> dict[str, Any]:
     """The plan of a log's root run, as the shared format names this function."""
     projection = PlanProjection()
     for event in events:
-        projection.feed(event)
+        projection.apply(event)
     return projection.result()

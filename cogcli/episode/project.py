@@ -2,16 +2,17 @@
 
 1. Pure: it reads no clock and nothing but the events. Equal events give equal bytes.
 2. `run.state_projection` events are ignored, so that a document projected again is the same: a fixed point.
-3. The root run is that of the first event. Of nested runs only actions count; what they called and used stands in the
+3. The root run is that of the first event. Of nested runs only actions count; what they called and used is in the
    closing event of the step that ran them.
 4. `episode.started_at` is the timestamp of the root's start event, an action's timestamp that of its act event.
-5. The plan follows `plan_projection`, beliefs and memory follow `knowledge`.
+5. The plan follows `plan_projection`, beliefs and memory follow `beliefs`.
 6. The outcome is that of the terminate event, `pending` without one. A word outside the vocabulary reads `error`.
 7. Summary and manifest are linked by terminal runs only.
 8. `x-cognitive` is the run's own state, brought there by the reducer of the live run.
-9. An event that the reducer cannot take changes nothing. Each repair is told to whoever asks: `verify` does.
-10. What rules the log follows (`episode.rules`) is said by its first event; without a word they are the first ones.
-11. Under rules 2 an output above 4 KiB stands on one line of `state.json`: indented, a list of numbers would take
+9. An event that the reducer cannot take changes nothing. Each repair goes to a sink: `verify` makes findings of them.
+10. The rules that the log follows (`episode.rules`) are named by its first event; without a name they are the first
+    ones.
+11. Under rules 2 an output above 4 KiB is on one line of `state.json`: indented, a list of numbers would take
     several times the room of its JSON.
 12. Memory grows with `state.json`, not with the log.
 """
@@ -23,7 +24,9 @@ from typing import Any, Final
 
 import orjson
 
+from cogcli.core.canonical import digest
 from cogcli.core.errors import CogcliError
+from cogcli.core.jsonvalue import object_of
 from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
@@ -33,13 +36,13 @@ from cogcli.episode.document_bytes import (
     to_bytes,
     whole_milliseconds_between,
 )
-from cogcli.episode.findings import FindingSink, unheard
+from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.foreign_words import translate_event
-from cogcli.episode.large_values import SMALL, digest_of, refer, show_in_full
+from cogcli.episode.large_values import SMALL, refer, show_in_full
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
 from cogcli.episode.plan_projection import GIVEN, PlanProjection
 from cogcli.episode.rules import FIRST, rules_of
-from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, PROJECTION, SCHEMA_VERSION, VERSION
+from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, SCHEMA_VERSION, VERSION
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 from cogcli.mapping.apply import apply, initial_state
@@ -54,16 +57,16 @@ _START_TYPES: Final = {
 
 
 class Projection:
-    """The document after the events fed so far. Memory in proportion to the document."""
+    """The document after the events so far. Memory in proportion to the document."""
 
-    def __init__(self, told: FindingSink = unheard) -> None:
-        self._told = told
-        self._knowledge = Beliefs()
+    def __init__(self, on_repair: FindingSink = ignore_message) -> None:
+        self._on_repair = on_repair
+        self._beliefs = Beliefs()
         self._asked: dict[str, Any] = {}
         self._began: Event | None = None
         self._ended: Event | None = None
         self._failed_step: str | None = None
-        self.plan = PlanProjection(told)
+        self.plan = PlanProjection(on_repair)
         self.actions: list[dict[str, Any]] = []
         self.artifacts: dict[str, None] = {}
         self.state = ExecutionState("", "", "")
@@ -93,15 +96,15 @@ class Projection:
         """The payload of the root's start event, members of a wrong type left out."""
         return self._asked
 
-    def feed(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Take one event into account, in order of the log."""
-        if event.event_type == PROJECTION:
+        if row_of(event.event_type).projected:
             return
         event = translate_event(event) if event.seq is None else event
         if self._began is None:
             self._begin(event)
         elif self.is_root(event):
-            self._feed_root(event)
+            self._apply_to_root(event)
         if event.phase == "act":
             action = action_of(event, len(self.actions) + 1)
             if action is not None:
@@ -118,46 +121,46 @@ class Projection:
         if event.phase == "start":
             self._start(event)
         else:
-            self._told("the log does not begin with a start event")
+            self._on_repair("the log does not begin with a start event")
             self.state = ExecutionState(event.run_id or "", event.trace_id or "", "")
-            self._feed_root(event)
+            self._apply_to_root(event)
 
     def _start(self, event: Event) -> None:
         self._began = event
-        payload = event.payload if type(event.payload) is dict else {}
+        payload = object_of(event.payload)
         self._asked = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
         try:
             self.plan.rules = rules_of(payload)
             self.state = initial_state(event._replace(payload=self._asked))
         except _UNFIT as error:
-            self._told(f"the start event gives no state: {error}")
+            self._on_repair(f"the start event gives no state: {error}")
             self.state = ExecutionState(
                 event.run_id or "", event.trace_id or "", "", updated_at=event.timestamp
             )
 
-    def _feed_root(self, event: Event) -> None:
+    def _apply_to_root(self, event: Event) -> None:
         if event.phase == "start" and not self._asked:
             self._start(event)
             return
         self._reduce(event)
-        self.plan.feed(event)
+        self.plan.apply(event)
         self._resumed = self._resumed or event.event_type == "run.resumed"
         if event.phase == "act":
-            self._feed_act(event)
+            self._apply_act(event)
         elif event.phase == "terminate":
             self._end(event)
         else:
-            self._knowledge.hear(event)
+            self._beliefs.apply(event)
 
     def _reduce(self, event: Event) -> None:
         try:
             apply(self.state, event)
             if row_of(event.event_type).closes and event.payload.get("writes"):
-                self._knowledge.note_writes(event, event.payload["writes"])
+                self._beliefs.note_writes(event, event.payload["writes"])
         except _UNFIT as error:
-            self._told(f"{event.event_type} changes no state: {error!r:.80}")
+            self._on_repair(f"{event.event_type} changes no state: {error!r:.80}")
 
-    def _feed_act(self, event: Event) -> None:
+    def _apply_act(self, event: Event) -> None:
         payload = event.payload
         if type(payload) is not dict:
             return
@@ -170,17 +173,17 @@ class Projection:
 
     def _end(self, event: Event) -> None:
         self._ended = event
-        word = self._final().get("status")
+        word = self.final.get("status")
         if type(word) is str and word in OUTCOMES:
             self.status = word
         else:
             self.status = "error"
-            self._told(f"outcome {word!r:.40} reads `error`")
+            self._on_repair(f"outcome {word!r:.40} reads `error`")
 
     # -- the document -------------------------------------------------------------------------------------------------
 
-    def result(self, put: Put = digest_of) -> dict[str, Any]:
-        """`state.json` as an object. It shares values with this projection: turn it into bytes before feeding more.
+    def result(self, put: Put = digest) -> dict[str, Any]:
+        """`state.json` as an object. It shares values with this projection: turn it into bytes before applying more.
 
         Under rules 2 large values stand by reference: `put` gets the JSON of each and gives its digest.
         """
@@ -195,22 +198,23 @@ class Projection:
             "state_schema_version": SCHEMA_VERSION,
             "episode": self._episode(),
             "goal": {"task": self.task(), "type": "task"},
-            "beliefs": self._knowledge.beliefs(self.state),
+            "beliefs": self._beliefs.beliefs(self.state),
             "plan": self.plan.result(),
-            "memory": self._knowledge.memory(self.state),
+            "memory": self._beliefs.memory(self.state),
             "outcomes": self._outcomes(),
             "links": dict(TERMINAL_LINKS if self._ended else OPEN_LINKS),
             "x-cognitive": snapshot(self.state),
         }
 
     def task(self) -> str:
-        """What was asked, in one line."""
+        """The task of the run, in one line; empty where the log names none."""
         goal = self.state.frame.goal
         return self._asked.get("task") or (goal if type(goal) is str else "")
 
-    def _final(self) -> dict[str, Any]:
-        payload = self._ended.payload if self._ended else None
-        return payload if type(payload) is dict else {}
+    @property
+    def final(self) -> dict[str, Any]:
+        """The payload of the root's terminate event; empty without one."""
+        return object_of(self._ended.payload if self._ended else None)
 
     def _episode(self) -> dict[str, Any]:
         began, asked = self._began, self._asked
@@ -230,14 +234,13 @@ class Projection:
         return episode
 
     def _outcomes(self) -> dict[str, Any]:
-        outputs = self._final().get("outputs")
         return {
             "status": self.status,
             "actions": self.actions,
             "metrics": self.metrics(),
             "artifacts": list(self.artifacts),
             "error": self.error(),
-            "outputs": outputs if type(outputs) is dict else {},
+            "outputs": object_of(self.final.get("outputs")),
         }
 
     def metrics(self) -> dict[str, Any]:
@@ -249,10 +252,7 @@ class Projection:
             "duration_ms": self.duration_ms(),
             **self.state.trace.metrics.to_payload(),
         }
-        measured = self._final().get("metrics")
-        if type(measured) is dict:
-            metrics.update((key, value) for key, value in measured.items() if key not in metrics)
-        return metrics
+        return {**metrics, **object_of(self.final.get("metrics")), **metrics}
 
     def duration_ms(self) -> int | float | None:
         """As the terminate event measured it, else from the start event to the last; of another tool's to its end."""
@@ -270,7 +270,7 @@ class Projection:
 
     def error(self) -> dict[str, Any] | None:
         """Why the run did not end well, with the step where it went wrong."""
-        error = self._final().get("error")
+        error = self.final.get("error")
         if type(error) is str:
             error = {"message": error}
         if type(error) is not dict:
@@ -309,17 +309,17 @@ def _in_lines(value: Any) -> Any:
 
 def project(events: Iterable[Event]) -> dict[str, Any]:
     """`state.json` as an object, from the events of one log."""
-    return _fed(events).result()
+    return _projected(events).result()
 
 
 def project_bytes(events: Iterable[Event]) -> bytes:
     """`state.json` as its bytes, from the events of one log."""
-    projection = _fed(events)
+    projection = _projected(events)
     return state_bytes(projection.result(), projection.rules)
 
 
-def _fed(events: Iterable[Event]) -> Projection:
+def _projected(events: Iterable[Event]) -> Projection:
     projection = Projection()
     for event in events:
-        projection.feed(event)
+        projection.apply(event)
     return projection

@@ -1,14 +1,14 @@
-"""Going on with an episode whose process died or whose run waits (docs/reference/episode.md#recovery,
+"""Reopening the episode of a run whose process died, or that waits (docs/reference/episode.md#recovery,
 docs/reference/episode.md#doubts).
 
-1. Nothing is touched before the lock is held. A held lock means that the run is alive: whoever else comes is told who
-   holds it, and leaves at once. A file system without locks is refused.
+1. Nothing is touched before the lock is held. A held lock means that the run is alive: refused at once, with the name
+   of its holder. A file system without locks is refused.
 2. Sealed episodes are never appended to. Links, FIFOs, files with a second name and files of no episode are refused.
 3. Every line must be what its chain says, every blob that it names be there. What follows the last committed line, or
-   a last line that is no JSON, is torn: cut off, its bytes first kept in `events.torn`, and `run.recovered` tells how
-   many. A bad line anywhere else, and a whole line that does not fit its checksum, is no accident: refused, nothing
+   a last line that is no JSON, is torn: cut off, its bytes first kept in `events.torn`, and `run.recovered` counts
+   them. A bad line anywhere else, and a whole line that does not fit its checksum, is no accident: refused, nothing
    changed.
-4. A crash during recovery loses nothing either: bytes in `events.torn` that no `run.recovered` tells of were cut, or
+4. A crash during recovery loses nothing either: bytes in `events.torn` that no `run.recovered` counts were cut, or
    were about to be.
 """
 
@@ -18,36 +18,28 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from shlex import quote
+from typing import Any, Final, NamedTuple, Unpack
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import FileRefused
-from cogcli.core.ports import Clock, IdSource
-from cogcli.core.redact import Redactor
-from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
-from cogcli.episode.damage import Damage, damage_of, identify_lost, write_newline
+from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder, disk_refusal
-from cogcli.episode.journal import End, Journal
+from cogcli.episode.journal import End, Journal, JournalPorts
 from cogcli.episode.layout import EVENTS, MANIFEST, TORN, is_renamed
-from cogcli.episode.log_reader import (
-    LONGEST_LINE,
-    NO_NEWLINE,
-    Lines,
+from cogcli.episode.log_lines import Lines, first_line, is_foreign_line, is_torn, parse_line
+from cogcli.episode.log_reader import event_of, no_blob
+from cogcli.episode.refusals import (
     another_tools,
-    event_of,
-    is_foreign_line,
-    is_torn,
-    is_torn_tail,
     no_beginning_error,
     no_log_error,
     open_episode,
-    parse_line,
     renamed_folder_error,
     unreadable,
 )
@@ -58,19 +50,16 @@ from cogcli.episode.verify.lines import LineCheck
 from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
 
-if TYPE_CHECKING:
-    from cogcli.episode.signing import Sign
-
 _TRIES: Final = 10
 _WAIT: Final = 0.01
 """Readers hold the lock for a moment, to see whether a run is alive."""
 _DAMAGED: Final = "its last line was damaged"
 _MOST_TORN: Final = 1 << 30
-_CHUNK: Final = 1 << 20
 
 
 class Reopened(NamedTuple):
-    """An episode to go on with: its open journal, all its events, `run.recovered` among them, and the bytes cut off."""
+    """A reopened episode: its open journal, all its events, `run.recovered` among them, and how many bytes were cut
+    off."""
 
     journal: Journal
     events: list[Event]
@@ -83,67 +72,44 @@ class _Log(NamedTuple):
     tail: bytes
 
 
-def reopen(
-    directory: Path,
-    *,
-    clock: Clock,
-    ids: IdSource,
-    redactor: Redactor,
-    durability: str = "process",
-    sign: Sign | None = None,
-    mend: bool = False,
-) -> Reopened:
+def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
     """An unsealed episode, locked and recovered; `mend`: of a damaged newest line, too. See `Store.reopen`."""
-    folder = open_episode(directory)
-    fd = -1
-    try:
-        _require_ours(folder)
-        _require_unsealed(folder)
-        fd = _locked(folder)
-        _require_unsealed(folder)
-        _require_plain(folder)
-        log = _read_mended(folder, fd) if mend else _read_sound(folder)
-        first = log.events[0]
-        journal = Journal(
-            folder,
-            episode_id=first.episode_id,
-            trace_id=first.trace_id or "",
-            clock=clock,
-            ids=ids,
-            redactor=redactor,
-            durability=durability,
-            sign=sign,
-            going_on=(fd, log.end),
-        )
-    except BaseException as error:
-        _give_back(folder, fd)
-        if isinstance(error, OSError):
+    with ExitStack() as opened:
+        folder = opened.enter_context(open_episode(directory))
+        try:
+            _require_ours(folder)
+            _require_unsealed(folder)
+            fd = _locked(folder)
+            opened.callback(os.close, fd)
+            _require_unsealed(folder)
+            for finding in EpisodeFiles(
+                folder
+            ).findings:  # nothing but files of an episode, each with one name
+                if finding.severity == "error":
+                    raise unreadable(folder.path, finding.message, file=finding.file)
+            log = _read_mended(folder, fd) if mend else _read_sound(folder)
+            ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
+            journal = Journal(folder, **ids, **ports, resumed=(fd, log.end))
+            opened.pop_all()  # now the journal closes both
+            opened.callback(journal.close)
+            reopened = _recovered(journal, log)
+        except OSError as error:
             raise disk_refusal(directory, error) from error
-        raise
-    try:
-        return _recovered(journal, log)
-    except BaseException:
-        journal.close()
-        raise
-
-
-def _give_back(folder: Folder, fd: int) -> None:
-    folder.close()
-    if fd >= 0:
-        os.close(fd)
+        opened.pop_all()
+        return reopened
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 def _require_ours(folder: Folder) -> None:
-    """Another tool's log says too little to go on with; one that cannot be read is told of later."""
+    """Another tool's log says too little to be resumed; one that cannot be read is refused later."""
     try:
-        first = next((line for _, line in Lines(folder.chunks(EVENTS))), b"")
+        first = first_line(folder)
     except FileRefused:
         return
     if is_foreign_line(first):
-        raise another_tools(folder.path, event_of(parse_line(first), b"", lambda _: None, FIRST))
+        raise another_tools(folder.path, event_of(parse_line(first), b"", no_blob, FIRST))
 
 
 def _require_unsealed(folder: Folder) -> None:
@@ -162,11 +128,10 @@ def _locked(folder: Folder) -> int:
         fd = folder.open_file(EVENTS, appending=True)
     except FileRefused as error:
         raise no_log_error(folder, error) from error
-    try:
+    with ExitStack() as opened:
+        opened.callback(os.close, fd)
         _lock(folder, fd)
-    except BaseException:
-        os.close(fd)
-        raise
+        opened.pop_all()
     return fd
 
 
@@ -197,20 +162,11 @@ def _busy(folder: Folder) -> EnvironmentRefusal:
     )
 
 
-def _require_plain(folder: Folder) -> None:
-    """Nothing but the files of an episode, each with one name."""
-    for finding in EpisodeFiles(folder).findings:
-        if finding.severity == "error":
-            raise unreadable(folder.path, finding.message, file=finding.file)
-
-
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def _read_sound(folder: Folder) -> _Log:
     """The log, refused with the command that mends it where it can be mended."""
-    from shlex import quote
-
     try:
         return _read(folder)
     except EnvironmentRefusal as error:
@@ -239,9 +195,10 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
     size = 0
     rules = FIRST
     check = LineCheck()
+    lines = Lines(folder.chunks(EVENTS))
     try:
         with closing(blobs.BlobFolder(folder)) as kept:
-            for number, raw, value in islice(_committed(folder), lost.number - 1 if lost else None):
+            for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
                 if number == 1:
                     rules = _rules(folder, value)
                 _refuse_first(folder, check.check(number, raw, value))
@@ -249,8 +206,10 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
                     raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
                 events.append(_event(folder, kept, rules, number, raw, value))
                 size += len(raw) + 1
+        if lines.refused and not lines.torn:
+            raise _bad_line(folder, lines.refused.number, lines.refused.why)
         _refuse_first(folder, check.end())
-        tail = _tail(folder, size)
+        tail = read_from(folder, size)
     except FileRefused as error:
         raise unreadable(folder.path, error.message, file=EVENTS) from error
     if not events:
@@ -267,31 +226,12 @@ def _rules(folder: Folder, first: dict[str, Any]) -> int:
     """The rules that a log follows, by its first line. Raises EnvironmentRefusal where no run starts there, or where
     it names rules of a later version: what those ask of the next line is not known."""
     if first.get("phase") != "start":
-        raise no_beginning_error(folder.path, event_of(first, b"", lambda _: None, FIRST))
+        raise no_beginning_error(folder.path, event_of(first, b"", no_blob, FIRST))
     payload = first.get("payload")
     named = payload.get("rules") if type(payload) is dict else None
     if type(named) is int and named > LATEST:
         raise _bad_line(folder, 1, f"follows rules {named}, of a later version of cogcli")
     return rules_of(payload)
-
-
-def _committed(folder: Folder) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-    """Every line but a torn last one. Raises EnvironmentRefusal for a bad one anywhere else."""
-    lines = Lines(folder.chunks(EVENTS))
-    numbered = iter(lines)
-    number = 0
-    for number, raw in numbered:
-        try:
-            value = parse_line(raw)
-        except JsonRefused as error:
-            if next(numbered, None) is None and not lines.too_long and is_torn(raw):
-                return
-            raise _bad_line(folder, number, error.message) from error
-        yield number, raw, value
-    if lines.too_long:
-        raise _bad_line(folder, lines.too_long, f"longer than {LONGEST_LINE:,} bytes")
-    if not is_torn_tail(lines.torn):
-        raise _bad_line(folder, number + 1, NO_NEWLINE)
 
 
 def _event(
@@ -316,33 +256,18 @@ def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
     return unreadable(folder.path, why, file=EVENTS, line=number)
 
 
-def _tail(folder: Folder, size: int) -> bytes:
-    """What follows the last committed line. Lines are at most so long, so it is no more than two of them."""
-    fd = folder.open_file(EVENTS)
-    try:
-        os.lseek(fd, size, os.SEEK_SET)
-        parts = []
-        while part := os.read(fd, _CHUNK):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
-
-
 # -- recovering --------------------------------------------------------------------------------------------------------
 
 
 def _recovered(journal: Journal, log: _Log) -> Reopened:
-    """Remove what was never put in place, cut what was never committed, and say so."""
-    try:
-        remove_temporaries(journal.folder)
-    except OSError as error:
-        raise disk_refusal(journal.directory, error) from error
+    """Remove what was never put in place, cut what was never committed, and record it. Raises OSError."""
+    remove_temporaries(journal.folder)
     dropped = _cut(journal, log)
     if not dropped:
         return Reopened(journal, log.events, 0)
     last = log.events[-1]
-    damaged = _is_damaged(dropped)
+    # Whether a whole line is among what was cut, not only what a write left unfinished.
+    damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
     marked = (
         [journal.append_derived(draft) for draft in _marks(journal.folder, log, dropped)] if damaged else []
     )
@@ -354,11 +279,6 @@ def _recovered(journal: Journal, log: _Log) -> Reopened:
         caused_by=last.id,
     )
     return Reopened(journal, [*log.events, *marked, journal.append(draft, durable=True)], len(dropped))
-
-
-def _is_damaged(dropped: bytes) -> bool:
-    """Whether a whole line is among what was cut, not only what a write left unfinished."""
-    return not all(map(is_torn, dropped.split(b"\n")[:-1]))
 
 
 def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
@@ -376,14 +296,14 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
 
 
 def _cut(journal: Journal, log: _Log) -> bytes:
-    """Cut the torn tail; the bytes that were cut since the log last told of it (rule 4)."""
-    kept, told = _kept(journal), _told(log.events)
+    """Cut the torn tail; the bytes that were cut since the last `run.recovered` (rule 4)."""
+    kept, recorded = _kept(journal), sum(map(dropped_bytes, log.events))
     if log.tail:
-        if kept[told:] != log.tail:
+        if kept[recorded:] != log.tail:
             kept += log.tail
             journal.replace(TORN, kept)
         journal.cut(log.end.size)
-    return kept[told:]
+    return kept[recorded:]
 
 
 def _kept(journal: Journal) -> bytes:
@@ -393,11 +313,6 @@ def _kept(journal: Journal) -> bytes:
         if error.reason == "missing":
             return b""
         raise unreadable(journal.directory, error.message, file=TORN) from error
-
-
-def _told(events: list[Event]) -> int:
-    """How many bytes the log says were cut so far."""
-    return sum(dropped_bytes(event) for event in events)
 
 
 def dropped_bytes(event: Event) -> int:

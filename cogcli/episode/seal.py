@@ -16,9 +16,9 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.layout import LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import LogFold, fold_log
-from cogcli.episode.log_reader import unreadable
 from cogcli.episode.manifest import chain_of, files_of, manifest_of
 from cogcli.episode.project import state_bytes
+from cogcli.episode.refusals import unreadable
 from cogcli.episode.summary import summary_of
 from cogcli.events import build
 from cogcli.events.envelope import Event
@@ -26,14 +26,14 @@ from cogcli.events.envelope import Event
 
 def seal(journal: Journal) -> None:
     """Finish an episode whose run has terminated. Raises EnvironmentRefusal `env.disk`."""
-    journal.free_ballast()
+    journal.free_reserve()
     journal.sync()
-    account = _account(journal)
-    if account.projection.terminated is None:
+    fold = _fold_whole(journal)
+    if fold.projection.terminated is None:
         raise InternalError("internal", "an episode is sealed after its run has terminated")
-    journal.replace(LEARN, learn_lines(account))
-    journal.replace(SUMMARY, to_bytes(summary_of(account, journal.put_large)))
-    evidence = _persist(journal, account)
+    journal.replace(LEARN, learn_lines(fold))
+    journal.replace(SUMMARY, to_bytes(summary_of(fold, journal.put_large)))
+    evidence = _persist(journal, fold)
     try:
         files, chain = files_of(journal.folder), chain_of(journal.folder, journal.episode_id)
     except FileRefused as error:
@@ -43,7 +43,7 @@ def seal(journal: Journal) -> None:
         created_at=evidence.timestamp,
         files=files,
         chain=chain,
-        pins=account.pins,
+        pins=fold.pins,
     )
     if journal.sign is not None:
         manifest["signature"] = journal.sign(manifest)
@@ -52,28 +52,28 @@ def seal(journal: Journal) -> None:
 
 def persist_pending(journal: Journal) -> None:
     """Leave evidence and `state.json` of a run that waits. Raises EnvironmentRefusal `env.disk`."""
-    _persist(journal, _account(journal))
+    _persist(journal, _fold_whole(journal))
 
 
-def _account(journal: Journal) -> LogFold:
+def _fold_whole(journal: Journal) -> LogFold:
     """What is derived from the log, all of it: nothing is derived from a part. Raises `episode.unreadable`."""
     log = journal.events()
-    account = fold_log(log)
+    fold = fold_log(log)
     if log.stopped or log.torn or log.unresolved:
         why = log.stopped.message if log.stopped else "its last line or a blob cannot be read"
         raise unreadable(journal.directory, why)
-    return account
+    return fold
 
 
-def _persist(journal: Journal, account: LogFold) -> Event:
+def _persist(journal: Journal, fold: LogFold) -> Event:
     """The projection evidence, which is on disk before `state.json` is replaced."""
-    document = account.projection.result(journal.put_large)
-    evidence = account.evidence
+    document = fold.projection.result(journal.put_large)
+    evidence = fold.evidence
     if evidence is None:
         outcomes, links = document["outcomes"], document["links"]
         draft = build.state_projection(
-            account.projection.root or "", status=outcomes["status"], outcomes=outcomes, links=links
+            fold.projection.root or "", status=outcomes["status"], outcomes=outcomes, links=links
         )
         evidence = journal.append_derived(draft)
-    journal.replace(STATE, state_bytes(document, account.projection.rules))
+    journal.replace(STATE, state_bytes(document, fold.projection.rules))
     return evidence

@@ -9,19 +9,17 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
 from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
-from cogcli.episode.log_reader import unreadable
+from cogcli.episode.refusals import unreadable
 
 if TYPE_CHECKING:
-    from cogcli.core.ports import Clock, IdSource
-    from cogcli.core.redact import Redactor
-    from cogcli.episode.journal import Journal
+    from cogcli.episode.journal import Journal, JournalPorts
     from cogcli.episode.reopen import Reopened
     from cogcli.episode.signing import Sign
 
@@ -40,16 +38,7 @@ class Store:
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
-    def create(
-        self,
-        episode_id: str,
-        *,
-        trace_id: str,
-        clock: Clock,
-        ids: IdSource,
-        redactor: Redactor,
-        durability: str = "process",
-    ) -> Journal:
+    def create(self, episode_id: str, *, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
         """A new episode with an empty log, locked. Raises EnvironmentRefusal `env.runs-dir`; then nothing is left."""
         if not is_own_id(episode_id) or not is_trace_id(trace_id):
             raise ValueError("not an episode id or trace id")
@@ -62,16 +51,8 @@ class Store:
             self.runs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             with Folder.open(self.runs_dir.resolve()) as runs:
                 made = runs.make(episode_id)
-            return Journal(
-                made,
-                episode_id=episode_id,
-                trace_id=trace_id,
-                clock=clock,
-                ids=ids,
-                redactor=redactor,
-                durability=durability,
-                sign=self._sign,
-            )
+            ports.setdefault("sign", self._sign)
+            return Journal(made, episode_id=episode_id, trace_id=trace_id, **ports)
         except OSError as error:
             if made is not None:
                 unmake(made)
@@ -86,17 +67,8 @@ class Store:
             hint="name another directory with --runs-dir",
         )
 
-    def reopen(
-        self,
-        directory: Path,
-        *,
-        clock: Clock,
-        ids: IdSource,
-        redactor: Redactor,
-        durability: str = "process",
-        mend: bool = False,
-    ) -> Reopened:
-        """An unsealed episode, locked and recovered, to go on with: close its journal.
+    def reopen(self, directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
+        """An unsealed episode, locked and recovered, to be continued: close its journal.
 
         `mend`: a newest line that was damaged is moved to `events.torn` (`episode/damage.py`); else it is refused.
 
@@ -105,22 +77,16 @@ class Store:
         """
         from cogcli.episode.reopen import reopen
 
-        return reopen(
-            directory,
-            clock=clock,
-            ids=ids,
-            redactor=redactor,
-            durability=durability,
-            sign=self._sign,
-            mend=mend,
-        )
+        ports.setdefault("sign", self._sign)
+        return reopen(directory, mend=mend, **ports)
 
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """The ids of all episodes, newest first; those of other tools, which tell no time, come last."""
+        """The ids of all episodes, newest first; those of other tools, which hold no time, come last."""
         try:
-            names = [entry.name for entry in os.scandir(self.runs_dir) if _is_episode(entry)]
+            entries = [entry for entry in os.scandir(self.runs_dir) if is_episode_id(entry.name)]
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -146,15 +112,18 @@ class Store:
         Raises UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
         """
         if os.sep in text or text in (".", ".."):
-            return _mailed(text)
+            return _directory(text)
         for find in (self._by_name, self._by_id, self._by_prefix, self._by_trace_id):
             found = find(text)
-            if len(found) == 1:
-                return self._safe(found[0])
-            if found:
+            if len(found) > 1:
                 raise _ambiguous(text, found)
+            if found:
+                path = self.runs_dir / found[0]
+                if path.is_symlink():
+                    raise unreadable(path, "is a symbolic link")
+                return path
         if any(os.path.exists(os.path.join(text, name)) for name in (EVENTS, STATE)):
-            return _mailed(text)
+            return _directory(text)
         raise _unknown(text)
 
     def _by_name(self, text: str) -> list[str]:
@@ -180,14 +149,9 @@ class Store:
     def _by_trace_id(self, text: str) -> list[str]:
         return [row.id for row in self.by_trace(text)] if is_trace_id(text) else []
 
-    def _safe(self, episode_id: str) -> Path:
-        path = self.runs_dir / episode_id
-        if path.is_symlink():
-            raise unreadable(path, "is a symbolic link")
-        return path
 
-
-def _mailed(text: str) -> Path:
+def _directory(text: str) -> Path:
+    """The directory at a path that a user names, wherever it is."""
     path = Path(text)
     if not os.path.isdir(path):
         raise _unknown(text)
@@ -195,10 +159,6 @@ def _mailed(text: str) -> Path:
     if not there and not is_own_id(path.name):
         raise unreadable(path, f"{EVENTS} does not exist")
     return path.resolve()
-
-
-def _is_episode(entry: os.DirEntry[str]) -> bool:
-    return is_episode_id(entry.name) and entry.is_dir(follow_symlinks=False)
 
 
 def _unknown(text: str) -> UsageError:

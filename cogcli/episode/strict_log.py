@@ -36,7 +36,7 @@ def read_strictly(
     Raises EnvironmentRefusal `episode.unreadable`, also for a log without events.
     """
     from cogcli.episode.layout import EVENTS, is_renamed
-    from cogcli.episode.log_reader import no_beginning_error, renamed_folder_error, unreadable
+    from cogcli.episode.refusals import no_beginning_error, renamed_folder_error, unreadable
 
     first: Event | None = None
     for _, event in log:

@@ -11,7 +11,5 @@ STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
 STEP_STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "vetoed")
 OUTCOMES: Final = ("ok", "error", "vetoed", "aborted", "partial", "pending")
 INTUITION_MODES: Final = ("advisory", "interventive", "hybrid")
-PROJECTION: Final = "run.state_projection"
-"""The event type of projection evidence (docs/reference/episode.md#types)."""
 EXCERPT: Final = 200
-"""Characters of JSON that stand for an action's input or output."""
+"""Characters of JSON that an action shows of its input or output."""

@@ -1,4 +1,4 @@
-"""One row per event type (docs/reference/episode.md#types): whoever folds a log asks the row, not the name.
+"""One row per event type (docs/reference/episode.md#types): a fold asks the row, not the name.
 
 A new event type is a row here and a model in `events/payloads.py`; where it changes the state of its run, also a
 reducer in `mapping/apply.py`. Nothing else lists event types.
@@ -20,6 +20,16 @@ class EventType(NamedTuple):
     """Whether it changes the state of its run: `mapping.apply` has a reducer for it."""
     begins: bool = False
     """Whether something begins with it that must not begin in a run or step that is over."""
+    starts: bool = False
+    """Whether a step starts with it."""
+    answers: bool = False
+    """Whether it holds the result of a step that has not ended."""
+    repeats: bool = False
+    """Whether it is an attempt after the first."""
+    asks: bool = False
+    """Whether it asks a person for an approval."""
+    pauses: bool = False
+    """Whether the run waits from here on."""
     write_ahead: bool = False
     """Whether it is on disk before an attempt leaves, so that without a result the call is in doubt."""
     needs_start: bool = False
@@ -33,11 +43,13 @@ class EventType(NamedTuple):
     resolves: bool = False
     """Whether it is a person's answer to a request for approval."""
     reopens: bool = False
-    """Whether another process goes on with the log from here: what ran before was cut off."""
+    """Whether another process continues the log from here: what ran before was cut off."""
     one_process_only: bool = False
     """Whether it belongs to the process that wrote it: resume and replay do not produce it again."""
     by_timing: bool = False
     """Whether it depends on who was faster, or on when a person answered: replay does not miss it."""
+    projected: bool = False
+    """Whether it is the evidence of a projection: the folds to the state and its document pass it over."""
     outside_time: bool = False
     """Whether it is written while no process drives the run: its time does not count as active time."""
     words: tuple[str, ...] = ()
@@ -59,10 +71,10 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     ),
     "plan.created": EventType("plan", "PlanCreated", reduced=True),
     "step.started": EventType(
-        "act", "StepStarted", reduced=True, begins=True, write_ahead=True, words=_STEP_WORDS
+        "act", "StepStarted", reduced=True, begins=True, starts=True, write_ahead=True, words=_STEP_WORDS
     ),
     "step.answered": EventType(
-        "act", "StepAnswered", needs_start=True, by_timing=True, words=_STEP_WORDS
+        "act", "StepAnswered", answers=True, needs_start=True, by_timing=True, words=_STEP_WORDS
     ),
     "step.completed": EventType(
         "act", "StepCompleted", reduced=True, closes=True, words=_STEP_WORDS
@@ -80,7 +92,7 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
         "act", "StepVetoed", reduced=True, closes=True, fails=True, words=_STEP_WORDS
     ),
     "call.retried": EventType(
-        "act", "CallRetried", reduced=True, begins=True, write_ahead=True, needs_start=True,
+        "act", "CallRetried", reduced=True, begins=True, repeats=True, write_ahead=True, needs_start=True,
         words=("attempt", "reason", "wait_ms"), attributes=("attempt", "reason", "wait_ms"),
     ),
     "gate.decided": EventType(
@@ -90,8 +102,8 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
         "governance", "Decided", decides=True, words=_DECISION_WORDS, attributes=_DECISION_ATTRIBUTES
     ),
     "approval.requested": EventType(
-        "governance", "Approval", begins=True, one_process_only=True, by_timing=True, words=("gate", "reason"),
-        attributes=_APPROVAL,
+        "governance", "Approval", begins=True, asks=True, one_process_only=True, by_timing=True,
+        words=("gate", "reason"), attributes=_APPROVAL,
     ),
     "approval.granted": EventType(
         "governance", "Approval", resolves=True, one_process_only=True, words=("gate", "reason"),
@@ -102,7 +114,7 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
         attributes=_APPROVAL,
     ),
     "run.paused": EventType(
-        "runtime", "Runtime", one_process_only=True, by_timing=True, words=("reason", "signal"),
+        "runtime", "Runtime", pauses=True, one_process_only=True, by_timing=True, words=("reason", "signal"),
         attributes=_RUNTIME,
     ),
     "run.resumed": EventType(
@@ -120,7 +132,7 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "reflection.recorded": EventType("reflect", "ReflectionRecorded"),
     "run.terminated": EventType("terminate", "RunTerminated", reduced=True, words=("status", "ms", "episode")),
     "run.state_projection": EventType(
-        "runtime", "StateProjection", one_process_only=True, outside_time=True, words=("status",)
+        "runtime", "StateProjection", projected=True, one_process_only=True, outside_time=True, words=("status",)
     ),
 }  # fmt: skip
 

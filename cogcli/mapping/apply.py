@@ -1,7 +1,7 @@
 """The one reducer: how an event changes the state of its run, live, on resume and on replay.
 
 1. A run's state begins with its `run.started` event.
-2. `step.started` makes a step running; a finish event ends it, applies its writes in order, adds its trace entry.
+2. `step.started` makes a step running; a closing event ends it, applies its writes in order, adds its trace entry.
 3. Steps that ended done, failed or vetoed count; their calls and tokens are added whatever the ending.
 4. `iteration` rises with each retry by a step and each `while` round after the first.
 5. A step id whose last part holds `@` or `#` names a call inside a step: only the closing event of the step counts.
@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import OutputMappingError
@@ -18,7 +18,7 @@ from cogcli.core.jsonvalue import deep_copy, kind_of
 from cogcli.core.refs import Target, parse_target
 from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import Event
-from cogcli.events.types import EVENT_TYPES
+from cogcli.events.types import EVENT_TYPES, row_of
 from cogcli.mapping.merge import merge
 from cogcli.state.cognitive import frame_from
 from cogcli.state.execution import ExecutionState, StepResult, TraceStep
@@ -32,7 +32,7 @@ class Write(NamedTuple):
     value: Any
 
     def to_payload(self) -> dict[str, Any]:
-        """The write as it stands in a finish event."""
+        """The write as a closing event holds it."""
         return {"target": self.target.text, "strategy": self.strategy, "value": self.value}
 
 
@@ -44,7 +44,7 @@ class ReusedResult(NamedTuple):
     origin: dict[str, str]
 
     def to_payload(self) -> dict[str, Any]:
-        """The result as it stands in the first event of the run that takes it over."""
+        """The result as the first event of the run that reuses it holds it."""
         writes = [write.to_payload() for write in self.writes]
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 
@@ -74,6 +74,28 @@ def apply(state: ExecutionState, event: Event) -> None:
     if reducer is not None:
         reducer(state, event)
     state.updated_at = event.timestamp
+
+
+class Rebuilt(NamedTuple):
+    """The states of an episode's runs: the root's, and its children's by run id."""
+
+    root: ExecutionState
+    children: dict[str, ExecutionState]
+
+
+def rebuild(events: Iterable[Event]) -> Rebuilt:
+    """The states of all runs as they were after these events of a log. Raises ValueError where none begins."""
+    states: dict[str | None, ExecutionState] = {}
+    for event in events:
+        row, state = row_of(event.event_type), states.get(event.run_id)
+        if row.phase == "start" and state is None:
+            states[event.run_id] = initial_state(event)
+        elif not row.projected and state is not None:
+            apply(state, event)
+    if not states:
+        raise ValueError("no run begins in this log")
+    root, *children = states.values()
+    return Rebuilt(root, {state.run_id: state for state in children})
 
 
 def _start(state: ExecutionState, event: Event) -> None:
@@ -161,22 +183,13 @@ def write_value(state: ExecutionState, target: Target, strategy: str, value: Any
         if not middle:
             setattr(root, last, merge(strategy, getattr(root, last), value))
             return
-        root = _descend_slot(root, middle.pop(0), target)
+        slot = middle.pop(0)
+        if getattr(root, slot) is None:
+            setattr(root, slot, {})
+        root = _object(getattr(root, slot), target)
     for segment in middle:
-        root = _below(root, segment, target)
+        root = _object(root.setdefault(segment, {}), target)
     root[last] = merge(strategy, root.get(last), value)
-
-
-def _descend_slot(block: Any, slot: str, target: Target) -> dict[str, Any]:
-    value = getattr(block, slot)
-    if value is None:
-        value = {}
-        setattr(block, slot, value)
-    return _object(value, target)
-
-
-def _below(root: dict[str, Any], segment: str, target: Target) -> dict[str, Any]:
-    return _object(root.setdefault(segment, {}), target)
 
 
 def _object(value: Any, target: Target) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.problems import suggestion
 from cogcli.protocols.contract_finding import ContractFinding, OperationContract, Taken
@@ -15,12 +15,10 @@ from cogcli.schema.containment import disjoint
 from cogcli.schema.lookup import FoundSchema, members, schema_at
 from cogcli.schema.validator import refused_patterns
 from cogcli.schema.visitor import any_of
+from cogcli.specs.binding import Binding
 from cogcli.specs.binding_shape import RESPONSE_PATH
+from cogcli.specs.capability import Capability
 from cogcli.specs.field_schema import schema_of
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
 
 _EVERY: Final = frozenset(TYPES)
 _OURS: Final = "content_json"

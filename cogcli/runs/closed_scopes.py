@@ -26,7 +26,8 @@ class ClosedScopes:
         """Closing events by run and step path."""
         self.runs: dict[str | None, Event] = {}
         self._parents: dict[str | None, ScopeKey] = {}
-        self._aborting: Event | None = None
+        self.aborting: Event | None = None
+        """The `run.aborting` of the signal that ended the run, if one did."""
         self._cut_off = False
 
     def apply(self, event: Event) -> None:
@@ -41,21 +42,21 @@ class ClosedScopes:
         elif kind == "run.started":
             self._parents[event.run_id] = (event.payload.get("parent_run_id"), event.step_id)
         elif kind == "run.aborting":
-            self._aborting = self._aborting or event
+            self.aborting = self.aborting or event
         elif kind == "run.resumed" and not self._cut_off:
-            self._aborting = None
+            self.aborting = None
 
     def _note_cut(self, cut: bool) -> None:
-        self._cut_off = self._cut_off or (cut and self._aborting is not None)
+        self._cut_off = self._cut_off or (cut and self.aborting is not None)
 
     @property
     def signal(self) -> str | None:
         """The signal that ended the run, if one did."""
-        return self._aborting.payload["signal"] if self._aborting else None
+        return self.aborting.payload["signal"] if self.aborting else None
 
     def by_signal(self, end: Event) -> bool:
         """Whether a signal came before this end."""
-        return self._aborting is not None and (end.seq or 0) > (self._aborting.seq or 0)
+        return self.aborting is not None and (end.seq or 0) > (self.aborting.seq or 0)
 
     def over(self, run_id: str | None, step_id: str | None) -> Event | None:
         """What ended this step, or what it is a part of; None where it may go on."""

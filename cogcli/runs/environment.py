@@ -23,7 +23,8 @@ class RunEnvironment(NamedTuple):
     ids: IdSource
     open_registry: Callable[[], Registry]
     """Called where specs are needed: a broken configuration file is an error there only."""
-    sign: Sign | None = None
+    signer: Callable[[], Sign | None] = lambda: None
+    """Called where a manifest may be signed, for the same reason; None without a key."""
     use_env_proxy: bool = False
     reads: Reads | None = None
     """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""

@@ -56,7 +56,7 @@ def launch(
     from cogcli.episode.store import Store
 
     request, ids, redactor = prepared.request, environment.ids, Redactor()
-    journal = Store(environment.runs_dir, sign=environment.sign).create(
+    journal = Store(environment.runs_dir, sign=environment.signer()).create(
         f"ep_{ids.ulid()}",
         trace_id=request.trace_id or ids.trace_id(),
         clock=environment.clock,

@@ -365,7 +365,8 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
     Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
     """
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.log_reader import EventLog, another_tools, unreadable
+    from cogcli.episode.log_reader import EventLog
+    from cogcli.episode.refusals import another_tools, unreadable
     from cogcli.episode.strict_log import read_strictly
     from cogcli.events.payloads import problem_of
 

@@ -49,14 +49,12 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
     from cogcli.runs.launch import engine_of, options_from
     from cogcli.runs.log_index import read_log_index
     from cogcli.runs.replay_adapters import (
-        CutOff,
         Diverged,
         EndOfLog,
         ReplayDifference,
-        ReplayRunner,
         ReplaySink,
     )
-    from cogcli.runs.turns import Turns
+    from cogcli.runs.results import Control
 
     events, log = read_log_index(directory)
     started, catalog = _beginning(log, directory)
@@ -67,22 +65,22 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
         recorded = started.payload["pins"]["specs"][spec]
         difference = ReplayDifference(None, step, f"`{spec}` was changed since", recorded, current)
         return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
-    cut, turns = CutOff(log.signal), Turns(log)
-    sink, runner = ReplaySink(log, Redactor(()), cut, turns), ReplayRunner(log, cut, turns)
+    control = Control()
+    sink = ReplaySink(log, Redactor(()), control)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
         sink=sink,
-        runner=runner,
+        runner=sink,
+        dispatcher=sink.dispatcher,
         clock=FakeClock(0),
         ids=FakeIds(0),
         approvals=approvals.ReplayedApprovals(log.approvals),
         taken_over=log.reused,
-        order=turns,
         effects=started.payload.get("effects"),
         behind=log.behind if started.payload.get("effects") else None,
     )
-    cut.loop = engine.loop
+    control.attach(engine)
     engine.waits_in_doubt = log.stops
     engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
@@ -139,7 +137,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 def _pinned_specs(directory: Path, digest: str) -> Any:
     from cogcli.episode.blobs import BlobFolder, parse
-    from cogcli.episode.log_reader import open_episode
+    from cogcli.episode.refusals import open_episode
 
     with open_episode(directory) as folder:
         blobs = BlobFolder(folder)

@@ -10,27 +10,23 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
-from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError, EnvironmentRefusal
-from cogcli.engine.tasks import Cancelled
+from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError
+from cogcli.engine.tasks import Cancelled, Unanswered
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.masking import mask_payload
 from cogcli.events.types import row_of
-from cogcli.runs.abort import ABORT
 from cogcli.runs.closed_scopes import find_full_disk
-from cogcli.runs.recorded_calls import recorded_answer
-from cogcli.runs.turns import Turns
+from cogcli.runs.log_dispatcher import LogDispatcher
+from cogcli.runs.resume_adapters import ABORT
 
 if TYPE_CHECKING:
     from cogcli.core.redact import Redactor
-    from cogcli.engine.tasks import Loop
     from cogcli.runs.log_index import LogIndex
+    from cogcli.runs.results import Control
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that depend on the clock, the source of ids or the journal: not compared."""
@@ -68,48 +64,23 @@ class EndOfLog(CogcliError):
         super().__init__("episode.unreadable", "the log ends here")
 
 
-class CutOff:
-    """Cancels the replay where a signal cancelled the recorded run; does nothing for a log without a signal."""
+class ReplaySink:
+    """Event sink and capability runner of a replay: each draft is compared with its recorded event, nothing is written,
+    no call is made."""
 
-    def __init__(self, signal: str | None) -> None:
-        self.signal = signal
-        self.loop: Loop | None = None
-
-    def __call__(self) -> None:
-        """Cancel without grace, as for a call whose recorded answer never came."""
-        if self.signal is not None and self.loop is not None:
-            self.loop.interrupt(self.signal)
-            self.loop.interrupt(self.signal)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the replay has been cancelled: no call and no step starts any more."""
-        return self.loop is not None and self.loop.signal is not None
-
-    def is_late(self, draft: Draft) -> bool:
-        """Whether this starts a step that the recorded run, cut off by its signal, never started.
-
-        After `resume --abort` a retry and a request for approval count, too.
-        """
-        if self.signal == ABORT:
-            return row_of(draft.event_type).begins
-        return self.signal is not None and draft.event_type == "step.started"
-
-    def cancel_with_grace(self) -> None:
-        """Cancel with grace: nothing new starts, answers recorded within the grace of the signal are still
-        delivered."""
-        if self.signal is not None and self.loop is not None and self.loop.signal is None:
-            self.loop.interrupt(self.signal)
-
-
-class ReplayRunner:
-    """Gives recorded answers, never makes a call."""
-
-    def __init__(self, log: LogIndex, cut_off: CutOff, turns: Turns) -> None:
+    def __init__(self, log: LogIndex, redactor: Redactor, control: Control) -> None:
         self._log = log
-        self._cut_off = cut_off
-        self._turns = turns
-        self._ended = threading.Event()
+        self._control = control
+        self._redactor = redactor
+        self.dispatcher = LogDispatcher(log, self._end_unanswered, live=False)
+        started, aborting = log.started, None if log.stops else log.ended.aborting
+        self._first_rules = started is None or rules_of(started.payload) == FIRST
+        self._signal = log.signal if aborting else None
+        """What cancelled the recorded run: it cancels the replay at the same place. None in a log that stops early."""
+        self._signal_at = aborting.seq or 0 if aborting else 0
+        before = [event for event in log.untold if self._is_before_signal(event)]
+        self._due_before_signal = len(before)
+        """How many events still have to be drafted before the signal."""
 
     def chain(self, capability_id: str) -> BindingChain:
         """The chain that was pinned when the run began. Raises BindingResolutionError `binding.none`."""
@@ -120,56 +91,52 @@ class ReplayRunner:
         return recorded_chain(pinned)
 
     def attempt(self, attempt: Attempt) -> Answer:
-        """The recorded answer. Raises the recorded error, or what ends a call without an answer (rule 1)."""
-        self._turns.wait(attempt)
-        answer = recorded_answer(self._log, attempt)
-        return self._unanswered(attempt) if answer is None else answer
-
-    def _unanswered(self, attempt: Attempt) -> Answer:
-        """End a call without a recorded answer as it ended in the log. Always raises."""
-        log = self._log
-        end = log.ended.over(attempt.run_id, attempt.step_id)
-        if log.stops and (end is None or end is log.full):
-            self._turns.wait_for_all()
-            raise EndOfLog
-        if end is None or log.ended.by_signal(end):
-            if end is not None:
-                self._turns.wait_before(end)  # what ended within the grace comes first
-            self._cut_off()
-        elif (attempt.run_id, attempt.step_id) not in log.closings and not _is_timeout(end):
-            self._turns.wait_before(end)
-            raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
-        # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
-        closed = (attempt.run_id, attempt.step_id) in log.closings
-        with attempt.cancel.staying("cancelled before it left") if closed else nullcontext():
-            self._ended.wait(max(0.0, attempt.deadline - time.monotonic()))
-        raise EnvironmentRefusal("episode.unreadable", f"the log has no answer for `{attempt.step_id}`")
+        raise AssertionError("a replay takes every answer from its dispatcher")
 
     def close(self, grace: float) -> None:
-        self._ended.set()
+        """Nothing is open."""
 
+    def _end_unanswered(self, attempt: Attempt) -> NoReturn:
+        """End a call without a recorded answer as it ended in the log (rule 1)."""
+        log, key = self._log, (attempt.run_id, attempt.step_id)
+        end = log.ended.over(*key)
+        if log.stops and (end is None or end is log.full):
+            raise EndOfLog
+        if end is None or log.ended.by_signal(end):
+            # Twice, which leaves no grace: its answer never came.
+            self._cancel()
+            self._cancel()
+        elif key not in log.closings and not _is_timeout(end):
+            raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
+        # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
+        if key in log.closings:
+            attempt.cancel.stay("cancelled before it left")
+        raise Unanswered
 
-class ReplaySink:
-    """Compares each draft with its recorded event; nothing is written."""
+    def _cancel(self) -> None:
+        if self._signal is not None:
+            self._control.cancel(self._signal)
 
-    def __init__(self, log: LogIndex, redactor: Redactor, cut_off: CutOff, turns: Turns) -> None:
-        self._log = log
-        self._cut_off = cut_off
-        self._turns = turns
-        self._redactor = redactor
-        started = log.started
-        self._first_rules = started is None or rules_of(started.payload) == FIRST
-        remaining = log.untold if log.signal is not None and not log.stops else []
-        self._outstanding = sum(not row_of(event.event_type).by_timing for event in remaining)
-        """Of a run that a signal ended: how many of its events are still to be drafted, the last one included."""
+    def _is_before_signal(self, event: Event) -> bool:
+        return (event.seq or 0) < self._signal_at and not row_of(event.event_type).by_timing
+
+    def _is_late(self, draft: Draft) -> bool:
+        """Whether this starts a step that the recorded run, cut off by its signal, never started.
+
+        After `resume --abort` a retry and a request for approval count, too.
+        """
+        if self._signal == ABORT:
+            return row_of(draft.event_type).begins
+        return self._signal is not None and draft.event_type == "step.started"
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded event of this draft. Raises Diverged for a difference, EndOfLog at the end of a log that stops
         early, Cancelled for a start after the recorded signal."""
         recorded = self._log.told(draft)
         if recorded is None:
-            if self._cut_off.is_late(draft):
-                self._cut_off.cancel_with_grace()
+            if self._is_late(draft):
+                if not self._control.signals:
+                    self._cancel()
                 raise Cancelled(outside=True)
             if (
                 row_of(draft.event_type).by_timing
@@ -190,17 +157,17 @@ class ReplaySink:
         mine = {name: value for name, value in mine.items() if name in theirs or name not in _NEW_MEMBERS}
         if mine != theirs:
             raise Diverged(_difference(recorded, theirs, mine))
-        self._turns.mark_delivered(recorded)
-        if not row_of(draft.event_type).by_timing:
-            self._outstanding -= 1
-        if self._outstanding == 1:
-            self._cut_off.cancel_with_grace()  # every call ended within the grace: only the end of the run is missing
+        self.dispatcher.mark_delivered(recorded)
+        if self._is_before_signal(recorded):
+            self._due_before_signal -= 1
+            if not self._due_before_signal and not self._control.signals:
+                self._cancel()
         return recorded
 
     def _is_skip_after_signal(self, draft: Draft) -> bool:
         """Whether this is the skip of a step that the signal kept from being scheduled: the log has no event of it."""
         cancelled = draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
-        return cancelled and self._cut_off.is_over
+        return cancelled and bool(self._control.signals)
 
     def _is_end_of_waiting_run(self, draft: Draft) -> bool:
         """Whether this ends a nested run that waited when its root failed: older logs have no end of it."""

@@ -11,11 +11,8 @@ from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.runs.effects import effects_of
 from cogcli.runs.rerun_effects import RerunEffects, path_prefixes, select_effects
-from cogcli.runs.resume_adapters import require_unmasked
 
 if TYPE_CHECKING:
-    from cogcli.core.calls import Answer, Attempt, BindingChain
-    from cogcli.engine.ports import CapabilityRunner
     from cogcli.episode.strict_log import Warn
     from cogcli.mapping.apply import ReusedResult
     from cogcli.runs.log_index import LogIndex
@@ -42,24 +39,6 @@ class Reuse(NamedTuple):
             )
             steps.append({"id": step, "what": what, "why": why, "effects": asked})
         return {"from": self.episode_id, "steps": steps, "effects": dict(self.effects.choices)}
-
-
-class UnmaskedRunner:
-    """A live runner that refuses a call whose input holds a mask in place of a secret."""
-
-    def __init__(self, live: CapabilityRunner) -> None:
-        self._live = live
-
-    def chain(self, capability_id: str) -> BindingChain:
-        return self._live.chain(capability_id)
-
-    def attempt(self, attempt: Attempt) -> Answer:
-        """The service's answer. Raises EnvironmentRefusal `resume.masked`."""
-        require_unmasked(attempt)
-        return self._live.attempt(attempt)
-
-    def close(self, grace: float) -> None:
-        self._live.close(grace)
 
 
 def read_source_request(

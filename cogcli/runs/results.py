@@ -34,14 +34,14 @@ class RunResult(NamedTuple):
     directory: str
     metrics: dict[str, Any]
     counts: dict[str, int]
+    finished: Finished
+    """What the engine gave."""
     leftovers: tuple[str, ...] = ()
     """A sentence per process that a server left running and that was killed."""
     stopped_by: str = ""
     """The name of the first signal, empty without one."""
     in_doubt: tuple[str, ...] = ()
     """The step paths of undecided calls in doubt; empty unless the run waits."""
-    finished: Finished | None = None
-    """What the engine gave, for callers in this process."""
 
 
 class Control:
@@ -79,7 +79,7 @@ def pause_in_doubt(
     from cogcli.core.errors import EffectInDoubtError
     from cogcli.engine.outcome import RunOutcome, name_step
     from cogcli.engine.run import Finished
-    from cogcli.episode.state_rebuild import rebuild
+    from cogcli.mapping.apply import rebuild
 
     intent = log.open_doubts[0]
     payload, step_id = intent.payload, intent.step_id or ""
@@ -91,7 +91,7 @@ def pause_in_doubt(
     )
     doubt.step_id, doubt.capability_id = intent.step_id, payload["capability"]
     doubt.binding_id, doubt.service_id = payload.get("binding"), payload.get("service")
-    state = rebuild([event for _, event in journal.events()])
+    state = rebuild([event for _, event in journal.events()]).root
     doubt.message = name_step(doubt, StepPath(step_id).first(), "")
     steps = {
         name: state.step_results[name].status if name in state.step_results else "pending"

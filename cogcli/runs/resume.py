@@ -14,7 +14,7 @@ from cogcli.events.envelope import Event
 if TYPE_CHECKING:
     from cogcli.core.calls import BindingChain
     from cogcli.engine.doubt import DoubtResolution
-    from cogcli.engine.ports import CapabilityRunner, EventSink
+    from cogcli.engine.ports import CapabilityRunner
     from cogcli.episode.journal import Journal
     from cogcli.runs.doubt_decisions import DoubtAnswer
     from cogcli.runs.environment import RunEnvironment
@@ -59,7 +59,7 @@ def resume(
     from cogcli.runs.results import in_doubt, pause_in_doubt
 
     redactor = Redactor()
-    reopened = Store(environment.runs_dir, sign=environment.sign).reopen(
+    reopened = Store(environment.runs_dir, sign=environment.signer()).reopen(
         directory,
         clock=environment.clock,
         ids=environment.ids,
@@ -99,11 +99,11 @@ def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: s
     """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
     from cogcli.engine.outcome import RunOutcome
     from cogcli.engine.run import Finished
-    from cogcli.episode.state_rebuild import rebuild
+    from cogcli.mapping.apply import rebuild
     from cogcli.runs.log_index import locate_error
     from cogcli.runs.results import Control, finish_run, seal_run
 
-    payload, state = end.payload, rebuild(events)
+    payload, state = end.payload, rebuild(events).root
     error = locate_error(payload["error"]) if payload["error"] else None
     steps = {
         name: state.step_results[name].status if name in state.step_results else "pending"
@@ -134,35 +134,30 @@ def _continue_run(
 
     from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance.approvals import Approvals
-    from cogcli.runs.abort import AbortingSink
     from cogcli.runs.doubt_decisions import OpenDoubts
     from cogcli.runs.launch import engine_of, options_from, run_engine
     from cogcli.runs.replay import request_from
     from cogcli.runs.rerun_effects import find_repeats
     from cogcli.runs.results import Control, finish_run
-    from cogcli.runs.resume_adapters import ResumeRunner, ResumeSink
-    from cogcli.runs.turns import Turns
+    from cogcli.runs.resume_adapters import ResumeSink, UnmaskedRunner
 
     started = _beginning(log)
     new = [_append_answer(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
     later_repeats = partial(find_repeats, environment.runs_dir, started.episode_id)
-    turns, doubts = Turns(log), OpenDoubts(log, journal, resolutions, later_repeats)
-    sink: EventSink = ResumeSink(journal, log, turns, control)
-    runner: CapabilityRunner = ResumeRunner(live, log, turns, control, doubts)
-    if request.abort:
-        sink = runner = AbortingSink(sink, live, log, turns, control)
+    doubts = OpenDoubts(log, journal, resolutions, later_repeats)
+    sink = ResumeSink(journal, log, control, abort=request.abort)
     engine = engine_of(
         catalog,
         options=options_from(started.payload["options"]),
         sink=sink,
-        runner=runner,
+        dispatcher=sink.dispatcher,
+        runner=UnmaskedRunner(live, doubts.answer),
         clock=environment.clock,
         ids=environment.ids,
         listener=_only_new(listener, log),
         approvals=Approvals((*log.approvals, *new)),
         taken_over=log.reused,
-        order=turns,
         doubts=None if request.abort else doubts,
         asked=log.asked if request.allow_changed_specs else None,
         effects=started.payload.get("effects"),
@@ -208,12 +203,16 @@ def _specs(
     as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
     """
     from cogcli.core.problems import ProblemsFound
-    from cogcli.runs.replay import find_differing_specs
+    from cogcli.runs.replay import find_differing_specs, read_pinned_catalog
     from cogcli.specs.checks import check
     from cogcli.specs.selection import SelectionOptions
+    from cogcli.specs.stricter import stricter_of
 
     started = _beginning(log)
-    catalog = environment.open_registry().reach(started.payload["skill"]["id"])
+    # Of a run with changed specs, what it began with counts, too: each capability is as strict as either declaration.
+    pinned = read_pinned_catalog(started, directory).capabilities if request.allow_changed_specs else {}
+    gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
+    catalog = environment.open_registry().reach(started.payload["skill"]["id"], also=sorted(gates))
     changed = find_differing_specs(started, catalog.pins)
     if changed and not request.allow_changed_specs:
         names = ", ".join(f"`{name}`" for name in changed)
@@ -223,7 +222,7 @@ def _specs(
             hint="restore them, or go on with --allow-changed-specs",
         )
     if changed:
-        catalog = _strictest_catalog(environment, started, directory)
+        catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
     options = started.payload["options"]
     selected = {} if changed else _recorded_chains(started)
     # A recorded binding counts as named by the user: it is called, or nothing is.
@@ -233,18 +232,6 @@ def _specs(
     if blocking:
         raise ProblemsFound(blocking)
     return catalog, selection, selected, changed
-
-
-def _strictest_catalog(environment: RunEnvironment, started: Event, directory: Path) -> Catalog:
-    """The present specs, each capability as strict as either declaration, present or pinned (`specs/stricter.py`)."""
-    from cogcli.runs.replay import read_pinned_catalog
-    from cogcli.specs.stricter import gates_of, stricter_of
-
-    pinned = read_pinned_catalog(started, directory).capabilities
-    present = environment.open_registry().reach(
-        started.payload["skill"]["id"], also=sorted(gates_of(pinned.values()))
-    )
-    return present._replace(capabilities=stricter_of(present.capabilities, pinned))
 
 
 def _recorded_chains(started: Event) -> dict[str, BindingChain]:

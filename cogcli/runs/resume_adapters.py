@@ -5,106 +5,108 @@
 2. A step or run that has ended in the log stays ended: no call starts in it, and it ends with the recorded outcome.
 3. A call with a write-ahead record and no result is decided by `OpenDoubts`: repeated, answered, skipped, failed, or
    left for a person to decide.
+4. `resume --abort` closes the run with the status `aborted`: whatever would be new (the start of a call, a repeat, a
+   request for approval) ends the run instead, as a signal does (docs/reference/episode.md#doubts).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from cogcli.core.calls import Answer, Attempt, BindingChain
+from cogcli.core.canonical import compact
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.redact import MASK
 from cogcli.core.step_path import StepPath
 from cogcli.engine.tasks import Cancelled
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
-from cogcli.runs.recorded_calls import error_of_ending, recorded_answer
-from cogcli.runs.turns import Turns
+from cogcli.runs.log_dispatcher import LogDispatcher, error_of_ending
 
 if TYPE_CHECKING:
+    from cogcli.core.calls import Answer, Attempt, BindingChain
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.episode.journal import Journal
-    from cogcli.runs.doubt_decisions import OpenDoubts
     from cogcli.runs.log_index import LogIndex
     from cogcli.runs.results import Control
 
+ABORT: Final = "ABORT"
+"""The `signal` of `run.aborting` where no signal came."""
 
-class ResumeRunner:
-    """Gives recorded answers; a call that the log does not have is made live."""
+
+class UnmaskedRunner:
+    """A live runner that refuses a call whose input holds a mask in place of a secret."""
 
     def __init__(
-        self, live: CapabilityRunner, log: LogIndex, turns: Turns, control: Control, doubts: OpenDoubts
+        self, live: CapabilityRunner, decide: Callable[[Attempt], Answer | None] = lambda attempt: None
     ) -> None:
+        """`decide` gives the answer that replaces a call in doubt; None for a call that is made."""
         self._live = live
-        self._doubts = doubts
-        self._log = log
-        self._turns = turns
-        self._control = control
+        self._decide = decide
 
     def chain(self, capability_id: str) -> BindingChain:
         return self._live.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
-        log = self._log
-        self._turns.wait(attempt)
-        answer = recorded_answer(log, attempt)
-        if answer is not None:
-            return answer
-        end = log.ended.over(attempt.run_id, attempt.step_id)
-        if end is not None:
-            self._turns.wait_before(end)
-            _repeat_signal(log, self._control, end)
-            raise Cancelled
-        self._turns.wait_for_all()
-        decided = self._doubts.answer(attempt)
+        """The decided or the service's answer. Raises EnvironmentRefusal `resume.masked`."""
+        decided = self._decide(attempt)
         if decided is not None:
             return decided
-        require_unmasked(attempt)
+        if MASK.encode() in compact(attempt.input):
+            raise EnvironmentRefusal(
+                "resume.masked",
+                f"step `{attempt.step_id}` needs a value that the log holds masked only",
+                hint="run the skill again and give the secret again",
+            )
         return self._live.attempt(attempt)
 
     def close(self, grace: float) -> None:
         self._live.close(grace)
 
 
-def _repeat_signal(log: LogIndex, control: Control, end: Event) -> None:
-    """Cancel the run, without grace, if a signal had ended the recorded one before `end`; else do nothing."""
-    signal = log.ended.signal
-    if signal is not None and log.ended.by_signal(end):
-        control.cancel(signal)
-        control.cancel(signal)
-
-
-def require_unmasked(attempt: Attempt) -> None:
-    """Raise EnvironmentRefusal `resume.masked` if the input of a call holds a mask in place of a secret."""
-    from cogcli.core.canonical import compact
-    from cogcli.core.redact import MASK
-
-    if MASK.encode() in compact(attempt.input):
-        raise EnvironmentRefusal(
-            "resume.masked",
-            f"step `{attempt.step_id}` needs a value that the log holds masked only",
-            hint="run the skill again and give the secret again",
-        )
-
-
 class ResumeSink:
-    """Gives the recorded event of a draft, each once; a draft that the log does not have is appended."""
+    """Gives the recorded event of a draft, each once; a draft that the log does not have is appended.
 
-    def __init__(self, journal: Journal, log: LogIndex, turns: Turns, control: Control) -> None:
+    With `abort` one that starts something ends the run instead.
+    """
+
+    def __init__(self, journal: Journal, log: LogIndex, control: Control, *, abort: bool) -> None:
         self._journal = journal
         self._log = log
-        self._turns = turns
         self._control = control
+        self._abort = abort
+        self.dispatcher = LogDispatcher(log, self._end_unanswered, live=not abort)
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded or the new event. Raises Cancelled, or the recorded error, for a start in a closed scope."""
-        recorded = self._log.told(draft) or self._open_request(draft)
-        if recorded is None:
-            end = self._closed_by(draft)
-            return (
-                self._journal.append(draft, durable=durable) if end is None else self._after_end(draft, end)
-            )
-        self._turns.mark_delivered(recorded)
-        return recorded
+        recorded = self._log.told(draft) or (None if self._abort else self._open_request(draft))
+        if recorded is not None:
+            self.dispatcher.mark_delivered(recorded)
+            return recorded
+        if self._abort and row_of(draft.event_type).begins:
+            self._cancel(ABORT)
+            raise Cancelled
+        end = self._closed_by(draft)
+        return self._journal.append(draft, durable=durable) if end is None else self._after_end(draft, end)
+
+    def _end_unanswered(self, attempt: Attempt) -> NoReturn:
+        """End a call that the log has no answer to: its step has ended there, or the run is being closed."""
+        if self._abort:
+            self._cancel(ABORT)
+        else:
+            self._repeat_signal(self._log.ended.over(attempt.run_id, attempt.step_id))
+        raise Cancelled
+
+    def _repeat_signal(self, end: Event | None) -> None:
+        """Cancel the run if a signal had ended the recorded one before `end`; else do nothing."""
+        signal = self._log.ended.signal
+        if signal is not None and end is not None and self._log.ended.by_signal(end):
+            self._cancel(signal)
+
+    def _cancel(self, signal: str) -> None:
+        """Cancel the run. Twice, which leaves no grace: there is no call to wait for."""
+        self._control.cancel(signal)
+        self._control.cancel(signal)
 
     def _closed_by(self, draft: Draft) -> Event | None:
         """The event that closed the scope of a draft; None where it is open.
@@ -119,7 +121,7 @@ class ResumeSink:
     def _after_end(self, draft: Draft, end: Event) -> Event:
         """An event outside the log, for a draft in a closed scope. Raises as `append` for one that starts something."""
         if row_of(draft.event_type).begins:
-            _repeat_signal(self._log, self._control, end)
+            self._repeat_signal(end)
             same = (end.run_id, end.step_id) == (draft.run_id, draft.step_id)
             raise error_of_ending(end) if same else Cancelled()
         return Event(

@@ -62,54 +62,46 @@ def binding_shape(protocols: Protocols) -> Record:
     )
 
 
-def check_binding(raw: dict[str, Any], report: ProblemReport, subject: str, protocols: Protocols) -> None:
+def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
     """Report the faults of a binding by itself that its shape cannot express."""
-    protocol = raw.get("protocol")
+    protocol, operation, metadata = (raw.get(key) for key in ("protocol", "operation", "metadata"))
     grammar = protocols[protocol].grammar() if isinstance(protocol, str) and protocol in protocols else None
-    operation = raw.get("operation")
-    if (
-        grammar
-        and isinstance(operation, str)
-        and operation.strip()
-        and (wanted := grammar.operation(operation))
-    ):
-        message = f"{subject}: operation `{operation}`, expected {wanted}"
-        report.error("binding.operation", ("operation",), message)
-    _check_request(raw.get("request"), report, subject)
-    _check_credentials(raw, report, subject)
-    _check_response(raw.get("response"), report, subject)
-    metadata = raw.get("metadata")
-    if isinstance(metadata, dict):
-        check_headers(metadata.get("headers"), ("metadata", "headers"), report, subject)
-        # Keys that the protocol does not use (docs/reference/binding.md#metadata).
-        for key in grammar.unused if grammar else ():
-            if metadata.get(key) is not None:
-                message = f"{subject}: `metadata.{key}` has no meaning for {protocol}"
-                report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
+    if grammar and isinstance(operation, str) and operation.strip():
+        expected = grammar.operation(operation)
+        if expected:
+            message = f"operation `{operation}`, expected {expected}"
+            report.error("binding.operation", ("operation",), message)
+    _check_request(raw.get("request"), report)
+    _check_credentials(raw, report)
+    _check_response(raw.get("response"), report)
+    check_headers(raw, report)
+    # Keys that the protocol does not use (docs/reference/binding.md#metadata).
+    for key in grammar.unused if grammar else ():
+        if isinstance(metadata, dict) and metadata.get(key) is not None:
+            message = f"`metadata.{key}` has no meaning for {protocol}"
+            report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
 
 
-def _check_request(request: Any, report: ProblemReport, subject: str) -> None:
+def _check_request(request: Any, report: ProblemReport) -> None:
     for path in find_mixed_literals(request, ("request",)):
-        message = f"{subject}: `$literal` stands beside other keys"
+        message = "`$literal` stands beside other keys"
         report.error("request.template", path, message, hint="let it stand alone", key=True)
     for path, text in texts(request, ("request",)):
         try:
             parse_template(text)
         except TemplateFault as fault:
             hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
-            report.error("request.template", path, f"{subject}: `{_dotted(path)}`: {fault}", hint=hint)
+            report.error("request.template", path, f"`{_dotted(path)}`: {fault}", hint=hint)
 
 
-def _check_credentials(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report credentials written out in a binding: they belong into the service, or into a header by a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
-        message = f"{subject}: `{_dotted(path)}` holds a secret as written text"
-        report.error("secret.literal", path, message, hint=hint)
+        report.error("secret.literal", path, f"`{_dotted(path)}` holds a secret as written text", hint=hint)
     operation = raw.get("operation")
     if isinstance(operation, str) and address_holds_credential(operation):
-        message = f"{subject}: `operation` holds a secret in its query"
-        report.error("secret.literal", ("operation",), message, hint=hint)
+        report.error("secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint)
 
 
 def _is_fixed(text: str) -> bool:
@@ -120,13 +112,12 @@ def _is_fixed(text: str) -> bool:
         return False
 
 
-def _check_response(response: Any, report: ProblemReport, subject: str) -> None:
+def _check_response(response: Any, report: ProblemReport) -> None:
     for name, value in response.items() if isinstance(response, dict) else ():
         if not is_ignored(name) and not (isinstance(value, str) and RESPONSE_PATH.fullmatch(value)):
-            message = f"{subject}: `response.{name}` is a literal, not read from the reply"
-            report.warn(
-                "response.literal", ("response", name), message, hint="write response.PATH to read it"
-            )
+            message = f"`response.{name}` is a literal, not read from the reply"
+            hint = "write response.PATH to read it"
+            report.warn("response.literal", ("response", name), message, hint=hint)
 
 
 def _dotted(path: tuple[Any, ...]) -> str:

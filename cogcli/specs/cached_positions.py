@@ -11,7 +11,7 @@ from cogcli.specs.cache import Compiled
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
     from cogcli.specs.cache import CompiledCache
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
 
 Within = tuple[str, int] | None
 """A text and an offset in it, for a problem in the middle of a value."""

@@ -10,6 +10,8 @@ from cogcli.specs.fields import Fields, fields_from, value_from
 TRUST_RANKS: Final = {"sandbox": 0, "standard": 1, "elevated": 2, "privileged": 3}
 CONFORMANCE_RANKS: Final = {"experimental": 0, "standard": 1, "strict": 2}
 ON_FAIL: Final = ("block", "warn", "degrade", "require_human")
+STRICTNESS: Final = ("warn", "degrade", "require_human", "block")
+"""The values of `on_fail`, the weakest first."""
 GATES: Final = ("mandatory_pre_gates", "mandatory_post_gates")
 ROLES: Final = ("perceive", "analyze", "evaluate", "decide", "synthesize", "act", "reflect")
 
@@ -78,11 +80,15 @@ class Capability(NamedTuple):
         return "effect" if self.safety else "unknown"
 
     @property
+    def gates(self) -> tuple[Gate, ...]:
+        """All gates in calling order."""
+        safety = self.safety
+        return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """The capabilities called for a call of this one: its gates in order, then its probe."""
-        safety = self.safety
-        gates = (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
-        return (*(gate.capability for gate in gates), *((self.probe,) if self.probe else ()))
+        return (*(gate.capability for gate in self.gates), *((self.probe,) if self.probe else ()))
 
     @property
     def conformance(self) -> str | None:

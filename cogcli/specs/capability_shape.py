@@ -126,14 +126,14 @@ CAPABILITY: Final = Record(
 )
 
 
-def check_capability(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def check_capability(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report the faults of a capability by itself that its shape cannot express; bases are checked in the catalog."""
-    check_version(raw, report, subject)
+    check_version(raw, report)
     for key in ("inputs", "outputs"):
         if key not in raw and raw.get("extends") is None:
-            report.error("key.missing", (), f"{subject}: key `{key}` is missing")
-        check_fields(raw.get(key), (key,), report, subject)
+            report.error("key.missing", (), f"key `{key}` is missing")
+        check_fields(raw.get(key), key, report)
     safety = raw.get("safety")
     if isinstance(safety, dict) and all(is_ignored(key) or value is None for key, value in safety.items()):
-        message = f"{subject}: `safety` is empty"
-        report.error("safety.empty", ("safety",), message, hint="state what must hold, or remove the block")
+        hint = "state what must hold, or remove the block"
+        report.error("safety.empty", ("safety",), "`safety` is empty", hint=hint)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
-from cogcli.specs.default_selection import Defaults
 from cogcli.specs.host_overrides import Host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.core.problems import Problem
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.protocol import Protocols
     from cogcli.specs.service import Service
     from cogcli.specs.skill import Skill
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
+
+
+class Defaults(NamedTuple):
+    """The folded `official_default_selection.yaml` files: capability id to binding id, and the file of each."""
+
+    bindings: dict[str, str] = NOTHING
+    files: dict[str, str] = NOTHING
 
 
 class Shadow(NamedTuple):

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
 from cogcli.core.problems import sort_problems
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
-from cogcli.specs.catalog import Catalog, Shadow
-from cogcli.specs.default_selection import Defaults
+from cogcli.specs.catalog import Catalog, Defaults, Shadow
 from cogcli.specs.extends import chain_of, check_chain, fold_chain
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.host_overrides import HostFiles
@@ -25,8 +25,6 @@ from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import Skill, skill_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from cogcli.core.problems import Problem
     from cogcli.specs.host_overrides import Host
     from cogcli.specs.layout import FoundFile, Layout
@@ -125,29 +123,23 @@ class CatalogBuilder:
                 at=("services", id) if loaded.found.entry else (),
                 distrust=layer.distrust,
             )
-            if loaded.raw.get("spec_ref"):
-                self._pin_document(self.services[id])
-            elif self._reader.protocols[loaded.raw["kind"]].described_by(self.services[id]) == LOCK:
-                self._pin_lock(self.services[id])
+            self._pin_declared(self.services[id])
         return self.services[id]
 
-    def _pin_document(self, service: Service) -> None:
-        """Pin the service's document, which decides what is sent. The service checks report an unreadable document."""
-        from cogcli.documents.loader import document_digest
+    def _pin_declared(self, service: Service) -> None:
+        """Pin the document or lock that decides what a service is sent and which tools are called; of a lock also its
+        absence. The service checks report a document that cannot be read, and a damaged lock."""
+        name, digest = "", None
+        if service.settings.get("spec_ref"):
+            from cogcli.documents.loader import document_digest
 
-        digest = document_digest(service)
+            name, digest = "document:", document_digest(service)
+        elif self._reader.protocols[service.kind].described_by(service) == LOCK:
+            from cogcli.specs.lock import PIN, lock_digest
+
+            name, digest = PIN, lock_digest(service.root, service.id)
         if digest is not None:
-            self._pins[f"document:{service.id}"] = digest
-
-    def _pin_lock(self, service: Service) -> None:
-        """Pin the service's lock, or its absence: both decide which tools are called. The service checks report a
-        damaged
-        lock."""
-        from cogcli.specs.lock import PIN, lock_digest
-
-        digest = lock_digest(service.root, service.id)
-        if digest is not None:
-            self._pins[f"{PIN}{service.id}"] = digest
+            self._pins[f"{name}{service.id}"] = digest
 
     def add_capability(self, name: str) -> Capability | None:
         """The capability of an id or alias, its bases folded in; None without a usable file."""
@@ -160,8 +152,8 @@ class CatalogBuilder:
         if own is None:
             return None
         chain = chain_of(own, self._capability_file, self.canonical)
-        report = self._report(own.file)
-        check_chain(chain, report, self._known_capabilities)
+        report = ProblemReport(own.file, self._reader.places)
+        check_chain(chain, report, lambda: [place.id for place in self.files("capability")])
         self.problems += report.problems
         if chain.fault:
             self.broken[f"capability:{id}"] = own.file
@@ -284,9 +276,9 @@ class CatalogBuilder:
         self.broken[f"{kind}:{id}"] = group[0].file
         for loaded in group:
             others = ", ".join(other.file for other in group if other is not loaded)
-            report = self._report(loaded.file)
-            message = f"{kind} `{id}`: this id is also in {others}"
-            report.error("id.duplicate", ("id",), message, hint="rename or remove one; neither is loaded")
+            report = ProblemReport(loaded.file, self._reader.places, subject=f"{kind} `{id}`")
+            hint = "rename or remove one; neither is loaded"
+            report.error("id.duplicate", ("id",), f"this id is also in {others}", hint=hint)
             self.problems += report.problems
 
     def _capability_file(self, id: str) -> SpecFile | None:
@@ -307,8 +299,10 @@ class CatalogBuilder:
         raw = {"inputs": None, "outputs": None, **fold_chain(chain.files)}
         return capability_from(raw, replaced.file)
 
-    def _known_capabilities(self) -> list[str]:
-        return [place.id for layout in self._layouts for place in layout.all("capability")]
+    def files(self, kind: str) -> list[FoundFile]:
+        """Every file of a kind, in layer order; those outside all layers come last."""
+        found = [place for layout in self._layouts for place in layout.all(kind)]
+        return found + [place for place in self._given if place.kind == kind]
 
     def _claimed_aliases(self) -> dict[str, str]:
         """The capability of each alias, where exactly one has it. Reads every capability file."""
@@ -320,6 +314,3 @@ class CatalogBuilder:
                     claims.setdefault(alias, []).append(id)
             self._scanned = {alias: ids[0] for alias, ids in claims.items() if len(set(ids)) == 1}
         return self._scanned
-
-    def _report(self, file: str) -> ProblemReport:
-        return ProblemReport(file, self._reader.places)

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
 from cogcli.specs.credentials import header_holds_credential, holds_credential
-from cogcli.specs.header_names import is_sendable, is_settable
-from cogcli.specs.id_grammar import CAPABILITY_ID, LONGEST_ID, PLACEHOLDER, PLAIN_ID, SEMVER
+from cogcli.specs.id_grammar import (
+    CAPABILITY_ID,
+    LONGEST_ID,
+    PLACEHOLDER,
+    PLAIN_ID,
+    SEMVER,
+    is_sendable,
+    is_settable,
+)
 from cogcli.specs.shape import Data, MapOf, NumberShape, Text
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
     from cogcli.specs.problem_report import ProblemReport
 
 FREE: Final = MapOf(Data(), foreign=True)
@@ -33,47 +39,42 @@ TARGETS: Final = ("internal_only", "approved_connectors", "same_tenant")
 HEADERS: Final = MapOf(Text(), foreign=True)
 
 
-def check_version(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def check_version(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report `version.format` for a version that is not SemVer."""
     version = raw.get("version")
     if isinstance(version, str) and 0 < len(version) <= 64 and not SEMVER.fullmatch(version):
-        message = f'{subject}: version "{version}" is not SemVer'
-        report.warn("version.format", ("version",), message, hint='write MAJOR.MINOR.PATCH, as in "1.0.0"')
+        hint = 'write MAJOR.MINOR.PATCH, as in "1.0.0"'
+        report.warn("version.format", ("version",), f'version "{version}" is not SemVer', hint=hint)
 
 
-def check_headers(headers: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
+def check_headers(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report faults in header names and values of a service or binding (docs/reference/protocols.md#headers)."""
+    metadata = raw.get("metadata")
+    headers = metadata.get("headers") if isinstance(metadata, dict) else None
     for name, value in headers.items() if isinstance(headers, dict) else ():
+        path, header = ("metadata", "headers", name), f"header `{name}`"
         if not is_settable(name):
-            message = f"{subject}: header `{name}` cannot be set"
-            report.error("header.name", (*path, name), message, key=True)
-        if not isinstance(value, str):
-            if holds_credential(value, named=names_secret(name)):
-                _report_written_out(name, path, report, subject)
-            continue
-        if not is_sendable(value):
-            report.error(
-                "value.range", (*path, name), f"{subject}: header `{name}`: expected visible ASCII characters"
-            )
-        check_placeholders(value, (*path, name), report, f"{subject}: header `{name}`")
-        if header_holds_credential(name, value):
-            _report_written_out(name, path, report, subject)
-
-
-def _report_written_out(name: str, path: KeyPath, report: ProblemReport, subject: str) -> None:
-    message = f"{subject}: header `{name}` holds a secret as written text"
-    hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
-    report.error("secret.literal", (*path, name), message, hint=hint)
+            report.error("header.name", path, f"{header} cannot be set", key=True)
+        if isinstance(value, str):
+            if not is_sendable(value):
+                report.error("value.range", path, f"{header}: expected visible ASCII characters")
+            check_placeholders(value, report.inner(header, *path))
+            written_out = header_holds_credential(name, value)
+        else:
+            written_out = holds_credential(value, named=names_secret(name))
+        if written_out:
+            hint = _BY_AUTH_REF if name.lower() == "authorization" else "write ${NAME} and set the variable"
+            report.error("secret.literal", path, f"{header} holds a secret as written text", hint=hint)
 
 
 _BY_AUTH_REF: Final = "remove it and give the service auth_ref: NAME, the variable that holds the token"
 _BARE: Final = re.compile(r"(?:Bearer )?\$([A-Z][A-Z0-9_]*)")
 
 
-def check_placeholders(value: str, path: KeyPath, report: ProblemReport, said: str) -> None:
+def check_placeholders(value: str, report: ProblemReport) -> None:
     """Report each `${` of a header or environment value that opens no `${NAME}`."""
     if value.count("${") != len(PLACEHOLDER.findall(value)):
-        report.error("value.range", path, f"{said}: expected `${{NAME}}` with A-Z, 0-9 and `_`")
+        report.error("value.range", (), "expected `${NAME}` with A-Z, 0-9 and `_`")
     elif bare := _BARE.fullmatch(value):
-        message = f"{said}: `{value}` is sent as it is written"
-        report.warn("value.range", path, message, hint=f"write ${{{bare[1]}}} for the variable")
+        message = f"`{value}` is sent as it is written"
+        report.warn("value.range", (), message, hint=f"write ${{{bare[1]}}} for the variable")

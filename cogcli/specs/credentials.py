@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cogcli.core.problems import KeyPath
 from cogcli.core.redact import MASK, names_secret
 from cogcli.core.refs import parse, parse_loop
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
 
 _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
 _PLACES: Final = frozenset(("file", "files", "path", "paths", "dir", "directory", "folder", "store"))

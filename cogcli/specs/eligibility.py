@@ -3,6 +3,7 @@ docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli.specs.binding_chain import Reason, SelectionOptions
@@ -11,8 +12,6 @@ from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog

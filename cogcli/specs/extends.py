@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.problems import suggestion
 from cogcli.specs.inherit import MAX_BASES, find_weakened_keys, fold_base
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.spec_reader import SpecFile
 

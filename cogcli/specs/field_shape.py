@@ -21,7 +21,6 @@ from cogcli.specs.shape import (
 )
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
     from cogcli.specs.problem_report import ProblemReport
 
 _KEYS: Final[dict[str, RecordKey]] = {
@@ -42,70 +41,60 @@ FIELD_ID: Final = Text(
 FIELDS: Final = MapOf(FIELD, name=FIELD_ID)
 
 
-def check_fields(raw: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
-    """Report the faults of every field in a mapping of fields."""
-    if not isinstance(raw, dict):
-        return
-    for name, field in raw.items():
+def check_fields(raw: Any, side: str, report: ProblemReport) -> None:
+    """Report the faults of every field in the mapping of fields at the key `side`."""
+    for name, field in raw.items() if isinstance(raw, dict) else ():
         if isinstance(field, dict) and not is_ignored(name):
-            said = f"{subject}: `{path[-1]}.{name}`"
-            _check_field(field, (*path, name), report, said)
+            _check_field(field, f"{side}.{name}", report, report.inner(f"`{side}.{name}`", side, name))
 
 
-def _check_field(field: dict[str, Any], path: KeyPath, report: ProblemReport, said: str) -> None:
+def _check_field(field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport) -> None:
+    """Report the faults of a field, and of its elements by way of `whole`, the report of the spec."""
     type = field.get("type")
     if type not in TYPES:
         return
     before = len(report.problems)
-    _check_items(field, path, report, said)
-    if isinstance(field.get("enum"), list):
-        _check_enum(field["enum"], type, (*path, "enum"), report, said)
+    _check_items(field, name, whole, report)
+    enum = field.get("enum")
+    for index, value in enumerate(enum if isinstance(enum, list) else ()):
+        if not has_type(value, type):
+            message = f"enum value is {preview(value)}, expected {type}"
+            report.error("field.enum", ("enum", index), message)
     if field.get("schema") is not None:
-        _check_schema(field["schema"], (*path, "schema"), report, said)
+        _check_schema(field["schema"], report)
     if field.get("default") is not None and len(report.problems) == before and _is_well_formed(field):
-        _check_default(field, (*path, "default"), report, said)
+        _, violations = fit_values({"default": field_from(field)}, {"default": field["default"]})
+        for violation in violations[:1]:
+            reason = violation.message.partition(": ")[2] or violation.message
+            report.error("field.default", ("default",), f"default: {reason}")
 
 
-def _check_items(field: dict[str, Any], path: KeyPath, report: ProblemReport, said: str) -> None:
+def _check_items(field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport) -> None:
     items = field.get("items")
     if items is None:
         return
     if field["type"] != "array":
-        message = f"{said}: `items` on type {field['type']}, expected type array"
-        report.error("field.items", (*path, "items"), message, key=True)
+        message = f"`items` on type {field['type']}, expected type array"
+        report.error("field.items", ("items",), message, key=True)
     if not isinstance(items, dict):
         return
     for key in ("required", "default"):
         if items.get(key) is not None:
-            message = f"{said}: `{key}` has no meaning for an element"
-            report.error("field.items", (*path, "items", key), message, hint="remove it", key=True)
-    _check_field(items, (*path, "items"), report, f"{said[:-1]}.items`")
+            message = f"`{key}` has no meaning for an element"
+            report.error("field.items", ("items", key), message, hint="remove it", key=True)
+    inner = report.part(f"{whole.subject}: `{name}.items`", "items")
+    _check_field(items, f"{name}.items", whole, inner)
 
 
-def _check_enum(enum: list[Any], type: str, path: KeyPath, report: ProblemReport, said: str) -> None:
-    for index, value in enumerate(enum):
-        if not has_type(value, type):
-            message = f"{said}: enum value is {preview(value)}, expected {type}"
-            report.error("field.enum", (*path, index), message)
-
-
-def _check_schema(schema: Any, path: KeyPath, report: ProblemReport, said: str) -> None:
+def _check_schema(schema: Any, report: ProblemReport) -> None:
     from cogcli.schema.limits import faults
 
     if not isinstance(schema, dict | bool):
-        message = f"{said}: schema is {preview(schema)}, expected object or boolean"
-        report.error("field.schema", path, message)
+        message = f"schema is {preview(schema)}, expected object or boolean"
+        report.error("field.schema", ("schema",), message)
         return
     for where, reason in faults(schema):
-        report.error("field.schema", (*path, *where), f"{said}: {reason}")
-
-
-def _check_default(field: dict[str, Any], path: KeyPath, report: ProblemReport, said: str) -> None:
-    spec = field_from(field)
-    _, violations = fit_values({"default": spec}, {"default": field["default"]})
-    for violation in violations[:1]:
-        reason = violation.message.partition(": ")[2] or violation.message
-        report.error("field.default", path, f"{said}: default: {reason}")
+        report.error("field.schema", ("schema", *where), reason)
 
 
 def _is_well_formed(field: dict[str, Any]) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cogcli.specs.id_grammar import is_plain_id
 from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, Stray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogcli.specs.layers import Layer
 
 CHANNELS: Final = ("local", "candidate")

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.specs.spec_reader import SpecFile
 
 PREFER: Final = "prefer"

@@ -14,7 +14,7 @@ from cogcli.specs.shape_check import check_shape
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem
     from cogcli.specs.protocol import Protocols
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
 
 MODES: Final = ("replace", "prefer")
 
@@ -55,7 +55,7 @@ def read_services(
 
     None in place of the mapping where the file as a whole has errors.
     """
-    problems = check_shape(_NAMES, value, places, file, SERVICES_SUBJECT)
+    problems = check_shape(_NAMES, value, places, file, "services")
     if has_errors(problems):
         return None, problems
     services: dict[str, Any] = {}
@@ -66,35 +66,31 @@ def read_services(
         at, subject = ("services", id), f"service `{id}`"
         own = check_shape(shape, entry, places, file, subject, at=at)
         if isinstance(entry, dict):
-            report = ProblemReport(file, places, at=at)
-            check_service(entry, report, subject, protocols)
+            report = ProblemReport(file, places, at=at, subject=subject)
+            check_service(entry, report, protocols)
             own += report.problems
         services[id] = None if has_errors(own) else clean(shape, entry)
         problems += own
     return {"services": services}, problems
 
 
-SERVICES_SUBJECT: Final = "services"
-
-
-def check_overrides(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def check_overrides(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report overrides without a binding or service, and capabilities that are in the file twice."""
     seen: dict[str, int] = {}
     entries = raw.get("overrides")
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
         if not isinstance(entry, dict):
             continue
-        said = f"override {index + 1}"
+        part = report.part(f"override {index + 1}", "overrides", index)
         named = [key for key in ("binding", "service") if entry.get(key) is not None]
         if len(named) != 1:
             found = "both `binding` and `service`" if named else "neither `binding` nor `service`"
-            message = f"{said}: found {found}, expected one of them"
-            report.error("overrides.shape", ("overrides", index), message, hint="name one of them")
+            part.error("overrides.shape", (), f"found {found}, expected one of them", hint="name one of them")
         capabilities = entry.get("capabilities")
         for position, id in enumerate(capabilities if isinstance(capabilities, list) else ()):
             if isinstance(id, str) and id in seen:
-                message = f"{said}: capability `{id}` is already in override {seen[id]}"
-                path = ("overrides", index, "capabilities", position)
-                report.error("overrides.duplicate", path, message, hint="keep one of them")
+                message = f"capability `{id}` is already in override {seen[id]}"
+                path = ("capabilities", position)
+                part.error("overrides.duplicate", path, message, hint="keep one of them")
             elif isinstance(id, str):
                 seen[id] = index + 1

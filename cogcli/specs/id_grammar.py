@@ -1,4 +1,5 @@
-"""The grammars of ids and names (docs/reference/spec-files.md#ids)."""
+"""The grammars of ids and names (docs/reference/spec-files.md#ids), and of the headers that a service, a binding or a
+parameter may set (docs/reference/protocols.md#headers)."""
 
 from __future__ import annotations
 
@@ -23,6 +24,11 @@ VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 PLACEHOLDER: Final = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 """`${NAME}` in header and environment values of services and bindings."""
 
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_SET_BY_CONNECTION: Final = frozenset(
+    ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "cookie")
+)
+
 
 def is_skill_id(text: str) -> bool:
     """Whether a text may be a skill's id."""
@@ -37,3 +43,19 @@ def is_capability_id(text: str) -> bool:
 def is_plain_id(text: str) -> bool:
     """Whether a text may be the id of a binding or service."""
     return PLAIN_ID.fullmatch(text) is not None
+
+
+def is_settable(name: str) -> bool:
+    """Whether a header may be set: a token, and none that the connection sets itself."""
+    lower = name.lower()
+    return (
+        bool(name)
+        and set(name) <= _TOKEN
+        and lower not in _SET_BY_CONNECTION
+        and not lower.startswith("proxy-")
+    )
+
+
+def is_sendable(value: str) -> bool:
+    """Whether a value holds visible ASCII characters, spaces and tabs only."""
+    return all(32 <= ord(char) < 127 or char == "\t" for char in value)

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.specs.capability import ON_FAIL, TRUST_RANKS
+from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
 
 MAX_BASES: Final = 5
 _BY_KEY: Final = ("inputs", "outputs", "properties", "safety", "cognitive_hints")
-# From the weakest to the strictest answer to a gate that refuses.
-_STRICTNESS: Final = {name: n for n, name in enumerate(("warn", "degrade", "require_human", "block"))}
-assert _STRICTNESS.keys() == set(ON_FAIL)  # noqa: S101
 
 
 def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +63,7 @@ def find_weakened_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple
         )
     if old.get("requires_confirmation") and not new.get("requires_confirmation"):
         found.append(("requires_confirmation", "no confirmation is required any more"))
-    for key in ("mandatory_pre_gates", "mandatory_post_gates"):
+    for key in GATES:
         found += _weakened_gates(key, _gates(new, key), _gates(old, key))
     for key in ("allowed_targets", "scope_constraints"):
         gone = [entry for entry in old.get(key) or () if entry not in (new.get(key) or ())]
@@ -80,7 +77,7 @@ def _weakened_gates(key: str, new: dict[str, str], old: dict[str, str]) -> list[
         now = new.get(gate)
         if now is None:
             found.append((key, f"gate `{gate}` is gone"))
-        elif _STRICTNESS[now] < _STRICTNESS[before]:
+        elif STRICTNESS.index(now) < STRICTNESS.index(before):
             found.append((key, f"gate `{gate}`: on_fail {now} is weaker than {before}"))
     return found
 
@@ -89,10 +86,7 @@ def _gates(safety: dict[str, Any], key: str) -> dict[str, str]:
     """The strictest `on_fail` by gate."""
     gates: dict[str, str] = {}
     for entry in safety.get(key) or ():
-        gate, on_fail = (
-            (entry, "block") if isinstance(entry, str) else (entry["capability"], entry.get("on_fail"))
-        )
-        on_fail = on_fail or "block"
-        if gate not in gates or _STRICTNESS[gates[gate]] < _STRICTNESS[on_fail]:
-            gates[gate] = on_fail
+        plain = isinstance(entry, str)
+        gate, on_fail = (entry, None) if plain else (entry["capability"], entry.get("on_fail"))
+        gates[gate] = max(gates.get(gate, STRICTNESS[0]), on_fail or "block", key=STRICTNESS.index)
     return gates

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
-
-from cogcli.specs.builtin import builtin_root
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 BUILT_IN = "built-in"
 PROJECT = "project"
 HOST = "host"
 HOST_FOLDER = ".agent-skills"
+
+
+def builtin_root() -> str:
+    """The directory that holds the shipped `skills/`, `capabilities/` and so on: inside the package when it is
+    installed, beside it in a checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, "registry")
+    return inside if os.path.isdir(inside) else os.path.dirname(package)
 
 
 class Layer(NamedTuple):

@@ -6,14 +6,13 @@ Reads directories only, each at most once per instance; no file is opened here.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.outside import bad_byte
 from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_plain_id, is_skill_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from cogcli.specs.layers import Layer
 
 SKILL_FILE: Final = "skill.yaml"

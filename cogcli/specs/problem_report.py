@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
+from cogcli.core.json_pointer import pointer_of
 from cogcli.core.problems import KeyPath, Problem, Severity
 from cogcli.core.terminal_text import shorten_middle
 from cogcli.specs.cached_positions import FilePlaces, Within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
 
 _LONGEST: Final = 1000
 """The most columns of a message: many quote a text of the file, which has no limit."""
@@ -28,14 +28,27 @@ class Details(TypedDict, total=False):
 class ProblemReport:
     """The problems of one file. Positions are looked up at a problem, not before.
 
-    Paths are below `at`: a report of a file with several specs is about one of them.
+    Paths are below `at`: a report of a file with several specs is about one of them. `subject` begins each message.
     """
 
-    def __init__(self, file: str, places: Places | FilePlaces | None, *, at: KeyPath = ()) -> None:
+    def __init__(
+        self, file: str, places: Places | FilePlaces | None, *, at: KeyPath = (), subject: str = ""
+    ) -> None:
         self.file = file
-        self._at = at
+        self.subject = subject
         self.problems: list[Problem] = []
+        self._at = at
         self._places = places
+
+    def part(self, subject: str, *path: str | int) -> ProblemReport:
+        """A report with the same problems, about what is below `path`."""
+        part = ProblemReport(self.file, self._places, at=(*self._at, *path), subject=subject)
+        part.problems = self.problems
+        return part
+
+    def inner(self, name: str, *path: str | int) -> ProblemReport:
+        """A `part` whose subject is a named member of this one's."""
+        return self.part(f"{self.subject}: {name}", *path)
 
     def error(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
         """Add an error at `path`."""
@@ -56,9 +69,10 @@ class ProblemReport:
         path = (*self._at, *path)
         key, within = details.get("key", False), details.get("within")
         place = self._position(path, key=key, within=within)
-        pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+        pointer = pointer_of(path)
         hint = details.get("hint", "")
-        self.problems.append(Problem(code, severity, self.file, *place, pointer, _shorten(message), hint))
+        message = _shorten(f"{self.subject}: {message}" if self.subject else message)
+        self.problems.append(Problem(code, severity, self.file, *place, pointer, message, hint))
 
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.specs.id_grammar import PLACEHOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cogcli.specs.service import Service
 
 

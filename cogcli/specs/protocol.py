@@ -33,7 +33,7 @@ class Grammar(NamedTuple):
     """Keys of a binding's `metadata` without a meaning for this protocol."""
     operation: Callable[[str], str] = lambda operation: ""
     """What an operation should be, empty for a good one."""
-    check_service: Callable[[dict[str, Any], ProblemReport, str], None] = lambda raw, report, subject: None
+    check_service: Callable[[dict[str, Any], ProblemReport], None] = lambda raw, report: None
     """Reports the faults of a service's file by itself."""
     documents: tuple[str, ...] = ()
     """The keys by which an API document of this protocol is known."""

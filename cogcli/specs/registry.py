@@ -4,24 +4,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cogcli.core.errors import CapabilityNotFoundError, SkillNotFoundError
-from cogcli.core.problems import Problem, sort_problems, suggestion
+from cogcli.core.problems import Problem, Severity, sort_problems, suggestion
+from cogcli.specs.cache import CompiledCache
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import is_host_root, layout_of
 from cogcli.specs.layers import Layer, distinct
 from cogcli.specs.layout import FoundFile, Layout
+from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.protocol import Protocols
 
 _KINDS = ("skill", "capability", "binding", "service")
 
@@ -41,9 +37,8 @@ class Registry:
         self._base = _slashed(base)
 
     def reach(self, skill_id: str, *, also: Iterable[str] = ()) -> Catalog:
-        """The closure of one skill: nested skills, capabilities, gates, all their bindings and services; and that of
-        the
-        capabilities `also` that exist.
+        """The closure of one skill, and of the capabilities `also` that exist: nested skills, capabilities, gates, all
+        their bindings and services.
 
         Raises SkillNotFoundError if no layer has a file for the id. A file with errors is in `broken`.
         """
@@ -92,8 +87,7 @@ class Registry:
         """These files and directories with the registry that they refer to; `only` of the catalog names these files.
 
         `contents` replaces the bytes of a path. A file outside all layers is part of a last, untrusted layer; a
-        directory
-        with spec folders is such a layer.
+        directory with spec folders is such a layer.
         """
         given = {self._absolute(path): data for path, data in (contents or {}).items()}
         asked = [self._absolute(path) for path in paths]
@@ -112,41 +106,33 @@ class Registry:
 
     def ids(self, kind: str) -> list[str]:
         """All ids of a kind, sorted, from paths alone except for services of host overrides; of bindings the names of
-        their
-        files."""
-        layouts = self._layouts()
-        found = [place for layout in layouts for place in layout.all(kind)]
-        ids = {place.id or os.path.basename(place.path).removesuffix(".yaml") for place in found}
-        if kind == "service":
-            ids.update(CatalogBuilder(layouts, self._reader()).entries())
-        return sorted(ids)
+        their files."""
+        builder = CatalogBuilder(self._layouts(), self._reader())
+        names = (
+            place.id or os.path.basename(place.path).removesuffix(".yaml") for place in builder.files(kind)
+        )
+        return sorted({*names, *(builder.entries() if kind == "service" else ())})
 
     def bound(self, binding_id: str) -> str | None:
         """The capability of a binding in any layer, None if no readable file has its id."""
-        layouts = self._layouts()
-        builder = CatalogBuilder(layouts, self._reader())
-        builder.add_bindings(place for layout in layouts for place in layout.all("binding"))
+        builder = CatalogBuilder(self._layouts(), self._reader())
+        builder.add_bindings(builder.files("binding"))
         binding = builder.bindings.get(binding_id)
         return binding.capability if binding else None
 
     def _all(self, layouts: list[Layout], reader: Reader, given: list[FoundFile]) -> CatalogBuilder:
         builder = CatalogBuilder(layouts, reader, given=given)
-        found = {
-            kind: [place for layout in layouts for place in layout.all(kind)]
-            + [g for g in given if g.kind == kind]
-            for kind in _KINDS
-        }
         for kind in ("skill", "capability", "service"):
-            for place in found[kind]:
+            for place in builder.files(kind):
                 # Files that another layer replaces are checked by themselves as well.
                 builder.problems += reader.load(place).problems
-        for id in _ids(found["capability"], reader):
+        for id in _ids(builder.files("capability"), reader):
             builder.add_capability(id)
-        for id in _ids(found["skill"], reader):
+        for id in _ids(builder.files("skill"), reader):
             builder.add_skill(id)
-        for id in sorted({*_ids(found["service"], reader), *builder.entries()}):
+        for id in sorted({*_ids(builder.files("service"), reader), *builder.entries()}):
             builder.add_service(id)
-        builder.add_bindings(found["binding"])
+        builder.add_bindings(builder.files("binding"))
         builder.add_choices()
         for layout in layouts:
             builder.problems += _stray_problems(layout, reader)
@@ -205,19 +191,18 @@ def _ids(found: Iterable[FoundFile], reader: Reader) -> list[str]:
     return sorted({place.id or reader.load(place).id for place in found})
 
 
-def _stray_problems(layout: Layout, reader: Reader) -> Iterator[Problem]:
-    for code, path, hint, why in layout.strays():
-        severity: Any = "E" if code == "id.format" else "W"
-        yield Problem(
-            code, severity, reader.shown(path), 0, 0, "", f"{why or _STRAY[code]}, so not loaded", hint
-        )
-
-
 _STRAY = {
     "layout.depth": "this file is not where specs are",
     "layout.extension": "this file does not end in .yaml",
     "id.format": "this file is in a channel whose name is none",
 }
+
+
+def _stray_problems(layout: Layout, reader: Reader) -> Iterator[Problem]:
+    for code, path, hint, why in layout.strays():
+        severity: Severity = "E" if code == "id.format" else "W"
+        message = f"{why or _STRAY[code]}, so not loaded"
+        yield Problem(code, severity, reader.shown(path), 0, 0, "", message, hint)
 
 
 def _is_root(path: str) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
@@ -10,8 +11,6 @@ from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cogcli.documents.openapi import OpenApiOperation, Parameter
 
 WHOLE: Final = "body"

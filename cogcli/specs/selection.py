@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.errors import BindingResolutionError
@@ -23,8 +24,6 @@ from cogcli.specs.selection_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.specs.catalog import Catalog
 
 __all__ = ["BY_NAME", "ChainLink", "Considered", "Selection", "SelectionOptions", "named_binding", "select"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.errors import BindingResolutionError
@@ -10,8 +11,6 @@ from cogcli.specs.binding_chain import Reason, Selection, SelectionOptions
 from cogcli.specs.eligibility import reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cogcli.specs.catalog import Catalog
 
 _SHOWN: Final = 5

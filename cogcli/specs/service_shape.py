@@ -81,88 +81,92 @@ def service_shape(protocols: Protocols) -> Record:
     )
 
 
-def check_service(raw: dict[str, Any], report: ProblemReport, subject: str, protocols: Protocols) -> None:
+_WRITTEN_OUT: Final = "holds a secret as written text"
+_BY_ENV: Final = "give it to the server by env: NAME: ${NAME}"
+
+
+def check_service(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
     """Report the faults of a service by itself that its shape cannot express."""
     kind = raw.get("kind")
     if isinstance(kind, str) and kind in protocols:
-        _check_keys(raw, report, subject, protocols)
+        _check_keys(raw, report, protocols)
     for protocol in protocols.values():
-        protocol.grammar().check_service(raw, report, subject)
-    _check_secrets(raw, report, subject)
+        protocol.grammar().check_service(raw, report)
+    check_headers(raw, report)
+    _check_started(raw, report)
+    _check_addresses(raw, report)
     env = raw.get("env")
     for name, value in env.items() if isinstance(env, dict) else ():
-        if isinstance(value, str):
-            check_placeholders(value, ("env", name), report, f"{subject}: `env.{name}`")
-            if keeps_secret(name) and is_written_out(value, has_no_placeholder):
-                message = f"{subject}: `env.{name}` holds a secret as written text"
-                hint = f"write {name}: ${{{name}}} and set the variable"
-                report.error("secret.literal", ("env", name), message, hint=hint)
-
-        elif holds_credential(value, named=keeps_secret(name)):
-            message = f"{subject}: `env.{name}` holds a secret as written text"
-            report.error("secret.literal", ("env", name), message, hint=f"write {name}: ${{{name}}}")
+        _check_variable(name, value, report)
 
 
-def _check_arguments(arguments: Any, report: ProblemReport, subject: str) -> None:
-    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
-        message = f"{subject}: `args` holds a secret as written text"
-        hint = "give it to the server by env: NAME: ${NAME}"
-        report.error("secret.literal", ("args", index), message, hint=hint)
+def _check_variable(name: str, value: Any, report: ProblemReport) -> None:
+    hint = f"write {name}: ${{{name}}}"
+    if isinstance(value, str):
+        check_placeholders(value, report.inner(f"`env.{name}`", "env", name))
+        written_out = keeps_secret(name) and is_written_out(value, has_no_placeholder)
+        hint += " and set the variable"
+    else:
+        written_out = holds_credential(value, named=keeps_secret(name))
+    if written_out:
+        report.error("secret.literal", ("env", name), f"`env.{name}` {_WRITTEN_OUT}", hint=hint)
 
 
-def _check_keys(raw: dict[str, Any], report: ProblemReport, subject: str, protocols: Protocols) -> None:
+def _check_keys(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
     """Report keys of another protocol, a missing address, and keys that exclude each other."""
     kind, grammar = raw["kind"], protocols[raw["kind"]].grammar()
     given = {key for key, value in raw.items() if value is not None}
     others = {key for protocol in protocols.values() for key in protocol.grammar().keys} - grammar.keys.keys()
     for key in sorted(given & others):
-        message = f"{subject}: `{key}` is no key of kind {kind}"
+        message = f"`{key}` is no key of kind {kind}"
         report.error("service.kind-key", (key,), message, hint="remove it", key=True)
     choices = [key for key in grammar.addresses if key in given]
     if not choices:
-        wanted = " or ".join(f"`{key}`" for key in grammar.addresses)
-        report.error("key.missing", (), f"{subject}: key {wanted} is missing")
+        expected = " or ".join(f"`{key}`" for key in grammar.addresses)
+        report.error("key.missing", (), f"key {expected} is missing")
     for key in choices[1:] if grammar.exclusive else ():
-        message = f"{subject}: `{choices[0]}` and `{key}` exclude each other"
+        message = f"`{choices[0]}` and `{key}` exclude each other"
         report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
     for key in (
         sorted(given & grammar.keys.keys() - {*grammar.addresses}) if choices and grammar.beside else ()
     ):
         if grammar.beside is not None and key not in grammar.beside.get(choices[0], ()):
-            message = f"{subject}: `{key}` has no meaning beside `{choices[0]}`"
+            message = f"`{key}` has no meaning beside `{choices[0]}`"
             report.error("service.kind-key", (key,), message, hint="remove it", key=True)
 
 
-def _check_secrets(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def _check_started(raw: dict[str, Any], report: ProblemReport) -> None:
+    """Report credentials in what a program is started with."""
+    arguments, command = raw.get("args"), raw.get("command")
+    for index in find_in_arguments(arguments) if isinstance(arguments, list) else ():
+        report.error("secret.literal", ("args", index), f"`args` {_WRITTEN_OUT}", hint=_BY_ENV)
+    if isinstance(command, str) and text_holds_credential(command):
+        report.error("secret.literal", ("command",), f"`command` {_WRITTEN_OUT}", hint=_BY_ENV)
+
+
+def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
+    """Report credentials in addresses, and what is wrong with those sent there."""
+    if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
+        hint = "keep the document as a file of the project"
+        report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
     metadata = raw.get("metadata")
     headers = metadata.get("headers") if isinstance(metadata, dict) else None
-    check_headers(headers, ("metadata", "headers"), report, subject)
-    _check_arguments(raw.get("args"), report, subject)
-    command = raw.get("command")
-    if isinstance(command, str) and text_holds_credential(command):
-        message = f"{subject}: `command` holds a secret as written text"
-        hint = "give it to the server by env: NAME: ${NAME}"
-        report.error("secret.literal", ("command",), message, hint=hint)
-    if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
-        message = f"{subject}: `spec_ref` holds a secret"
-        report.error(
-            "secret.literal", ("spec_ref",), message, hint="keep the document as a file of the project"
-        )
-    names = {name.lower(): name for name in headers} if isinstance(headers, dict) else {}
+    names = [name.lower() for name in headers] if isinstance(headers, dict) else []
     if raw.get("auth_ref") is not None and "authorization" in names:
-        message = f"{subject}: `auth_ref` stands beside an `Authorization` header"
+        message = "`auth_ref` stands beside an `Authorization` header"
         report.error("service.auth", ("auth_ref",), message, hint="keep one of them", key=True)
+    exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))
     for key in ("base_url", "url"):
         url = raw.get(key)
         if not isinstance(url, str) or not _URL.fullmatch(url):
             continue
         if address_holds_credential(url):
-            message = f"{subject}: `{key}` holds a secret in its query"
-            report.error("service.url", (key,), message, hint="use auth_ref or a header with ${NAME}")
-        exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))
+            hint = "use auth_ref or a header with ${NAME}"
+            report.error("service.url", (key,), f"`{key}` holds a secret in its query", hint=hint)
         if exposed and url.lower().startswith("http:") and raw.get("network") != "private":
-            message = f"{subject}: credentials are sent over plain http"
-            report.warn("service.plain-http", (key,), message, hint="use https")
+            report.warn(
+                "service.plain-http", (key,), "credentials are sent over plain http", hint="use https"
+            )
 
 
 def document_key(raw: dict[str, Any], protocols: Protocols) -> str:

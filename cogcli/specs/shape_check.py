@@ -16,7 +16,7 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text, is_ignored
 
 if TYPE_CHECKING:
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
 
 
 def check_shape(

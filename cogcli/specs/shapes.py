@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
-from cogcli.specs.default_selection_shape import DEFAULTS
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, check_overrides, read_services, services_shape
 from cogcli.specs.problem_report import ProblemReport, has_errors
 from cogcli.specs.service_shape import check_service, document_key, service_shape
-from cogcli.specs.shape import Shape, clean
+from cogcli.specs.shape import MapOf, Record, Shape, Text, clean, required_key
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.core.problems import Problem
     from cogcli.specs.protocol import Protocols
-    from cogcli.yaml.reader import Places
+    from cogcli.yaml.positions import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy")
 HOST_KINDS: Final = ("overrides", "services", "active")
@@ -27,7 +25,7 @@ HOST_KINDS: Final = ("overrides", "services", "active")
 _SHAPES: Final[dict[str, Shape]] = {
     "skill": SKILL,
     "capability": CAPABILITY,
-    "policy": DEFAULTS,
+    "policy": Record({"defaults": required_key(MapOf(Text(empty=False)), nullable=True)}),
     "overrides": OVERRIDES,
     "active": ACTIVE,
 }
@@ -37,15 +35,13 @@ _OF_PROTOCOLS: Final[dict[str, Callable[[Protocols], Shape]]] = {
     "services": services_shape,
 }
 """Kinds of files whose keys depend on the protocols."""
-_RULES: Final[dict[str, Callable[[dict[str, Any], ProblemReport, str], None]]] = {
+_RULES: Final[dict[str, Callable[[dict[str, Any], ProblemReport], None]]] = {
     "skill": check_skill,
     "capability": check_capability,
     "overrides": check_overrides,
 }
 _RULES_OF_PROTOCOLS: Final = {"binding": check_binding, "service": check_service}
 _SUBJECTS: Final = {"active": "active bindings"}
-
-
 _APART: Final = (
     "keep it outside services/, as docs/notes.yaml, and name it in a service: spec_ref: docs/notes.yaml"
 )
@@ -76,11 +72,11 @@ def check_file(
         message = f"service: found a document of `{document}`, expected a service"
         report.error("key.unknown", (document,), message, hint=_APART, key=True)
         return CheckedFile(None, report.problems)
-    shape, report = shape_of(kind, protocols), ProblemReport(file, places)
+    shape, report = shape_of(kind, protocols), ProblemReport(file, places, subject=subject)
     problems = check_shape(shape, value, places, file, subject)
     if kind in _RULES:
-        _RULES[kind](value, report, subject)
+        _RULES[kind](value, report)
     elif kind in _RULES_OF_PROTOCOLS:
-        _RULES_OF_PROTOCOLS[kind](value, report, subject, protocols)
+        _RULES_OF_PROTOCOLS[kind](value, report, protocols)
     problems += report.problems
     return CheckedFile(None if has_errors(problems) else clean(shape, value), problems)

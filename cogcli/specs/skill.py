@@ -143,13 +143,15 @@ def _foreach_from(raw: dict[str, Any]) -> Foreach:
 
 def _targets_from(scatter: dict[str, Any]) -> dict[str, str]:
     """The targets of a `scatter` by the names of their results."""
-    named = [
-        (entry.removeprefix(NESTED).replace(".", "_"), entry)
-        if isinstance(entry, str)
-        else (entry["name"], entry["uses"])
+    return dict(
+        (result_name(entry), entry) if isinstance(entry, str) else (entry["name"], entry["uses"])
         for entry in scatter["capabilities"]
-    ]
-    return dict(named)
+    )
+
+
+def result_name(target: str) -> str:
+    """The name of the result of a `scatter` target without one of its own."""
+    return target.removeprefix(NESTED).replace(".", "_")
 
 
 def targets_of(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:

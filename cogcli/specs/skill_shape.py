@@ -21,10 +21,9 @@ from cogcli.specs.shape import (
     may,
     required_key,
 )
-from cogcli.specs.skill import MERGE_STRATEGIES, STEP_KINDS
+from cogcli.specs.skill import MERGE_STRATEGIES, STEP_KINDS, result_name
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
     from cogcli.specs.problem_report import ProblemReport
 
 MAX_STEPS: Final = 10_000
@@ -140,32 +139,24 @@ SKILL: Final = Record(
 _WRITTEN_OUT: Final = "let the service hold it (auth_ref, a header with ${NAME}), or ask the caller for it"
 
 
-def check_skill(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def check_skill(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report the faults of a skill that its shape cannot express."""
-    check_version(raw, report, subject)
-    check_fields(raw.get("inputs"), ("inputs",), report, subject)
-    check_fields(raw.get("outputs"), ("outputs",), report, subject)
+    check_version(raw, report)
+    for side in ("inputs", "outputs"):
+        check_fields(raw.get(side), side, report)
     for path in find_in_skill(raw):
-        message = f"{subject}: `{'.'.join(map(str, path))}` holds a secret as written text"
+        message = f"`{'.'.join(map(str, path))}` holds a secret as written text"
         report.warn("secret.literal", path, message, hint=_WRITTEN_OUT)
     steps = raw.get("steps")
-    if not isinstance(steps, list):
-        return
     seen: dict[str, int] = {}
-    for index, step in enumerate(steps):
-        if isinstance(step, dict):
-            _check_unique(step.get("id"), index, seen, report)
-            _check_step(step, ("steps", index), report)
-
-
-def _check_unique(id: Any, index: int, seen: dict[str, int], report: ProblemReport) -> None:
-    if isinstance(id, str) and seen.setdefault(id, index) != index:
-        first = seen[id] + 1
-        report.error(
-            "step.duplicate",
-            ("steps", index, "id"),
-            f"step `{id}`: this id is taken by the {_nth(first)} step",
-        )
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        if not isinstance(step, dict):
+            continue
+        id = step.get("id")
+        part = report.part(f"step `{id}`" if isinstance(id, str) else f"step {index + 1}", "steps", index)
+        if isinstance(id, str) and (first := seen.setdefault(id, index)) != index:
+            part.error("step.duplicate", ("id",), f"this id is taken by the {_nth(first + 1)} step")
+        _check_step(step, part)
 
 
 def _nth(number: int) -> str:
@@ -173,27 +164,27 @@ def _nth(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _check_step(step: dict[str, Any], path: KeyPath, report: ProblemReport) -> None:
-    subject = f"step `{step.get('id')}`" if isinstance(step.get("id"), str) else f"step {path[-1] + 1}"
+def _check_step(step: dict[str, Any], report: ProblemReport) -> None:
     given = step.get("config")
     config: dict[str, Any] = given if isinstance(given, dict) else {}
     for key in ("depends_on", "timeout_seconds"):
         if step.get(key) is not None and config.get(key) is not None:
-            message = f"{subject}: `{key}` given twice, in the step and in its config"
-            report.error("step.alias", (*path, key), message, hint="keep one of them", key=True)
-    blocks = {
-        name for name in ("foreach", "while", "router", "scatter", "retry") if config.get(name) is not None
-    }
-    _check_conflicts(blocks, (*path, "config"), report, subject)
-    chooses = next((name for name in ("router", "scatter") if name in blocks), "")
+            message = f"`{key}` given twice, in the step and in its config"
+            report.error("step.alias", (key,), message, hint="keep one of them", key=True)
+    for first, second in _CONFLICTS:
+        if config.get(first) is not None and config.get(second) is not None:
+            message = f"`{first}` and `{second}` exclude each other"
+            hint = "make two steps of it"
+            report.error("config.conflict", ("config", second), message, hint=hint, key=True)
+    chooses = next((name for name in ("router", "scatter") if config.get(name) is not None), "")
     uses = step.get("uses")
     if uses is None and not chooses:
-        report.error("key.missing", path, f"{subject}: key `uses` is missing")
+        report.error("key.missing", (), "key `uses` is missing")
     elif chooses and isinstance(uses, str) and uses not in ("_router", "_scatter"):
-        message = f"{subject}: `uses` is not called, {chooses} decides"
-        report.warn("step.uses-unused", (*path, "uses"), message, hint="remove it")
-    _check_loop_names(config.get("foreach"), (*path, "config", "foreach"), report, subject)
-    _check_scatter_names(config.get("scatter"), (*path, "config", "scatter"), report, subject)
+        message = f"`uses` is not called, {chooses} decides"
+        report.warn("step.uses-unused", ("uses",), message, hint="remove it")
+    _check_loop_names(config.get("foreach"), report)
+    _check_scatter_names(config.get("scatter"), report)
 
 
 _CONFLICTS: Final = (
@@ -204,27 +195,20 @@ _CONFLICTS: Final = (
 )
 
 
-def _check_conflicts(blocks: set[str], path: KeyPath, report: ProblemReport, subject: str) -> None:
-    for first, second in _CONFLICTS:
-        if first in blocks and second in blocks:
-            message = f"{subject}: `{first}` and `{second}` exclude each other"
-            report.error("config.conflict", (*path, second), message, hint="make two steps of it", key=True)
-
-
-def _check_loop_names(foreach: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
+def _check_loop_names(foreach: Any, report: ProblemReport) -> None:
     if not isinstance(foreach, dict):
         return
     names = {"as": foreach.get("as") or "item", "index_as": foreach.get("index_as")}
     for key, name in names.items():
         if name in READABLE:
-            message = f"{subject}: loop name `{name}` is a namespace"
-            report.error("id.format", (*path, key), message, hint="take another name")
+            message = f"loop name `{name}` is a namespace"
+            report.error("id.format", ("config", "foreach", key), message, hint="take another name")
     if names["as"] == names["index_as"]:
-        message = f"{subject}: `as` and `index_as` are both `{names['as']}`"
-        report.error("config.conflict", (*path, "index_as"), message)
+        message = f"`as` and `index_as` are both `{names['as']}`"
+        report.error("config.conflict", ("config", "foreach", "index_as"), message)
 
 
-def _check_scatter_names(scatter: Any, path: KeyPath, report: ProblemReport, subject: str) -> None:
+def _check_scatter_names(scatter: Any, report: ProblemReport) -> None:
     entries = scatter.get("capabilities") if isinstance(scatter, dict) else None
     seen = set()
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
@@ -232,9 +216,8 @@ def _check_scatter_names(scatter: Any, path: KeyPath, report: ProblemReport, sub
         if not isinstance(name, str):
             continue
         if isinstance(entry, str):
-            name = name.removeprefix("skill:").replace(".", "_")
+            name = result_name(entry)
         if name in seen:
-            message = f"{subject}: two scatter targets are named `{name}`"
-            hint = "write {name: other, uses: id}"
-            report.error("config.conflict", (*path, "capabilities", index), message, hint=hint)
+            path, hint = ("config", "scatter", "capabilities", index), "write {name: other, uses: id}"
+            report.error("config.conflict", path, f"two scatter targets are named `{name}`", hint=hint)
         seen.add(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
@@ -12,8 +13,6 @@ from cogcli.specs.cache import Compiled
 from cogcli.specs.cached_positions import FilePlaces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.layout import FoundFile
     from cogcli.specs.protocol import Protocols

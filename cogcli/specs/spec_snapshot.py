@@ -11,9 +11,8 @@ from typing import Any, Final
 from cogcli.core.redact import names_secret
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
-from cogcli.specs.catalog import Catalog
+from cogcli.specs.catalog import Catalog, Defaults
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
-from cogcli.specs.default_selection import Defaults
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service import service_from

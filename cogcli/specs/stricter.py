@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cogcli.specs.capability import TRUST_RANKS, Capability, Gate, Safety
+from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS, Capability, Gate, Safety
 
-_ON_FAIL: Final = ("warn", "degrade", "require_human", "block")
-"""The values of `on_fail`, the weakest first."""
 _EFFECTS: Final = ("none", "idempotent", "unknown", "effect")
 _DECLARED: Final[dict[str, dict[str, Any]]] = {
     "none": {"side_effects": False},
@@ -69,7 +67,7 @@ def _gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[Gate, 
         if same is None:
             found.append(gate)
         else:
-            on_fail = max(found[same].on_fail, gate.on_fail, key=_ON_FAIL.index)
+            on_fail = max(found[same].on_fail, gate.on_fail, key=STRICTNESS.index)
             found[same] = gate._replace(on_fail=on_fail)
     return tuple(found)
 
@@ -88,17 +86,7 @@ def _to_mapping(safety: Safety) -> dict[str, Any]:
     lists = {key: list(getattr(safety, key)) for key in ("allowed_targets", "scope_constraints")}
     gates = {
         key: [{name: value for name, value in gate._asdict().items() if value is not None} for gate in asked]
-        for key in ("mandatory_pre_gates", "mandatory_post_gates")
+        for key in GATES
         if (asked := getattr(safety, key))
     }
     return {**told, **{key: value for key, value in lists.items() if value}, **gates}
-
-
-def gates_of(capabilities: Iterable[Capability]) -> set[str]:
-    """The capabilities called as gates of these."""
-    blocks = [capability.safety for capability in capabilities if capability.safety]
-    return {
-        gate.capability
-        for safety in blocks
-        for gate in (*safety.mandatory_pre_gates, *safety.mandatory_post_gates)
-    }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cogcli.core.problems import KeyPath
+from cogcli.core.problems import KeyPath
 
 _PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_][A-Za-z0-9_-]*){0,15}"
 _WHOLE: Final = re.compile(rf"input\.({_PATH})|\$\{{input\.({_PATH})\}}")

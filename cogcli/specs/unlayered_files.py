@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE
 from cogcli.specs.layers import HOST_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-
     from cogcli.core.problems import Problem
     from cogcli.specs.spec_reader import Reader
 

@@ -375,7 +375,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("call.timeout", "", {"metadata": {"timeout_seconds": _SHORT}}, _slow),
     # A step's limit bounds its own retries, too: who retries after it is the step around.
     FailureRule("step.timeout", "", {"nested": {"timeout_seconds": _SHORT}}, _slow),
-    FailureRule("run.timeout", "", {"options": {"timeout_seconds": _SHORT}}, _slow),
+    FailureRule("run.timeout", "", {"options": {"timeout": _SHORT}}, _slow),
     # refused or failed by the service
     *(FailureRule("call.overloaded", str(n), {}, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
     FailureRule("call.server-error", "500", {}, _status(500)),

@@ -10,22 +10,23 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.bindings.live_runner import LiveRunner
+from cogcli.bindings.breaker import Circuits
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.core.redact import Redactor
 from cogcli.core.system import SystemClock, SystemIds
-from cogcli.engine.context import Engine, RunOptions
-from cogcli.engine.run import Finished, Request, execute
+from cogcli.engine.run import Finished
 from cogcli.governance.approvals import Answered, Approvals
-from cogcli.protocols.invoker import InvokerContext
-from cogcli.protocols.secrets import Secrets
+from cogcli.protocols import PROTOCOLS
+from cogcli.runs.environment import RunEnvironment
+from cogcli.runs.launch import launch
+from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.selection import SelectionOptions, select
+from cogcli.specs.registry import Registry
+from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import service_from
 from cogcli.specs.skill import skill_from
 from cogcli.verification.loopback_server import Answering, Loopback, Seen
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogcli.core.calls import Answer, Attempt, BindingChain
+    from cogcli.engine.ports import CapabilityRunner
     from cogcli.events.envelope import Event
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
@@ -140,50 +142,38 @@ class Bench:
 
     def run(self, wire: HarnessCall) -> Ran:
         """Run the call to its end."""
-        from cogcli.episode.seal import persist_pending, seal
-        from cogcli.episode.store import Store
-
         catalog = catalog_of(wire)
-        redactor = Redactor()
-        live = LiveRunner(catalog, _chooser(catalog, wire), self._surroundings(wire, redactor))
-        runner = _Timed(live, broken=wire.broken)
+        request = RunRequest(SKILL, {}, {"goal": "verify"}, None, durability="none", **wire.options)
+        binds = {CAPABILITY: "first"} if wire.rule else {}
+        selection = SelectionOptions(binds, None, wire.environ)
+        prepared = PreparedRun(request, catalog.skills[SKILL], catalog, {}, request.frame, selection, [])
+        runners: list[_Timed] = []
+
+        def around(live: CapabilityRunner) -> CapabilityRunner:
+            runners.append(_Timed(live, broken=wire.broken))
+            return runners[0]
+
         events: list[Event] = []
-        journal = Store(os.path.join(self.directory, "episodes")).create(
-            f"ep_{self._ids.ulid()}",
-            trace_id=self._ids.trace_id(),
-            clock=self._clock,
-            ids=self._ids,
-            redactor=redactor,
-            durability="none",
-        )
-        engine = Engine(
-            sink=journal,
-            runner=runner,
-            clock=self._clock,
-            ids=self._ids,
-            options=RunOptions(**wire.options),
-            capabilities=catalog.capabilities,
-            skills=catalog.skills,
+        result = launch(
+            self._environment(wire),
+            prepared,
             listener=events.append,
             approvals=Approvals((wire.approved,) if wire.approved else ()),
+            around=around,
         )
-        begun = time.monotonic()
-        try:
-            asked = Request("verify", {}, {}, 0, {}, {"specs": {}, "policy": "builtin.default"})
-            finished = execute(engine, engine.plan_of(SKILL), asked, self._ids.run_id())
-            took = time.monotonic() - begun
-            (persist_pending if finished.outcome.status == "pending" else seal)(journal)
-        finally:
-            journal.close()
-        files = _files(str(journal.directory))
-        return Ran(finished, events, runner.attempts, runner.deadlines, files, took)
+        (runner,) = runners
+        files = _files(result.directory)
+        return Ran(result.finished, events, runner.attempts, runner.deadlines, files, runner.seconds)
 
-    def _surroundings(self, wire: HarnessCall, redactor: Redactor) -> InvokerContext:
-        return InvokerContext(
-            secrets=Secrets(wire.environ, redactor.add),
-            clock=self._clock,
+    def _environment(self, wire: HarnessCall) -> RunEnvironment:
+        return RunEnvironment(
+            runs_dir=os.path.join(self.directory, "episodes"),
             state_dir=os.path.join(self.directory, "state"),
             environ=wire.environ,
+            clock=self._clock,
+            ids=self._ids,
+            open_registry=lambda: Registry([], protocols=PROTOCOLS, base=self.directory),
+            circuits=Circuits(),  # of its own: the faults of one rule must not keep another's service from being called
         )
 
 
@@ -194,11 +184,13 @@ def call_server(path: str, bench: Bench, answering: Answering, /, **members: Any
 
 
 class _Timed:
-    """Makes live calls, recording the seconds of each attempt."""
+    """Makes live calls, recording the seconds of each attempt and of the whole run."""
 
-    def __init__(self, runner: LiveRunner, *, broken: bool) -> None:
+    def __init__(self, runner: CapabilityRunner, *, broken: bool) -> None:
         self._runner = runner
         self._broken = broken
+        self._begun = time.monotonic()
+        self.seconds = 0.0
         self.attempts: list[Attempt] = []
         self.deadlines: list[float] = []
 
@@ -214,6 +206,7 @@ class _Timed:
 
     def close(self, grace: float) -> None:
         self._runner.close(grace)
+        self.seconds = time.monotonic() - self._begun
 
 
 def catalog_of(wire: HarnessCall) -> Catalog:
@@ -334,11 +327,6 @@ def _one_step(wire: HarnessCall, names: tuple[str, ...]) -> dict[str, Any]:
             }
         ],
     }
-
-
-def _chooser(catalog: Catalog, wire: HarnessCall) -> Callable[[str], Any]:
-    options = SelectionOptions({CAPABILITY: "first"} if wire.rule else {}, None, wire.environ)
-    return lambda capability_id: select(catalog, capability_id, options)
 
 
 def _files(directory: str) -> dict[str, bytes]:

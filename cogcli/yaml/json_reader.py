@@ -8,7 +8,8 @@ from typing import Any, Final
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.yaml.reader import MAX_BYTES, MAX_DEPTH, Parsed, Places
+from cogcli.yaml.positions import Places
+from cogcli.yaml.reader import MAX_BYTES, MAX_DEPTH, Parsed
 
 _ROOT_HINT: Final = "write {}"
 

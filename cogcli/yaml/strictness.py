@@ -7,10 +7,8 @@ so that both parsers refuse the same files, and none reads a file differently th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 SUSPECT: Final = re.compile(
     r"\t"  # tabs

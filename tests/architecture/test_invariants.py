@@ -28,6 +28,12 @@ def test_one_function_reaches_the_runner() -> None:
     assert callers == {"call.py"}
 
 
+@pytest.mark.parametrize("part", ["Engine", "LiveRunner", "InvokerContext"])
+def test_a_run_is_put_together_in_one_place(part: str) -> None:
+    building = {path.relative_to(PACKAGE).as_posix() for path in modules() if part in said(path).calls}
+    assert building == {"runs/launch.py"}
+
+
 @pytest.mark.slow
 def test_only_the_coordinators_side_reduces_or_appends() -> None:
     reducing = {
@@ -39,7 +45,6 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
         "engine/context.py",
         "engine/control.py",
         "episode/project.py",
-        "episode/state_rebuild.py",
         "mapping/outputs.py",
     }
     for path in [*(PACKAGE / "bindings").rglob("*.py"), *(PACKAGE / "official").glob("*.py")]:

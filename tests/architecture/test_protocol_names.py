@@ -14,10 +14,11 @@ from cogcli.protocols import PROTOCOLS
 SPELLED = {
     "app/doctor.py": "the extra of the package that installs the MCP SDK",
     "app/self_checks.py": "which rules `verify-invoker` provokes",
+    "cli/app.py": "the commands of that name",
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
     "cli/commands/openapi_self.py": "the default of `--protocol`",
     "cli/commands/serve.py": "the module of the MCP SDK",
-    "cli/table.py": "the choices of `--protocol` in the generated help",
+    "cli/options.py": "the choices of `--protocol`",
     "documents/openapi.py": "the version member of an OpenAPI document",
     "documents/openrpc.py": "the version member of an OpenRPC document",
     "documents/openrpc_schema.py": "the version member of an OpenRPC document",

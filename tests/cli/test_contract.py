@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from fakes.slow_run import slow_run
 
-from cogcli.cli.table import COMMANDS
+from cogcli.cli.app import COMMANDS
+from cogcli.cli.typer_app import load
 from cogcli.core.errors import FAILURE_OF
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
@@ -152,7 +153,7 @@ def test_failure_is_one_envelope_with_the_process_exit_code(demo: Any, name: str
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_commands_that_errors_print_are_commands(demo: Any, name: str) -> None:
-    from cogcli.cli.parse import parse
+    from cogcli.cli.typer_app import parse
 
     demo.run(*GREET).assert_ok()
     body = demo.run(*FAILURES[name][2], "--json").json
@@ -333,14 +334,15 @@ def test_closed_streams_hang_and_break_nothing(demo: Any, closed: str) -> None:
 
 def test_every_command_ends_with_stdin_closed(demo: Any) -> None:
     demo.run(*GREET).assert_ok()
-    for command in COMMANDS:
-        if command.name == "openapi verify-errors":
+    for name in COMMANDS:
+        if name == "openapi verify-errors":
             continue  # takes seconds, and ends so where each of its rows is looked at
-        words = command.name.split() + ["demo.greet"] * command.least
+        command = load(name)
+        words = name.split() + ["demo.greet"] * sum(param.required for param in command.params)
         # The server's thread that reads from it ends with the process alone.
-        run = demo.installed if command.name == "serve mcp" else demo.run
+        run = demo.installed if name == "serve mcp" else demo.run
         done = run(*words, stdin_closed=True)
-        assert done.code in command.exits, (command.name, done.err)
+        assert done.code in command.declared.exits, (name, done.err)
         assert "Traceback" not in done.err
 
 

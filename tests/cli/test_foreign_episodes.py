@@ -11,7 +11,7 @@ import pytest
 from support import foreign_tool as tool
 
 from cogcli.cli.main import run
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -51,7 +51,7 @@ def cli(runs: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
 
 
 def projected(directory: Path) -> dict[str, Any]:
-    return project(event for _, event in read_events(directory))
+    return project(event for _, event in EventLog(directory))
 
 
 @pytest.mark.parametrize("name", [RELEASE, LABELS, PAUSED])

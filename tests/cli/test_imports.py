@@ -13,9 +13,10 @@ GREET = ("run", "demo.greet", "-p", "text=hi")
 CLEAN = ("run", "demo.clean", "-p", "text=hi")
 
 FORBIDDEN: dict[tuple[str, ...], set[str]] = {
-    (): HEAVY | {"orjson", "typing", "dataclasses"},
-    ("--help",): HEAVY | {"orjson", "typing", "dataclasses"},
-    ("run", "--help"): HEAVY | {"orjson", "typing", "dataclasses"},
+    (): HEAVY | {"orjson", "typing", "dataclasses", "typer"},
+    ("--help",): HEAVY | {"orjson", "typing", "dataclasses", "typer"},
+    ("-h",): HEAVY | {"orjson", "typing", "dataclasses", "typer"},
+    ("run", "--help"): HEAVY | {"orjson"},
     ("help", "inputs"): HEAVY,
     ("explain", "ref.unwritten"): HEAVY,
     ("rnu",): HEAVY,
@@ -71,6 +72,29 @@ def imported(project: Any, command: tuple[str, ...]) -> set[str]:
 def imported_packages(project: Any, command: tuple[str, ...]) -> set[str]:
     """Their top-level names."""
     return {name.partition(".")[0] for name in imported(project, command)}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("--json",), ("-q", "--help"), ("ls", "--version"), ("state",), ("ls",), ("rnu",)],
+    ids=" ".join,
+)
+def test_whatever_is_not_a_fixed_text_is_parsed_by_typer(project: Any, command: tuple[str, ...]) -> None:
+    names = imported_packages(project, command)
+    assert "typer" in names
+    assert "click" not in names
+
+
+@pytest.mark.parametrize(("name", "words"), [("ls", "ls"), ("state", "state show"), ("trace", "trace @last")])
+def test_a_command_imports_the_module_of_no_other(demo: Any, name: str, words: str) -> None:
+    demo.run(*GREET).assert_ok()
+    script = "import sys; from cogcli.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words.split()],
+        cwd=demo.root, env=demo.env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    modules = {found for found in done.stderr.split() if found.startswith("cogcli.cli.commands.")}
+    assert modules == {f"cogcli.cli.commands.{name}"}
 
 
 @pytest.mark.parametrize("command", FORBIDDEN, ids=" ".join)

@@ -23,7 +23,7 @@ from crash_flows import Sandbox
 from crash_service import SECRET
 
 from cogcli.core.errors import CogcliError
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
 from cogcli.episode.verify.check import verify
 from cogcli.mapping.apply import apply, initial_state
@@ -150,7 +150,7 @@ def _state(scene: Scene) -> Iterator[str]:
     if "state.json" not in scene.names:
         return
     state = (scene.episode / "state.json").read_bytes()
-    events = [event for _, event in read_events(scene.episode)]
+    events = [event for _, event in EventLog(scene.episode)]
     places = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
     if not any(project_bytes(events[: place + 1]) == state for place in places):
         yield "state.json is no projection that an event tells of"
@@ -252,7 +252,7 @@ def _given_as_written(scene: Scene) -> Iterator[str]:
     """What a step of the root run was given is what the lines before its intent wrote, in their order."""
     state: ExecutionState | None = None
     mappings: dict[str, Any] = {}
-    for _, event in read_events(scene.episode):
+    for _, event in EventLog(scene.episode):
         if state is None:
             state = initial_state(event)
             continue

@@ -21,7 +21,7 @@ from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.engine.run import execute
 from cogcli.episode.listing.episode_row import read_row
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import is_clean, verify
@@ -61,16 +61,16 @@ def test_a_reader_beside_a_writer_never_sees_a_broken_line(sandbox: Sandbox) -> 
 def _looked_at(episode: Path) -> list[str]:
     """What a reader may never meet, whenever it looks."""
     try:
-        log = read_events(episode)
+        log = EventLog(episode)
         numbers = [event.seq for _, event in log]
         wrong = [finding.code for finding in verify(episode) if finding.severity == "error"]
         if numbers:
-            project(event for _, event in read_events(episode))
+            project(event for _, event in EventLog(episode))
             read_row(episode)
     except CogcliError as error:
         return [] if "does not exist" in error.message else [error.message]
     # Files may be replaced between two looks at them: then the log, too, has gone on.
-    raced = len(list(read_events(episode))) > len(numbers) or (episode / "manifest.json").exists()
+    raced = len(list(EventLog(episode))) > len(numbers) or (episode / "manifest.json").exists()
     broken = [] if log.stopped is None else [log.stopped.message]
     return broken + ([] if numbers == list(range(len(numbers))) else ["gaps"]) + ([] if raced else wrong)
 
@@ -140,7 +140,7 @@ def test_clocks_that_jump_change_no_order(tmp_path: Path) -> None:
     for number in range(12):
         journal.append(build.run_paused("run_00000000000000aa", reason=str(number)))
     journal.close()
-    events = [event for _, event in read_events(journal.directory)]
+    events = [event for _, event in EventLog(journal.directory)]
     assert [event.payload["reason"] for event in events] == [str(number) for number in range(12)]
     times = [event.timestamp for event in events]
     assert times == sorted(times)

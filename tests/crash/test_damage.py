@@ -20,7 +20,7 @@ from crash_points import Range, finished
 from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.core.system import SystemClock, SystemIds
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import is_clean, verify
@@ -73,7 +73,7 @@ def _persist(episode: Path, kept: bytes) -> None:
     """The state document that the log tells of, if it does."""
     (episode / "events.jsonl").write_bytes(kept)
     (episode / "state.json").unlink(missing_ok=True)
-    events = [event for _, event in read_events(episode)]
+    events = [event for _, event in EventLog(episode)]
     told = [n for n, event in enumerate(events) if event.event_type == "run.state_projection"]
     if told:
         (episode / "state.json").write_bytes(project_bytes(events[: told[-1] + 1]))
@@ -83,7 +83,7 @@ def _recovered(episode: Path, kept: bytes, tail: bytes) -> None:
     (episode / "events.torn").unlink(missing_ok=True)
     (episode / "learn.jsonl").write_bytes(b"")
     (episode / "events.jsonl").write_bytes(kept + tail)
-    assert [event.seq for _, event in read_events(episode)] == list(range(kept.count(b"\n")))
+    assert [event.seq for _, event in EventLog(episode)] == list(range(kept.count(b"\n")))
     clock, ids = SystemClock(), SystemIds()
     reopened = Store(episode.parent).reopen(episode, clock=clock, ids=ids, redactor=Redactor())
     reopened.journal.close()
@@ -107,7 +107,8 @@ def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
     last = finished(sandbox, FLOWS[0], sandbox.command("ls", *sandbox.flags()))
     assert broken(sandbox, finished=True) == []
     assert last.code in (0, 1)
-    assert len(sandbox.ledger) == len(set(sandbox.ledger))
+    once = [key for key in sandbox.ledger if key != "c"]  # whose capability may be called again
+    assert len(once) == len(set(once))
 
 
 def test_any_flipped_bit_of_a_finished_episode_is_found(whole: Sandbox, flow: Flow, tell: Tell) -> None:
@@ -171,7 +172,7 @@ def test_any_flipped_bit_of_an_unfinished_log_is_refused(whole: Sandbox, flow: F
 
 def _is_refused(episode: Path, log: bytes, *, sound: int) -> bool:
     (episode / "events.jsonl").write_bytes(log)
-    if len(list(read_events(episode))) != sound:
+    if len(list(EventLog(episode))) != sound:
         return False
     try:
         clock, ids = SystemClock(), SystemIds()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cogcli.cli.parse import parse
+from cogcli.cli.typer_app import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

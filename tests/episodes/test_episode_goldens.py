@@ -17,7 +17,7 @@ from support.seed_example import COMPLETE
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import fold_log
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project_bytes
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.episode.summary import summary_of
@@ -30,7 +30,7 @@ SEALED = [case for case in OURS if (HERE / case / "manifest.json").exists()]
 
 
 def projected(case: str) -> bytes:
-    return project_bytes(event for _, event in read_events(HERE / case))
+    return project_bytes(event for _, event in EventLog(HERE / case))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "interrupted"])
@@ -43,7 +43,7 @@ def test_a_log_gives_its_state_document(case: str) -> None:
 
 @pytest.mark.parametrize("case", SEALED)
 def test_a_log_gives_its_summary_and_its_reflection(case: str) -> None:
-    account = fold_log(read_events(HERE / case))
+    account = fold_log(EventLog(HERE / case))
     assert to_bytes(summary_of(account)) == (HERE / case / "summary.json").read_bytes()
     assert learn_lines(account) == (HERE / case / "learn.jsonl").read_bytes()
 

@@ -16,7 +16,9 @@ from cogcli.engine.outcome import RunOutcome
 from cogcli.engine.run import Finished, Request, execute
 from cogcli.events.envelope import Event
 from cogcli.mapping.apply import apply, initial_state
+from cogcli.runs.launch import engine_of
 from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
 
@@ -75,14 +77,17 @@ def engine_for(
     **options: Any,
 ) -> Engine:
     """An engine over fakes. Time is real unless `fast`, then every reading is a millisecond later."""
-    return Engine(
+    catalog = Catalog(
+        capabilities={capability.id: capability for capability in capabilities},
+        skills={skill.id: skill for skill in skills},
+    )
+    return engine_of(
+        catalog,
         sink=sink if sink is not None else MemorySink(),
         runner=runner,
         clock=FakeClock(1_700_000_000) if fast else SystemClock(),
         ids=FakeIds(0),
         options=RunOptions(**options),
-        capabilities={capability.id: capability for capability in capabilities},
-        skills={skill.id: skill for skill in skills},
     )
 
 

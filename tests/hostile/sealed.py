@@ -86,7 +86,7 @@ def forged(folder: Path) -> None:
     log = [event for _, event in EventLog(folder)]
     account = LogFold(lambda _: None)
     for event in log:
-        account.feed(event)
+        account.apply(event)
     evidence = project(log)
     renewed = events(folder)
     for event in renewed:

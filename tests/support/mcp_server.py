@@ -146,7 +146,7 @@ def no_object(id: Any, given: dict[str, Any]) -> Any:
 def notifies(id: Any, given: dict[str, Any]) -> Any:
     send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "hello"}})
     send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-    send({"jsonrpc": "2.0", "method": "notifications/unheard", "params": {"x": 1}})
+    send({"jsonrpc": "2.0", "method": "notifications/ignore_message", "params": {"x": 1}})
     return text("after")
 
 

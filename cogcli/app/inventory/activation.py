@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.app.inventory.explain import explain_choice
 from cogcli.app.registry import open_registry, selection_options
+from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.host_layout import ACTIVE_FILE
 from cogcli.specs.host_overrides import Active
 from cogcli.specs.layers import HOST_FOLDER
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.specs.binding_chain import SelectionOptions
-    from cogcli.specs.catalog import Catalog
 
 _LIMIT = 256 * 1024
 _WHOLE_FILES = ("active:", "overrides:", "services:")

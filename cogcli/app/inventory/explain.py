@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from cogcli.app.inventory.kinds import find_spec, shadows_of
 from cogcli.app.registry import Layers, open_registry, selection_options
+from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
+from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import conformance_needed, reasons
 from cogcli.specs.selection import CANDIDATE, ChainLink, Explanation, explain_selection
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cogcli.app.settings import Settings
-    from cogcli.specs.binding_chain import SelectionOptions
-    from cogcli.specs.catalog import Catalog
 
 
 class ChoiceExplanation(NamedTuple):

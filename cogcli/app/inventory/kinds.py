@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from cogcli.app.inventory.skill import find_skill, skill_details, skill_row, skill_text
 from cogcli.app.registry import Layers, Usable, fields_of, open_registry, selection_options
+from cogcli.app.settings import Settings
 from cogcli.core.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.specs.binding import Binding
+from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cogcli.app.settings import Settings
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.binding_chain import SelectionOptions
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.service import Service
+from cogcli.specs.service import Service
 
 InventoryRow = dict[str, Any]
 _ADDRESSES: Final = ("base_url", "url", "command", "server", "spec_ref")

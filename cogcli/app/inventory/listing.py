@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cogcli.app.inventory.kinds import KINDS, InventoryRow, find_spec, shadows_of, whole_view
 from cogcli.app.registry import text_of
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
+from cogcli.app.settings import Settings
 
 
 def list_specs(

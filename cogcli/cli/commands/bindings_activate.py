@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import argument
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import visible
 
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
 
-
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        (
+            "cogcli bindings activate text.keyword.extract python_text_keyword_extract_stems",
+            "this one from now on",
+        ),
+        ("cogcli bindings explain text.keyword.extract", "what can be chosen?"),
+        ("cogcli bindings activate web.page.extract python_web_page_extract --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def activate_binding(
+    context: CommandContext,
+    capability: Annotated[str, argument("CAP", "capabilities")],
+    binding: Annotated[str, argument("BINDING", "bindings")],
+) -> int:
     """Write `active_bindings.json`, if all checks pass and it says otherwise now."""
     from cogcli.app.inventory.activation import activate
 
-    capability, binding = context.arguments.words
     done = activate(context.settings, capability, binding)
     context.own["file"] = done.file
     context.own["explanation"] = {

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import OUTPUT, argument, switch
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import pad, visible
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.cli.context import CommandContext
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli config show --origin", "all, with origins"),
+        ("cogcli config show max_workers", "one"),
+        ("cogcli config show --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def show(
+    context: CommandContext,
+    key: Annotated[str | None, argument("[KEY]", "settings")] = None,
+    *,
+    origin: Annotated[bool, switch("--origin", help="where each value comes from", panel=OUTPUT)] = False,
+) -> int:
     """Show all settings or one; broken lines of configuration files are warnings here."""
     settings = context.settings
     rows = _rows(settings)
-    if context.arguments.words:
-        rows = {_known(context.arguments.words[0], rows): rows[context.arguments.words[0]]}
+    if key is not None:
+        rows = {_known(key, rows): rows[key]}
     for problem in settings.problems:
         context.warn(problem)
     context.own["settings"] = {
-        name: {"value": value, "origin": origin} for name, (value, origin) in rows.items()
+        name: {"value": value, "origin": source} for name, (value, source) in rows.items()
     }
     if "trust" in rows:
         changes = settings.trust.changes
@@ -30,7 +46,7 @@ def execute(context: CommandContext) -> int:
             "changes": [{"change": what, "name": name} for what, name in changes],
         }
     if not context.json:
-        _answer(context, rows)
+        _answer(context, rows, one=key is not None, origin=origin)
     return OK
 
 
@@ -58,15 +74,12 @@ def _trust(settings: Settings) -> tuple[str, str]:
 def _known(key: str, rows: dict[str, Any]) -> str:
     if key in rows:
         return key
-    from cogcli.cli.parse import suggest
-
-    hint = suggest(key, list(rows)) or f"there is {', '.join(rows)}"
+    hint = suggestion(key, list(rows)) or f"there is {', '.join(rows)}"
     raise UsageError("usage.value", f"there is no setting `{key}`", hint=hint)
 
 
-def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]]) -> None:
-    origin = context.arguments.on("--origin")
-    if context.arguments.words and not origin:
+def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: bool, origin: bool) -> None:
+    if one and not origin:
         ((name, (value, _)),) = rows.items()
         changes = _changes(context) if name == "trust" else []
         context.screen.answer("".join(f"{line}\n" for line in (visible(_text(value)), *changes)))
@@ -78,7 +91,7 @@ def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]]) -> None:
     ]
     if "trust" in rows and context.settings.trust.changes:
         lines += ["", "since it was trusted", *_changes(context)]
-    if origin and not context.arguments.words:
+    if origin and not one:
         lines += ["", *_surfaces(context)]
     context.screen.answer("".join(line.rstrip() + "\n" for line in lines))
 

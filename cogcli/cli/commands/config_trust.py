@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import SAFETY, argument, switch
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
 
-
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli config trust", "the project around you, as it is now"),
+        ("cogcli config trust --folder", "a project of your own"),
+        ("cogcli config trust --revoke", "no longer"),
+    ),
+    exits=(0, 2, 3),
+)
+def change_trust(
+    context: CommandContext,
+    project_dir: Annotated[str | None, argument("[DIR]")] = None,
+    *,
+    folder: Annotated[
+        bool,
+        switch("--folder", help="whatever it holds, now and later: for a project of your own", panel=SAFETY),
+    ] = False,
+    revoke: Annotated[bool, switch("--revoke", help="no longer", panel=SAFETY)] = False,
+) -> int:
     """Trust or revoke; the answer is the project's directory."""
     from cogcli.app import trust
 
-    project, arguments = _project(context), context.arguments
-    if arguments.on("--revoke") and arguments.on("--folder"):
+    project = _project(context, project_dir)
+    if revoke and folder:
         raise UsageError("usage.flag", "`--folder` trusts, `--revoke` ends trust", hint="give one of them")
-    if arguments.on("--revoke"):
+    if revoke:
         before = trust.revoke(project, context.environ)
         told = "no longer trusted" if before else "was not trusted"
-    elif arguments.on("--folder"):
+    elif folder:
         trust.accept_folder(project, context.environ)
         told = "trusted as a folder, whatever it holds from now on"
     else:
@@ -33,7 +50,7 @@ def execute(context: CommandContext) -> int:
             or "nothing that starts code"
         )
         told = f"trusted as it is now: {what}; a change of these is refused until it is accepted"
-    context.own["settings"] = {"project": project, "trusted": not arguments.on("--revoke")}
+    context.own["settings"] = {"project": project, "trusted": not revoke}
     if not context.json:
         context.screen.answer(visible(project) + "\n")
     if not context.screen.quiet:
@@ -41,17 +58,16 @@ def execute(context: CommandContext) -> int:
     return OK
 
 
-def _project(context: CommandContext) -> str:
+def _project(context: CommandContext, directory: str | None) -> str:
     from cogcli.app.user_dirs import find_project
 
-    words = context.arguments.words
-    if words and not os.path.isdir(words[0]):
-        raise UsageError("usage.value", f"`{words[0]}` is no directory")
-    project = find_project(words[0] if words else context.settings.base)
+    if directory is not None and not os.path.isdir(directory):
+        raise UsageError("usage.value", f"`{directory}` is no directory")
+    project = find_project(context.settings.base if directory is None else directory)
     if project is None:
         raise EnvironmentRefusal(
             "project.none",
-            "there is no project here" if not words else f"there is no project at `{words[0]}`",
+            "there is no project here" if directory is None else f"there is no project at `{directory}`",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
             next=("cogcli config trust DIR",),
         )

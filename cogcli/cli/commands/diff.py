@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cogcli.app import episodes
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import OUTPUT, argument, switch
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.report.compare import compare, comparison_object, lines, side_of
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
     from cogcli.report.compare import Side
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli diff", "the newest with the one before"),
+        ("cogcli diff @last~5 @last", "with an older one"),
+        ("cogcli diff ep_01M7XJNZDYM9 @last --exit-code", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def diff(
+    context: CommandContext,
+    first: Annotated[str | None, argument("[EP EP]", "episodes")] = None,
+    second: Annotated[str | None, argument("", "episodes")] = None,
+    *,
+    exit_code: Annotated[bool, switch("--exit-code", help="1 if they differ", panel=OUTPUT)] = False,
+) -> int:
     """Compare the two that are named, or the newest with the one before."""
-    words = context.arguments.words or ["@last~1", "@last"]
-    if len(words) != 2:
-        raise _one(context, words[0])
-    difference = compare(*(_side(context, word) for word in words))
+    if first is not None and second is None:
+        raise _one(context, first)
+    difference = compare(_side(context, first or "@last~1"), _side(context, second or "@last"))
     context.own["diff"] = comparison_object(difference)
     if not context.json:
         out = context.screen.out
         context.screen.answer_lines(lines(difference, out.glyphs, width=out.width))
-    return NO if context.arguments.on("--exit-code") and not difference.same else OK
+    return NO if exit_code and not difference.same else OK
 
 
 def _one(context: CommandContext, word: str) -> UsageError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import switch
 from cogcli.core.errors import NO, OK
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.glyphs import style_of
@@ -12,17 +15,32 @@ from cogcli.report.humanize import count_of
 if TYPE_CHECKING:
     from cogcli.app.doctor import Diagnosis
     from cogcli.app.doctor_check import DoctorCheck
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
 _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "skipped"}
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli doctor", "all checks"),
+        ("cogcli doctor --net --strict", "in CI"),
+        ("cogcli doctor --json | jq .checks", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def doctor(
+    context: CommandContext,
+    *,
+    net: Annotated[
+        bool,
+        switch("--net", help="also ask the servers of services whether they answer; no secret is sent"),
+    ] = False,
+    strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
+) -> int:
     """Diagnose and answer."""
     from cogcli.app.doctor import diagnose
 
-    diagnosis = diagnose(context.settings, net=context.arguments.on("--net"))
+    diagnosis = diagnose(context.settings, net=net)
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
     ]
@@ -31,7 +49,7 @@ def execute(context: CommandContext) -> int:
     if not context.json:
         sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
         context.screen.answer_lines([*_lines(context, diagnosis), [(sums, "")]])
-    if not errors and not (warnings and context.arguments.on("--strict")):
+    if not errors and not (warnings and strict):
         return OK
     context.error = _error(diagnosis.checks, "error" if errors else "warning")
     return NO

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import argument, switch
 from cogcli.core.errors import OK, UsageError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
 
-
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli explain ref.unwritten", "one code"),
+        ("cogcli explain --list", "every code"),
+        ("cogcli explain input.type --json", "for scripts"),
+    )
+)
+def explain(
+    context: CommandContext,
+    code: Annotated[str | None, argument("[CODE]", "codes")] = None,
+    *,
+    list: Annotated[bool, switch("--list", help="every code")] = False,
+) -> int:
     """One page, or all codes with what they mean."""
     from cogcli.app.explain import page, pages
 
-    words = context.arguments.words
-    if context.arguments.on("--list"):
+    if list:
         known = pages()
         context.own["explanation"] = {code: meaning for code, (meaning, _, _) in known.items()}
         size = max(map(len, known))
         text = "".join(f"{code:<{size}}  {meaning}\n" for code, (meaning, _, _) in sorted(known.items()))
-    elif words:
-        found = page(words[0])
+    elif code is not None:
+        found = page(code)
         context.own["explanation"] = found
         text = _text(found)
     else:

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from cogcli.app import gc
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import SAFETY, Flags, choice, integer, switch, text
 from cogcli.core.errors import OK, UsageError
 from cogcli.report.humanize import count_of, size
 
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
+OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 
 
-def execute(context: CommandContext) -> int:
+class GcFlags(Flags):
+    """What is to go, and what is to stay."""
+
+    keep: Annotated[int | None, integer("--keep", "keep so many of the newest", least=0, most=10**9)]
+    older_than: Annotated[str | None, text("--older-than", "AGE", "only older ones: 30d, 12h, 45m")]
+    outcome: Annotated[str | None, choice("--outcome", "WORD", OUTCOMES, "only with this outcome")]
+    dry_run: Annotated[bool, switch("--dry-run", help="tell what would go; remove nothing")]
+    yes: Annotated[bool, switch("--yes", help="do not ask; needed without a terminal", panel=SAFETY)]
+    pin: Annotated[
+        list[str],
+        text("--pin", "EP", "keep this episode whatever happens (repeatable)", SAFETY, completes="episodes"),
+    ]
+    unpin: Annotated[list[str], text("--unpin", "EP", "no longer (repeatable)", SAFETY, completes="episodes")]
+
+
+@command(
+    examples=(
+        ("cogcli gc --keep 50 --older-than 30d --dry-run", "what would go?"),
+        ("cogcli gc --older-than 90d --outcome ok --yes", "in scripts"),
+        ("cogcli gc --pin @last", "keep this one"),
+    ),
+    exits=(0, 2, 3, 130),
+)
+def sweep(context: CommandContext, *, flags: GcFlags) -> int:
     """Pin, unpin, or remove the episodes that fit all criteria."""
-    given = context.arguments
-    if given.given("--pin") or given.given("--unpin"):
-        return _pins(context)
+    if flags.pin or flags.unpin:
+        return _pins(context, flags)
     wanted = gc.parse_criteria(
-        context.settings,
-        keep=given.integer("--keep", 0) if given.given("--keep") else None,
-        older_than=given.text("--older-than"),
-        outcome=given.text("--outcome"),
+        context.settings, keep=flags.keep, older_than=flags.older_than, outcome=flags.outcome
     )
     planned = gc.plan_sweep(context.settings, wanted)
-    if given.on("--dry-run"):
+    if flags.dry_run:
         return _print_sweep(context, "would remove", planned, dry_run=True)
-    if planned.rows and not given.on("--yes") and not _confirm(context, planned):
+    if planned.rows and not flags.yes and not _confirm(context, planned, flags):
         context.screen.notify("nothing was removed\n")
         return _print_sweep(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
     return _print_sweep(
@@ -34,14 +55,13 @@ def execute(context: CommandContext) -> int:
     )
 
 
-def _pins(context: CommandContext) -> int:
-    given = context.arguments
-    if any(given.given(name) for name in ("--keep", "--older-than", "--outcome", "--dry-run", "--yes")):
+def _pins(context: CommandContext, flags: GcFlags) -> int:
+    if any((flags.keep is not None, flags.older_than, flags.outcome, flags.dry_run, flags.yes)):
         raise UsageError("usage.flag", "pins are set by themselves", hint="leave the criteria out")
     actions = {"pinned": gc.set_pin, "unpinned": gc.remove_pin}
     changed: dict[str, list[str]] = {"pinned": [], "unpinned": []}
-    for word, name in (("pinned", "--pin"), ("unpinned", "--unpin")):
-        for episode in given.many(name):
+    for word, named in (("pinned", flags.pin), ("unpinned", flags.unpin)):
+        for episode in named:
             id = actions[word](context.settings, episode)
             changed[word].append(id)
             if not context.json:
@@ -50,7 +70,7 @@ def _pins(context: CommandContext) -> int:
     return OK
 
 
-def _confirm(context: CommandContext, planned: gc.Sweep) -> bool:
+def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool:
     from cogcli.cli.prompt import can_ask, confirm
 
     if not can_ask(context):
@@ -59,20 +79,20 @@ def _confirm(context: CommandContext, planned: gc.Sweep) -> bool:
             f"`gc` would remove {_amount(planned)}, and there is no terminal to ask on",
             hint="--yes says so in advance; --dry-run only tells",
             next=(
-                f"cogcli gc{_criteria_flags(context)} --dry-run",
-                f"cogcli gc{_criteria_flags(context)} --yes",
+                f"cogcli gc{_criteria_flags(context, flags)} --dry-run",
+                f"cogcli gc{_criteria_flags(context, flags)} --yes",
             ),
         )
     return confirm(context, f"remove {_amount(planned)}?")
 
 
-def _criteria_flags(context: CommandContext) -> str:
+def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:
     """The criteria as they were typed."""
     from shlex import quote
 
-    given = context.arguments.values
-    names = ("--keep", "--older-than", "--outcome")
-    return context.again + "".join(f" {name} {quote(str(given[name]))}" for name in names if name in given)
+    given = {"--keep": flags.keep, "--older-than": flags.older_than, "--outcome": flags.outcome}
+    typed = (f" {name} {quote(str(value))}" for name, value in given.items() if value is not None)
+    return context.again + "".join(typed)
 
 
 def _amount(planned: gc.Sweep) -> str:

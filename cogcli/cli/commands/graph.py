@@ -3,23 +3,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import OUTPUT, argument, choice
 from cogcli.cli.skill_or_episode import is_skill
 from cogcli.core.errors import OK
 from cogcli.report import graph as drawing
 
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
 
-
-def execute(context: CommandContext) -> int:
-    """Draw the skill or episode of the first word."""
-    graph = _graph(context, context.arguments.words[0])
+@command(
+    examples=(
+        ("cogcli graph text.summarize", "a skill"),
+        ("cogcli graph @last --format mermaid", "a run, for a page"),
+        ("cogcli graph @last --format dot | dot -Tsvg > run.svg", "a run, as a picture"),
+    ),
+    exits=(0, 2, 3),
+)
+def graph(
+    context: CommandContext,
+    target: Annotated[str, argument("SKILL|EP", "skills episodes")],
+    *,
+    format: Annotated[
+        str, choice("--format", "WORD", ("text", "mermaid", "dot"), panel=OUTPUT, default="text")
+    ] = "text",
+) -> int:
+    """Draw a skill or an episode."""
+    graph = _graph(context, target)
     context.own["graph"] = graph.as_object()
     if context.json:
         return OK
-    format, out = context.arguments.text("--format") or "text", context.screen.out
+    out = context.screen.out
     if format == "text":
         context.screen.answer_lines(drawing.text(graph, out.glyphs, width=out.width))
     else:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from cogcli.cli.parse import suggest
-from cogcli.cli.table import BY_NAME, TOPICS, VERBS
+from typing import Annotated
+
+from cogcli.cli.app import COMMANDS, TOPICS, first_words, verbs
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import argument
 from cogcli.core.errors import OK, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
+from cogcli.core.problems import suggestion
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli help run", "a command"),
+        ("cogcli help exit-codes", "a topic"),
+        ("cogcli help inputs", "another"),
+    ),
+    most=3,
+)
+def help(context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]", "topics")]) -> int:
     """Print the text of what was named, the home screen without a name."""
-    text = _text(" ".join(context.arguments.words))
+    text = _text(" ".join(topic))
     context.own["explanation"] = text
     if not context.json:
         context.screen.answer(text)
@@ -21,19 +30,13 @@ def execute(context: CommandContext) -> int:
 
 
 def _text(name: str) -> str:
-    from cogcli.cli.help import command_help, group_help
+    if not name or name in COMMANDS or verbs(name):
+        from cogcli.cli.command_help import help_text
 
-    if not name:
-        from cogcli.cli.home import HOME
-
-        return HOME
-    if name in BY_NAME:
-        return command_help(BY_NAME[name])
-    if name in VERBS:
-        return group_help(name)
+        return help_text(name)
     if name in TOPICS:
         from cogcli.app.explain import topic
 
         return topic(name)
-    hint = suggest(name, [*TOPICS, *BY_NAME, *VERBS]) or f"topics: {', '.join(TOPICS)}"
+    hint = suggestion(name, [*TOPICS, *COMMANDS, *first_words()]) or f"topics: {', '.join(TOPICS)}"
     raise UsageError("usage.value", f"there is no help on `{name[:60]}`", hint=hint, next=("cogcli help",))

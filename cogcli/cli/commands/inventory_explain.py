@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from cogcli.cli.command import Examples, command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import SpecId, argument
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 
@@ -11,27 +14,49 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cogcli.app.inventory.explain import ChoiceExplanation
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
 
 
-def execute(context: CommandContext) -> int:
+_SAMPLES: Final = {"skills": "text.summarize", "services": "official_text"}
+
+
+def _examples(name: str) -> Examples:
+    line = f"cogcli {name} {_SAMPLES.get(name.split()[0], 'text.content.summarize')}"
+    return (
+        (line, "in words"),
+        (f"{line} --json | jq .explanation", "for scripts"),
+        (f"{line} -C ../other", "as another project has it"),
+    )
+
+
+@command(examples=_examples, exits=(0, 2, 3, 4))
+def explain(context: CommandContext, id: SpecId) -> int:
     """Write the explanation; where nothing can be called, the reason becomes the error of the command."""
+    return _explain(context, id)
+
+
+@command(examples=_examples, exits=(0, 2, 3, 4))
+def explain_capability(
+    context: CommandContext, capability: Annotated[str, argument("CAP", "capabilities")]
+) -> int:
+    """As `explain`, for a capability, whatever the kind."""
+    return _explain(context, capability)
+
+
+def _explain(context: CommandContext, id: str) -> int:
     from cogcli.app.inventory import explain as binding_choices
 
-    given = context.arguments
-    kind = given.command.name.split()[0] if given.command else ""
     explain: dict[
         str, tuple[Callable[..., ChoiceExplanation], Callable[[dict[str, Any]], Iterator[StyledLine]]]
     ] = {
         "skills": (binding_choices.choose_for_skill, _skill),
         "services": (binding_choices.explain_service, _service),
     }
-    ask, lines = explain.get(kind, (binding_choices.choose_for_capability, _capability))
-    told = ask(context.settings, given.words[0])
+    ask, lines = explain.get(context.kind, (binding_choices.choose_for_capability, _capability))
+    told = ask(context.settings, id)
     context.own["explanation"] = told.body
     if not context.json:
         width = context.screen.out.width

@@ -4,31 +4,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.cli.command import Examples, command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import Source, SpecId
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import cells, pad, truncate, visible, visible_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
 _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
 """What is told in lines of its own."""
 
 
-def execute(context: CommandContext) -> int:
+_SAMPLES: Final = {
+    "capabilities": "text.content.summarize",
+    "bindings": "python_text_content_summarize_lead",
+    "services": "official_text",
+}
+
+
+def _examples(name: str) -> Examples:
+    line = f"cogcli {name} {_SAMPLES[name.split()[0]]}"
+    return (
+        (line, "what it says"),
+        (f"{line} --source", "its file"),
+        (f"{line} --json | jq .spec", "for scripts"),
+    )
+
+
+@command(examples=_examples, exits=(0, 2, 3))
+def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
     """Show the spec, or its file."""
     from cogcli.app.inventory.listing import read_source, spec_details
 
-    given = context.arguments
-    kind, id = given.command.name.split()[0] if given.command else "", given.words[0]
-    if given.on("--source") and not context.json:
+    kind = context.kind
+    if source and not context.json:
         context.screen.answer(visible_block(read_source(context.settings, kind, id)))
         return OK
     spec = spec_details(context.settings, kind, id)
     context.own["spec"] = spec
-    if given.on("--source"):
+    if source:
         context.own["source"] = read_source(context.settings, kind, id)
     if not context.json:
         context.screen.answer_lines(list(_lines(kind, spec, context.screen.out.width)))

@@ -2,40 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_of
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
+from cogcli.cli.options import ListFlags, integer, switch, text
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import visible
 from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
     from cogcli.episode.listing.episode_row import EpisodeRow
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli ls", "the newest twenty"),
+        ("cogcli ls --outcome error --since 7d", "what went wrong this week"),
+        ("cogcli ls --format jsonl | jq -r .episode_id", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def ls(
+    context: CommandContext,
+    *,
+    limit: Annotated[int, integer("--limit", "at most so many", least=1, most=10**9, default="20")] = 20,
+    all: Annotated[bool, switch("--all", help="no limit")] = False,
+    skill: Annotated[str | None, text("--skill", "ID", "only runs of this skill", completes="skills")] = None,
+    outcome: Annotated[
+        str | None, text("--outcome", "WORD", "only with this outcome", completes=OUTCOMES)
+    ] = None,
+    tag: Annotated[list[str], text("--tag", "k=v", "only with this tag (repeatable)")],
+    trace_id: Annotated[str | None, text("--trace-id", "ID", "only of this trace")] = None,
+    since: Annotated[str | None, text("--since", "AGE", "only younger ones: 30d, 12h, 45m")] = None,
+    flags: ListFlags,
+) -> int:
     """List what fits."""
-    given = context.arguments
     wanted = EpisodeFilter(
-        skill=given.text("--skill"),
-        outcomes=_outcome(given.text("--outcome")),
-        trace_id=given.text("--trace-id"),
-        tags=tuple(_tag(text) for text in given.many("--tag")),
-        since=parse_age(context.settings, "--since", given.text("--since")),
+        skill=skill,
+        outcomes=_outcome(outcome),
+        trace_id=trace_id,
+        tags=tuple(_tag(text) for text in tag),
+        since=parse_age(context.settings, "--since", since),
     )
-    limit = None if given.on("--all") else given.integer("--limit", 20)
-    found = list_episodes(context.settings, wanted, limit)
+    found = list_episodes(context.settings, wanted, None if all else limit)
     _report_unstarted(context, found)
     _warn_of_renamed(context, found)
     rows = [row_of(row, context.settings.display_path) for row in found]
     context.own["episodes"] = rows
     if context.json:
         return OK
-    show(context, _columns(context), rows)
+    show(context, _columns(context), rows, flags)
     if not rows and context.screen.err.tty and not context.screen.quiet:
         place = context.settings.display_path(context.settings.runs_dir)
         context.screen.notify(f"no episodes in {visible(place)}\n")
@@ -55,7 +77,7 @@ def _warn_of_renamed(context: CommandContext, found: list[EpisodeRow]) -> None:
     """Warn of each folder whose name is the id of another episode."""
     for row in found:
         if row.log_id is not None:
-            from cogcli.episode.log_reader import renamed_folder_error
+            from cogcli.episode.refusals import renamed_folder_error
 
             context.warn(renamed_folder_error(row.directory, row.log_id))
 
@@ -79,12 +101,10 @@ def _outcome(word: str | None) -> tuple[str, ...]:
         return ()
     if word in OUTCOMES:
         return (word,)
-    from cogcli.cli.parse import suggest
-
     raise UsageError(
         "usage.value",
         f"`--outcome`: found `{word}`, expected one of {', '.join(OUTCOMES)}",
-        hint=suggest(word, list(OUTCOMES)),
+        hint=suggestion(word, list(OUTCOMES)),
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cogcli.app import openapi_checks as app
 from cogcli.cli import report_files, verdict_reports
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import Flags, Protocol, Reports, integer, switch, text
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import cells
@@ -16,7 +19,6 @@ from cogcli.verification.verdict import FAILED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
     from cogcli.verification.scenario import Scenario
     from cogcli.verification.verdict import Verdict
@@ -24,14 +26,41 @@ if TYPE_CHECKING:
 _LISTED = 40
 
 
-def execute(context: CommandContext) -> int:
+class ScenarioFlags(Flags):
+    """Which scenarios are called, and how."""
+
+    all: Annotated[bool, switch("--all", help="every scenario")]
+    scenario: Annotated[
+        list[str], text("--scenario", "FILE", "this one: a file, or a name of the list (repeatable)")
+    ]
+    scenarios_dir: Annotated[
+        str | None,
+        text("--scenarios-dir", "DIR", "where scenarios are", default="tooling/PROTOCOL_scenarios"),
+    ]
+    protocol: Protocol
+    live: Annotated[
+        bool, switch("--live", help="call the services themselves where a scenario names no mock server")
+    ]
+    jobs: Annotated[int | None, integer("--jobs", "scenarios at a time", least=1, most=64, default="4")]
+    report: Reports
+
+
+@command(
+    examples=(
+        ("cogcli openapi verify-bindings --all", "every scenario, against mock servers"),
+        ("cogcli openapi verify-bindings --scenario data.schema.validate.mock", "one"),
+        ("cogcli openapi verify-bindings --all --report junit:bindings.xml", "for CI"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     """Verify all scenarios, or the named ones; exit code 1 if one fails."""
-    given, settings = context.arguments, context.settings
-    wanted = report_files.parse_reports(given.many("--report"), verdict_reports.KINDS)
-    protocol = given.text("--protocol") or "openapi"
-    source = app.find_scenarios(settings, protocol, given.text("--scenarios-dir"))
-    scenarios = app.read_scenarios(settings, source, _names(context, source))
-    jobs, live = given.integer("--jobs", 4), given.on("--live")
+    settings = context.settings
+    wanted = report_files.parse_reports(flags.report, verdict_reports.KINDS)
+    protocol = flags.protocol or "openapi"
+    source = app.find_scenarios(settings, protocol, flags.scenarios_dir)
+    scenarios = app.read_scenarios(settings, source, _names(context, source, flags))
+    jobs, live = flags.jobs or 4, flags.live
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
     if not context.json:
         context.screen.answer_lines([_head(context, scenarios, jobs=jobs, live=live)])
@@ -44,15 +73,14 @@ def execute(context: CommandContext) -> int:
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=show
     )
     if not context.json:
-        context.screen.answer_lines(_summary(context, verified.verdicts, verified.seconds))
+        context.screen.answer_lines(_summary(context, verified.verdicts, verified.seconds, flags))
     return conclude(context, "openapi verify-bindings", verified.verdicts, verified.seconds, wanted)
 
 
-def _names(context: CommandContext, source: app.ScenarioSource) -> list[str] | None:
+def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioFlags) -> list[str] | None:
     """The named scenarios, None for all. Raises UsageError, with the list, where neither is given."""
-    given = context.arguments
-    named = given.many("--scenario")
-    if given.on("--all"):
+    named = flags.scenario
+    if flags.all:
         if named:
             raise UsageError("usage.flag", "`--all` takes no `--scenario`", hint="leave one of them out")
         return None
@@ -73,25 +101,25 @@ def _head(context: CommandContext, scenarios: Sequence[Scenario], *, jobs: int, 
     return [(f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", "bold")]
 
 
-def _summary(context: CommandContext, verdicts: Sequence[Verdict], seconds: float) -> list[StyledLine]:
+def _summary(
+    context: CommandContext, verdicts: Sequence[Verdict], seconds: float, flags: ScenarioFlags
+) -> list[StyledLine]:
     """The failed verdicts in full (with -v all), and the totals."""
     out = context.screen.out
     lines: list[StyledLine] = []
-    verbose = context.arguments.on("--verbose")
     for verdict in verdicts:
-        if verdict.status == FAILED or (verbose and verdict.checks):
-            lines += details(out, verdict, again=_again(context, verdict))
-    hint = "" if context.arguments.many("--report") else "   save: --report junit:PATH"
+        if verdict.status == FAILED or (context.verbose and verdict.checks):
+            lines += details(out, verdict, again=_again(context, verdict, flags))
+    hint = "" if flags.report else "   save: --report junit:PATH"
     return [*lines, [(sums(verdicts, seconds), ""), (hint, "dim")]]
 
 
-def _again(context: CommandContext, verdict: Verdict) -> str:
-    given = context.arguments
+def _again(context: CommandContext, verdict: Verdict, flags: ScenarioFlags) -> str:
     words = ["cogcli", "openapi", "verify-bindings", "-v"]
-    for flag in ("--protocol", "--scenarios-dir"):
-        if value := given.text(flag):
+    for flag, value in (("--protocol", flags.protocol), ("--scenarios-dir", flags.scenarios_dir)):
+        if value:
             words += [flag, value]
-    if given.on("--live"):
+    if flags.live:
         words.append("--live")
     return f"{' '.join(map(quote, words))}{context.again} --scenario {quote(verdict.file)}"
 

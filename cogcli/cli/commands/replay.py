@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.app import episodes
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import NewestEpisode, integer
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import truncate, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
     from cogcli.runs.replay import ReplayResult
     from cogcli.runs.replay_adapters import ReplayDifference
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli replay @last", "the newest episode"),
+        ("cogcli replay @last --at 3", "what was known after event 3"),
+        ("cogcli replay ./mailed/ep_01M7XJNZDYM9", "a copy, with no project around it"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def replay(
+    context: CommandContext,
+    episode: NewestEpisode = None,
+    *,
+    at: Annotated[
+        int | None,
+        integer("--at", "the state as it was after this event", least=0, most=10**9, metavar="SEQ"),
+    ] = None,
+) -> int:
     """Replay one episode, or with `--at` write its state after one event."""
-    given = context.arguments
-    directory = episodes.find(context.settings, given.words[0] if given.words else None)
+    directory = episodes.find(context.settings, episode)
     context.own["episode_id"] = directory.name
-    if given.given("--at"):
-        return _show_state_at(context, directory, int(str(given.values["--at"])))
-    from cogcli.app.run_skill import replay
+    if at is not None:
+        return _show_state_at(context, directory, at)
+    from cogcli.app import run_skill
 
-    result = replay(context.settings, directory)
+    result = run_skill.replay(context.settings, directory)
     context.own["replay"] = {
         "equal": result.difference is None,
         "events": result.events,

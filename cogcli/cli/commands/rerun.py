@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cogcli.app import episodes
+from cogcli.cli.command import command
 from cogcli.cli.commands.run import parse_pairs
+from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.live_run import DisplayListener, SignalHandlers, report_result
+from cogcli.cli.options import EXECUTION, SAFETY, Episode, RerunFlags, text
 from cogcli.cli.progress import display_for
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
     from cogcli.runs.rerun import Reuse
 
-_SETTINGS: Final = {
-    "--trust-level": "trust_level",
-    "--max-workers": "max_workers",
-    "--timeout": "timeout",
-    "--step-timeout": "step_timeout",
-    "--conformance": "conformance",
-    "--durability": "durability",
-}
-"""Flags that replace options of the earlier run, each with its setting."""
+_SETTINGS: Final = ("trust_level", "max_workers", "timeout", "step_timeout", "conformance", "durability")
+"""Flags that replace options of the earlier run, under the names of their settings."""
+_EFFECTS: Final = "an effect that would happen again: reuse its answer, repeat or fail it (repeatable)"
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli rerun @last", "all of it"),
+        ("cogcli rerun @failed --plan", "what would be reused, called and asked"),
+        ("cogcli rerun @failed --from summarize", "keep what stands before, try again from there"),
+    ),
+    exits=(0, 1, 2, 3, 4, 5, 6),
+)
+def rerun(
+    context: CommandContext,
+    episode: Episode,
+    *,
+    first: Annotated[
+        str | None,
+        text("--from", "STEP", "the first step to run again", EXECUTION, default="first", completes="steps"),
+    ] = None,
+    effects: Annotated[list[str], text("--effects", "STEP=WORD", _EFFECTS, SAFETY)],
+    flags: RerunFlags,
+) -> int:
     """Run the skill of an earlier episode again; returns the exit code of the run."""
     from cogcli.app import run_skill as app
-    from cogcli.runs.rerun import UnmaskedRunner
     from cogcli.runs.results import Control
+    from cogcli.runs.resume_adapters import UnmaskedRunner
 
-    settings, given = context.settings, context.arguments
-    directory = episodes.find(settings, given.words[0])
-    loaded, reuse = app.prepare_reuse(
-        settings, directory, given.text("--from"), _overrides(context), context.warn
-    )
-    choices = parse_effects(given.many("--effects"))
+    settings = context.settings
+    directory = episodes.find(settings, episode)
+    loaded, reuse = app.prepare_reuse(settings, directory, first, _overrides(context, flags), context.warn)
+    choices = parse_effects(effects)
     reuse = reuse._replace(effects=reuse.effects.with_choices(choices))
-    if given.on("--plan"):
+    if flags.plan:
         return show_plan(context, reuse)
     reuse = ask_effects(context, app.probe_effects(settings, loaded, reuse))
     _write_reasons(context, reuse)
-    display = display_for(context.screen, str(settings.value("progress")), verbose=given.on("--verbose"))
+    display = display_for(context.screen, str(settings.value("progress")), verbose=context.verbose)
     control, listener = Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
@@ -63,19 +75,19 @@ def execute(context: CommandContext) -> int:
     return result.exit_code
 
 
-def _overrides(context: CommandContext) -> dict[str, Any]:
-    given = context.arguments
+def _overrides(context: CommandContext, flags: RerunFlags) -> dict[str, Any]:
     problems: list[CogcliError] = []
     changed: dict[str, Any] = {
-        name: context.settings.value(name) for flag, name in _SETTINGS.items() if given.given(flag)
+        name: context.settings.value(name) for name in _SETTINGS if name in context.call.given
     }
-    if given.on("--keep-going"):
+    if flags.keep_going:
         changed["fail_fast"] = False
-    if given.many("--confirm"):
-        changed["confirmed"] = tuple(given.many("--confirm"))
-    for flag, name, shape in (("--bind", "binds", "CAP=BINDING"), ("--tag", "tags", "k=v")):
-        if given.many(flag):
-            changed[name] = parse_pairs(given.many(flag), flag, shape, problems)
+    if flags.confirm:
+        changed["confirmed"] = tuple(flags.confirm)
+    if flags.bind:
+        changed["binds"] = parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems)
+    if flags.tag:
+        changed["tags"] = parse_pairs(flags.tag, "--tag", "k=v", problems)
     for problem in problems:
         raise problem
     return changed

@@ -3,51 +3,93 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cogcli.app import episodes
 from cogcli.cli.answers import doubt_answers
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
+from cogcli.cli.options import SAFETY, Episode, Flags, Progress, switch, text
 from cogcli.core.errors import UsageError
+from cogcli.engine.doubt import CHOICES
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
     from cogcli.runs.resume import ResumeRequest
 
 
-def execute(context: CommandContext) -> int:
-    """Resume the episode of the first word; returns the exit code of the run."""
-    directory = episodes.find(context.settings, context.arguments.words[0])
+_IN_DOUBT = "an effect that may have happened: rerun, skip or fail it, or say that it is done (repeatable)"
+
+
+class ResumeFlags(Flags):
+    """The answers to what a run waits for."""
+
+    approve: Annotated[
+        list[str], text("--approve", "ID|GATE|CAP", "allow this one action (repeatable)", SAFETY)
+    ]
+    reject: Annotated[
+        list[str], text("--reject", "ID|GATE|CAP", "refuse it: the step is vetoed (repeatable)", SAFETY)
+    ]
+    by: Annotated[str | None, text("--by", "NAME[:ROLE]", "who answers", SAFETY, default="OS user")]
+    reason: Annotated[str | None, text("--reason", "TEXT", "why", SAFETY)]
+    in_doubt: Annotated[list[str], text("--in-doubt", "[STEP=]WORD", _IN_DOUBT, SAFETY, completes=CHOICES)]
+    output: Annotated[
+        list[str],
+        text("--output", "[STEP=]JSON", "with done: what it answered, as JSON or @FILE (repeatable)", SAFETY),
+    ]
+    allow_changed_specs: Annotated[
+        bool, switch("--allow-changed-specs", help="go on although specs were changed since", panel=SAFETY)
+    ]
+    abort: Annotated[
+        bool,
+        switch("--abort", help="close the run: nothing more is called, it ends as aborted", panel=SAFETY),
+    ]
+    progress: Progress
+
+
+@command(
+    examples=(
+        ("cogcli resume @last", "go on"),
+        ("cogcli resume @last --approve release.publish", "allow what it asks for, and go on"),
+        (
+            "cogcli resume @last --in-doubt done --output @answer.json",
+            "it did happen, and this was its answer",
+        ),
+    ),
+    exits=(0, 1, 2, 3, 4, 5, 6),
+)
+def resume(context: CommandContext, episode: Episode, *, flags: ResumeFlags) -> int:
+    """Resume an episode; returns the exit code of the run."""
+    directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
-    result, listener = resume_run(context, directory, _request(context))
-    if not context.arguments.on("--abort"):
+    result, listener = resume_run(context, directory, _request(context, flags))
+    if not flags.abort:
         result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
 
 
-def _request(context: CommandContext) -> ResumeRequest:
+def _request(context: CommandContext, flags: ResumeFlags) -> ResumeRequest:
     from cogcli.runs.resume import ResumeRequest
 
-    given = context.arguments
     return ResumeRequest(
-        approve=tuple(given.many("--approve")),
-        reject=tuple(given.many("--reject")),
-        by=given.text("--by") or context.user,
-        reason=given.text("--reason") or "",
-        in_doubt=doubt_answers(given.many("--in-doubt"), given.many("--output")),
-        allow_changed_specs=given.on("--allow-changed-specs"),
-        abort=_abort(context),
+        approve=tuple(flags.approve),
+        reject=tuple(flags.reject),
+        by=flags.by or context.user,
+        reason=flags.reason or "",
+        in_doubt=doubt_answers(flags.in_doubt, flags.output),
+        allow_changed_specs=flags.allow_changed_specs,
+        abort=_abort(flags),
         durability=str(context.settings.value("durability")),
     )
 
 
-def _abort(context: CommandContext) -> bool:
-    given = context.arguments
-    if not given.on("--abort"):
+def _abort(flags: ResumeFlags) -> bool:
+    if not flags.abort:
         return False
-    for flag in ("--approve", "--reject", "--in-doubt"):
-        if given.many(flag):
+    answers = {"--approve": flags.approve, "--reject": flags.reject, "--in-doubt": flags.in_doubt}
+    for flag, given in answers.items():
+        if given:
             raise UsageError(
                 "usage.flag", f"`--abort` closes the run, `{flag}` goes on with it", hint="keep one"
             )

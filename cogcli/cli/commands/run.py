@@ -7,27 +7,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli import inputs as given
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
 from cogcli.cli.live_run import DisplayListener, SignalHandlers, answer_pause, report_result
+from cogcli.cli.options import RunFlags, Skill
 from cogcli.cli.progress import display_for
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cogcli.cli.context import CommandContext
     from cogcli.cli.progress import Display
     from cogcli.runs.prepare import PreparedRun, RunRequest
     from cogcli.runs.results import RunResult
     from cogcli.specs.catalog import Catalog
 
 
-def execute(context: CommandContext) -> int:
-    """Run the skill of the first word."""
-    return run_skill(context, context.arguments.words[0])
+@command(
+    examples=(
+        ("cogcli run text.summarize -p text=@notes.md", "one input from a file"),
+        ("cogcli run text.summarize --input-file in.json | jq .", "all inputs from a file"),
+        ("cogcli run text.summarize -p text=@notes.md --plan", "what would run?"),
+    ),
+    exits=(0, 1, 2, 3, 4, 5, 6, 70, 130, 143),
+)
+def run(context: CommandContext, skill: Skill, *, flags: RunFlags) -> int:
+    """Run a skill."""
+    return run_skill(context, skill, flags)
 
 
 def run_skill(
-    context: CommandContext, skill_id: str, *, display: Display | None = None, answer: bool = True,
+    context: CommandContext, skill_id: str, flags: RunFlags, *, display: Display | None = None, answer: bool = True,
     after: Callable[[RunResult], None] | None = None,
 ) -> int:  # fmt: skip
     """Run a skill and report the result; returns its exit code.
@@ -37,15 +48,15 @@ def run_skill(
     from cogcli.app import run_skill as app
     from cogcli.runs.results import Control
 
-    loaded = _load(context, skill_id)
+    loaded = _load(context, skill_id, flags)
     for warning in loaded.warnings:
         context.warnings.append(warning.to_payload() if hasattr(warning, "to_payload") else warning)
-    if context.arguments.on("--plan"):
+    if flags.plan:
         from cogcli.cli.plan import show_plan
 
         return show_plan(context, loaded)
     word = str(context.settings.value("progress"))
-    display = display or display_for(context.screen, word, verbose=context.arguments.on("--verbose"))
+    display = display or display_for(context.screen, word, verbose=context.verbose)
     control, listener = Control(), DisplayListener(display)
     context.warn_of_shared_runs()
     context.screen.claim_stdout()
@@ -64,22 +75,22 @@ def run_skill(
     return result.exit_code
 
 
-def _load(context: CommandContext, skill_id: str) -> PreparedRun:
+def _load(context: CommandContext, skill_id: str, flags: RunFlags) -> PreparedRun:
     """The run that may start. Raises the problems of flags, inputs and specs together."""
     from cogcli.app import run_skill as app
     from cogcli.runs.prepare import RunRequest, skill_of
 
     _check_id(skill_id)
     problems: list[CogcliError] = []
-    options = run_options(context, problems)
+    options = run_options(context, flags, problems)
     catalog = app.reach(context.settings, skill_id)
-    assembled = given.assemble(context, skill_of(catalog, skill_id).inputs)
+    assembled = given.assemble(context, flags, skill_of(catalog, skill_id).inputs)
     request = RunRequest(skill_id=skill_id, inputs=assembled.inputs, frame=assembled.frame, **options)
     problems += assembled.problems
     try:
         return _check_all(context, request, catalog, problems, assembled.doubtful)
     except CogcliError as error:
-        if context.arguments.on("--plan"):
+        if flags.plan:
             from cogcli.cli.plan import show_refused
 
             show_refused(context, catalog, request, error)
@@ -109,14 +120,12 @@ def _check_all(
 
 def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
     """An error per capability of `--bind` or `--confirm` that the skill never calls: a typo must not pass."""
-    from cogcli.cli.parse import suggest
-
     known = {*catalog.capabilities, *catalog.aliases}
     for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
         for name in names:
             if name not in known:
                 what = f"`{flag}`: `{request.skill_id}` uses no capability `{name[:60]}`"
-                yield UsageError("usage.value", what, hint=suggest(name, sorted(known)) or "leave it out")
+                yield UsageError("usage.value", what, hint=suggestion(name, sorted(known)) or "leave it out")
 
 
 def _check_id(skill_id: str) -> None:
@@ -129,22 +138,22 @@ def _check_id(skill_id: str) -> None:
         )
 
 
-def run_options(context: CommandContext, problems: list[CogcliError]) -> dict[str, Any]:
+def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliError]) -> dict[str, Any]:
     """The fields of a RunRequest that flags and settings decide; wrong values are added to `problems`."""
-    arguments, settings = context.arguments, context.settings
+    settings = context.settings
     timeout = settings.value("timeout")
     return {
-        "trace_id": _trace_id(arguments.text("--trace-id"), problems),
+        "trace_id": _trace_id(flags.trace_id, problems),
         "trust_level": settings.value("trust_level"),
-        "confirmed": tuple(arguments.many("--confirm")),
-        "binds": parse_pairs(arguments.many("--bind"), "--bind", "CAP=BINDING", problems),
+        "confirmed": tuple(flags.confirm),
+        "binds": parse_pairs(flags.bind, "--bind", "CAP=BINDING", problems),
         "fail_fast": not settings.value("keep_going"),
         "max_workers": settings.value("max_workers"),
         "timeout": None if timeout is None else float(timeout),
         "step_timeout": float(settings.value("step_timeout")),
         "conformance": settings.value("conformance"),
-        "seed": arguments.integer("--seed", 0),
-        "tags": parse_pairs(arguments.many("--tag"), "--tag", "k=v", problems),
+        "seed": flags.seed or 0,
+        "tags": parse_pairs(flags.tag, "--tag", "k=v", problems),
         "durability": settings.value("durability"),
     }
 

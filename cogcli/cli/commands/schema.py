@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from cogcli.app.schemas import NAMES, schema
+from cogcli.app.schemas import NAMES
+from cogcli.app.schemas import schema as schema_of
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
+from cogcli.cli.options import OUTPUT, argument, switch, text
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.core.terminal_text import visible
 
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
 
-
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli schema", "which there are"),
+        ("cogcli schema skill > skill.schema.json", "one"),
+        ("cogcli schema --all -o schemas", "all"),
+    )
+)
+def schema(
+    context: CommandContext,
+    name: Annotated[str | None, argument("[NAME]", NAMES)] = None,
+    *,
+    all: Annotated[bool, switch("--all", help="write every schema")] = False,
+    o: Annotated[str | None, text("-o", "DIR", "where --all writes", OUTPUT)] = None,
+) -> int:
     """Answer with a schema, with the names, or with the files written."""
-    given = context.arguments
-    if given.on("--all"):
-        if given.words:
+    if all:
+        if name is not None:
             raise UsageError("usage.flag", "`--all` takes no name", hint="leave one of them out")
-        return _write_all(context, given.text("-o"))
-    if given.given("-o"):
+        return _write_all(context, o)
+    if o is not None:
         raise UsageError("usage.flag", "`-o` belongs to `--all`")
-    if not given.words:
+    if name is None:
         context.own["json_schema"] = list(NAMES)
-        text = "".join(f"{name}\n" for name in NAMES)
+        answer = "".join(f"{name}\n" for name in NAMES)
     else:
-        found = schema(given.words[0])
+        found = schema_of(name)
         context.own["json_schema"] = found
-        text = dumps(found, indent=True) + "\n"
+        answer = dumps(found, indent=True) + "\n"
     if not context.json:
-        context.screen.answer(text)
+        context.screen.answer(answer)
     return OK
 
 
@@ -45,7 +58,7 @@ def _write_all(context: CommandContext, folder: str | None) -> int:
         os.makedirs(folder, exist_ok=True)
         for name in NAMES:
             path = os.path.join(folder, f"{name}.schema.json")
-            write_atomic(path, (dumps(schema(name), indent=True) + "\n").encode(), mode=0o644)
+            write_atomic(path, (dumps(schema_of(name), indent=True) + "\n").encode(), mode=0o644)
             written.append(path.replace(os.sep, "/"))
     except OSError as error:
         raise EnvironmentRefusal("env.disk", f"`{folder}` cannot be written: {error.strerror}") from error

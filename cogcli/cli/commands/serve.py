@@ -6,9 +6,13 @@ from __future__ import annotations
 import os
 import re
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import SAFETY, ServeFlags, choice, text
 from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError, UsageError
+from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,14 +20,48 @@ if TYPE_CHECKING:
     from cogcli.app.mcp_catalog import Offer
     from cogcli.app.serve_mcp import ServerListener
     from cogcli.app.server_socket import Endpoint
-    from cogcli.cli.context import CommandContext
     from cogcli.runs.prepare import RunRequest
     from cogcli.runs.results import RunResult
 
 _ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli serve mcp", "what a client starts"),
+        ("cogcli serve mcp --skill text.brief", "one tool, named text__brief"),
+        ("cogcli serve mcp --http 8765", "on http://127.0.0.1:8765/mcp"),
+    ),
+    exits=(0, 2, 3, 70, 130, 143),
+)
+def serve_mcp(
+    context: CommandContext,
+    *,
+    http: Annotated[
+        str | None,
+        text("--http", "[HOST:]PORT", "listen there instead; on loopback, unless a token is asked for"),
+    ] = None,
+    token_file: Annotated[
+        str | None,
+        text(
+            "--token-file", "FILE", "with --http: every request must bear the token in this file", SAFETY
+        ),
+    ] = None,
+    skill: Annotated[
+        list[str],
+        text(
+            "--skill", "GLOB", "only this skill, or those that match `text.*` (repeatable)", completes="skills"
+        ),
+    ],
+    tool_names: Annotated[
+        str,
+        choice(
+            "--tool-names", "WORD", ("underscore", "dots"), "dots of ids as `__`, or as they are",
+            default="underscore",
+        ),
+    ] = "underscore",
+    flags: ServeFlags,
+) -> int:  # fmt: skip
     """Serve until the client disconnects or a signal comes. Everything that can be refused is, before the first
     frame."""
     if context.json:
@@ -31,7 +69,7 @@ def execute(context: CommandContext) -> int:
             "usage.flag", "`--json` is not for a server", hint="standard output carries its frames"
         )
     _require_sdk()
-    address, token = _address(context), _token(context)
+    address, token = _address(http, token_file), _token(token_file)
     if address is not None and not address.is_loopback and not token:
         raise UsageError(
             "usage.flag",
@@ -39,15 +77,9 @@ def execute(context: CommandContext) -> int:
             hint="give --token-file FILE, or listen on 127.0.0.1",
         )
     from cogcli.app.mcp_catalog import offer_skills
-    from cogcli.app.mcp_tools import NAMES
 
-    request = _request(context)
-    offer = offer_skills(
-        context.settings,
-        request,
-        context.arguments.many("--skill"),
-        context.arguments.text("--tool-names") or NAMES[0],
-    )
+    request = _request(context, flags)
+    offer = offer_skills(context.settings, request, list(skill), tool_names)
     _require_known(request, offer)
     _quiet_libraries()
     return _serve(context, offer, request, address, token)
@@ -62,10 +94,9 @@ def _require_sdk() -> None:
         )
 
 
-def _address(context: CommandContext) -> Endpoint | None:
-    text = context.arguments.text("--http")
+def _address(text: str | None, token_file: str | None) -> Endpoint | None:
     if text is None:
-        if context.arguments.given("--token-file"):
+        if token_file is not None:
             raise UsageError(
                 "usage.flag", "`--token-file` belongs to `--http`", hint="give --http [HOST:]PORT"
             )
@@ -78,8 +109,7 @@ def _address(context: CommandContext) -> Endpoint | None:
     return Endpoint((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
 
-def _token(context: CommandContext) -> str:
-    path = context.arguments.text("--token-file")
+def _token(path: str | None) -> str:
     if path is None:
         return ""
     from os.path import abspath
@@ -94,12 +124,12 @@ def _token(context: CommandContext) -> str:
     return token
 
 
-def _request(context: CommandContext) -> RunRequest:
+def _request(context: CommandContext, flags: ServeFlags) -> RunRequest:
     from cogcli.cli.commands.run import run_options
     from cogcli.runs.prepare import RunRequest
 
     problems: list[CogcliError] = []
-    options = run_options(context, problems)
+    options = run_options(context, flags, problems)
     for problem in problems:
         raise problem
     return RunRequest(skill_id="", inputs={}, frame={}, **options)
@@ -107,8 +137,6 @@ def _request(context: CommandContext) -> RunRequest:
 
 def _require_known(request: RunRequest, offer: Offer) -> None:
     """Raise UsageError for a capability of `--bind` or `--confirm` that no served skill uses: a typo must not pass."""
-    from cogcli.cli.parse import suggest
-
     known = sorted({id for served in offer.tools.values() for id in served.loaded.catalog.capabilities})
     for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
         for name in names:
@@ -117,7 +145,7 @@ def _require_known(request: RunRequest, offer: Offer) -> None:
                 for s in offer.tools.values()
             ):
                 what = f"`{flag}`: no skill that is served uses a capability `{name[:60]}`"
-                raise UsageError("usage.value", what, hint=suggest(name, known) or "leave it out")
+                raise UsageError("usage.value", what, hint=suggestion(name, known) or "leave it out")
 
 
 def _quiet_libraries() -> None:

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import SAFETY, argument, switch
 from cogcli.core.errors import NO, OK
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
     from cogcli.app.services import RefreshResult, ServiceChange
-    from cogcli.cli.context import CommandContext
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli services refresh clock", "what is different"),
+        ("cogcli services refresh clock --accept", "agree to it"),
+        ("cogcli services refresh clock --json | jq .services", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3, 4, 6),
+)
+def refresh(
+    context: CommandContext,
+    service: Annotated[str, argument("ID", "services")],
+    *,
+    accept: Annotated[
+        bool, switch("--accept", help="agree: write cogcli.lock.json, or the document", panel=SAFETY)
+    ] = False,
+) -> int:
     """Show the differences; with `--accept` write the lock, or the document."""
-    from cogcli.app.services import refresh
+    from cogcli.app import services
 
-    found = refresh(context.settings, context.arguments.words[0], accept=context.arguments.on("--accept"))
+    found = services.refresh(context.settings, service, accept=accept)
     context.own["services"] = [_service_object(found)]
     if not context.json:
         context.screen.answer_lines(_lines(found))

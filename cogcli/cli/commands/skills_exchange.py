@@ -2,47 +2,74 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import OUTPUT, argument, text
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
 
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
+
+@command(
+    examples=(
+        ("cogcli skills export text.brief --to skills-for-agents", "one: text-brief/SKILL.md"),
+        ("cogcli skills export text.brief doc.digest --to .claude/skills", "several"),
+        ("cogcli skills export text.brief --to out --json | jq -r '.created[]'", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+    most=1000,
+)
+def export_folders(
+    context: CommandContext,
+    ids: Annotated[list[str], argument("ID...", "skills")],
+    *,
+    to: Annotated[str, text("--to", "DIR", "where the folders go; needed", OUTPUT)] = "",
+) -> int:
+    """Write the folders; answer with the files."""
+    from cogcli.app.skill_export import export_skills
+
+    if not to:
+        raise _needs(context, "--to DIR")
+    return _answer(context, export_skills(context.settings, ids, to))
 
 
-def execute(context: CommandContext) -> int:
-    """Write the folders, or the skill; answer with the files."""
-    command = context.arguments.command
-    files = _export(context) if command and command.name == "skills export" else _import(context)
+@command(
+    examples=(
+        ("cogcli skills import ./pdf-forms --capability llm.text.generate", "as imported.pdf-forms"),
+        ("cogcli skills import ./release-notes --capability text.content.summarize", "with one that is here"),
+        ("cogcli skills import ./pdf-forms --capability llm.text.generate --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def import_folder(
+    context: CommandContext,
+    folder: Annotated[str, argument("DIR")],
+    *,
+    capability: Annotated[
+        str, text("--capability", "CAP", "what is called with the text; needed", completes="capabilities")
+    ] = "",
+) -> int:
+    """Write the skill; answer with its file."""
+    from cogcli.app.skill_folder import read_folder
+    from cogcli.app.skill_import import import_skill
+
+    if not capability:
+        raise _needs(context, "--capability CAP")
+    result = import_skill(context.settings, read_folder(folder), capability)
+    for warning in result.warnings:
+        context.warnings.append({"code": "import.note", "message": warning})
+        if not context.screen.quiet:
+            context.screen.notify_line([("note", "warning"), (f": {visible(warning)}", "")])
+    return _answer(context, [result.file])
+
+
+def _answer(context: CommandContext, files: list[str]) -> int:
     context.own["created"] = files
     if not context.json:
         context.screen.answer("".join(f"{visible(file)}\n" for file in files))
     return OK
 
 
-def _export(context: CommandContext) -> list[str]:
-    from cogcli.app.skill_export import export_skills
-
-    return export_skills(context.settings, context.arguments.words, _required(context, "--to", "DIR"))
-
-
-def _import(context: CommandContext) -> list[str]:
-    from cogcli.app.skill_folder import read_folder
-    from cogcli.app.skill_import import import_skill
-
-    capability = _required(context, "--capability", "CAP")
-    result = import_skill(context.settings, read_folder(context.arguments.words[0]), capability)
-    for warning in result.warnings:
-        context.warnings.append({"code": "import.note", "message": warning})
-        if not context.screen.quiet:
-            context.screen.notify_line([("note", "warning"), (f": {visible(warning)}", "")])
-    return [result.file]
-
-
-def _required(context: CommandContext, flag: str, shape: str) -> str:
-    value = context.arguments.text(flag)
-    if not value:
-        name = context.arguments.command.name if context.arguments.command else ""
-        raise UsageError("usage.flag", f"`{name}` needs `{flag} {shape}`", expected=f"{flag} {shape}")
-    return value
+def _needs(context: CommandContext, flag: str) -> UsageError:
+    return UsageError("usage.flag", f"`{context.call.command}` needs `{flag}`", expected=flag)

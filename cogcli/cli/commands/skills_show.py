@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import Source, argument
 from cogcli.core.errors import OK
 from cogcli.core.terminal_text import cells, pad, truncate, visible, visible_block
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli skills show text.summarize", "what it takes"),
+        ("cogcli skills show text.summarize --source", "its YAML"),
+        ("cogcli skills show text.summarize --json | jq .spec.inputs", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def show(
+    context: CommandContext, skill_id: Annotated[str, argument("ID", "skills")], *, source: Source = False
+) -> int:
     """Show the skill, or its file."""
     from cogcli.app.inventory.listing import read_source, spec_details
 
-    skill_id = context.arguments.words[0]
-    if context.arguments.on("--source") and not context.json:
+    if source and not context.json:
         context.screen.answer(visible_block(read_source(context.settings, "skills", skill_id)))
         return OK
     spec = spec_details(context.settings, "skills", skill_id)
     context.own["spec"] = spec
-    if context.arguments.on("--source"):
+    if source:
         context.own["source"] = read_source(context.settings, "skills", skill_id)
     if not context.json:
         context.screen.answer_lines(_lines(spec, context.screen.out.width))

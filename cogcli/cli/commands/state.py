@@ -3,61 +3,82 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.app import episodes
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import OUTPUT, Flags, NewestEpisode, choice, switch, text
 from cogcli.core.errors import NO, OK, PathAbsent, UsageError
+from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import truncate, visible, visible_block
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
 
-def execute(context: CommandContext) -> int:
+class StateFlags(Flags):
+    """What of the document is asked for."""
+
+    path: Annotated[str | None, text("--path", "P", "one value: outcomes.actions[0].tool", OUTPUT)]
+    default: Annotated[str | None, text("--default", "V", "what an absent path prints, with exit 0", OUTPUT)]
+    format: Annotated[
+        str | None,
+        choice("--format", "WORD", ("raw", "json"), "text bare, or as JSON", OUTPUT, default="raw"),
+    ]
+    check: Annotated[bool, switch("--check", help="is it what its events project, byte for byte?")]
+    project: Annotated[bool, switch("--project", help="the document rebuilt from the events")]
+
+
+@command(
+    examples=(
+        ("cogcli state show @last", "a summary"),
+        ("cogcli state show @last --path outcomes.status", "one value"),
+        ("cogcli state show @last --check", "is it what its events say?"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def show(context: CommandContext, episode: NewestEpisode = None, *, flags: StateFlags) -> int:
     """Write the summary, file, value or check result."""
-    given = context.arguments
-    _refuse_conflicts(context)
-    directory = episodes.find(context.settings, given.words[0] if given.words else None)
+    _refuse_conflicts(flags)
+    directory = episodes.find(context.settings, episode)
     context.own["episode_id"] = directory.name
-    if given.on("--check"):
+    if flags.check:
         return _check(context, directory)
     data = (
         episodes.project_state(directory, context.warn)
-        if given.on("--project")
+        if flags.project
         else episodes.read_state(directory, context.warn).data
     )
     document = episodes.parse_state(data, directory)
-    if not given.on("--project"):
+    if not flags.project:
         episodes.warn_of_renamed_folder(document, directory, context.warn)
-    if given.given("--path"):
-        return _value(context, episodes.expand_references(document, directory))
+    if flags.path is not None:
+        return _value(context, episodes.expand_references(document, directory), flags.path, flags)
     if context.json:
         context.own["state"] = document
-    elif context.screen.out.tty and not given.on("--project"):
+    elif context.screen.out.tty and not flags.project:
         context.screen.answer_lines(_summary(context, document, directory))
     else:
         context.screen.answer(data.decode("utf-8", "backslashreplace"))
     return OK
 
 
-def _refuse_conflicts(context: CommandContext) -> None:
-    given = context.arguments
-    if given.on("--check") and (given.on("--project") or given.given("--path")):
+def _refuse_conflicts(flags: StateFlags) -> None:
+    if flags.check and (flags.project or flags.path is not None):
         raise UsageError(
             "usage.flag", "`--check` compares the whole file", hint="leave --path and --project out"
         )
-    if given.given("--default") and not given.given("--path"):
+    if flags.default is not None and flags.path is None:
         raise UsageError("usage.flag", "`--default` belongs to `--path`")
 
 
-def _value(context: CommandContext, document: dict[str, Any]) -> int:
+def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> int:
     from cogcli.cli.envelope import dumps
     from cogcli.core.jsonpath import Absent, BadPath, look_up, parse
 
-    path, default = context.arguments.text("--path") or "", context.arguments.text("--default")
     try:
         value = look_up(document, parse(path))
     except BadPath as error:
@@ -67,25 +88,23 @@ def _value(context: CommandContext, document: dict[str, Any]) -> int:
             expected='like outcomes.actions[0].tool or vars["a.b"]',
         ) from error
     except Absent as error:
-        if default is None:
+        if flags.default is None:
             raise _absent(error) from error
-        value = default
+        value = flags.default
     context.own["value"] = value
     if not context.json:
-        raw = isinstance(value, str) and context.arguments.text("--format") != "json"
-        text = value if raw else dumps(value, indent=True)
-        context.screen.answer((visible_block(text) if context.screen.out.tty else text) + "\n")
+        raw = isinstance(value, str) and flags.format != "json"
+        shown = value if raw else dumps(value, indent=True)
+        context.screen.answer((visible_block(shown) if context.screen.out.tty else shown) + "\n")
     return OK
 
 
 def _absent(error: Any) -> PathAbsent:
-    from cogcli.cli.parse import suggest
-
     where = f"in `{error.before}`" if error.before else "in state.json"
     what = f"no `{error.segment[:60]}` {where[:200]}" + (
         "" if error.kind == "object" else f", a {error.kind}"
     )
-    hint = suggest(error.segment, error.known)
+    hint = suggestion(error.segment, error.known)
     if not hint and error.known:
         hint = f"there is {', '.join(error.known[:12])}"
     return PathAbsent("path.absent", what, hint=hint)

@@ -3,64 +3,74 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import RunFlags, TraceFlags, argument
 from cogcli.cli.skill_or_episode import is_skill
 from cogcli.core.errors import OK, UsageError
+from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogcli.cli.context import CommandContext
     from cogcli.events.envelope import Event
     from cogcli.report.run_fold import RunFold
 
-_OF_EPISODES = ("--why", "--follow", "--step", "-o")
+_OF_EPISODES = ("why", "follow", "step", "o")
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli trace @last", "the newest episode as a tree"),
+        ("cogcli trace --trace-id trace-001 --why outputs.report", "why is this so, or missing?"),
+        ("cogcli trace text.summarize -p text=@notes.md", "run, events live"),
+    ),
+    exits=(0, 1, 2, 3, 4, 5, 6, 70, 130, 143),
+)
+def trace(
+    context: CommandContext,
+    target: Annotated[str | None, argument("[EP|SKILL]", "episodes skills")] = None,
+    *,
+    flags: TraceFlags,
+    run: RunFlags,
+) -> int:
     """Inspect an episode, or run a skill."""
-    words = context.arguments.words
-    if words and is_skill(context, words[0]):
+    if target is not None and is_skill(context, target):
         from cogcli.cli.trace_run import trace_run
 
         _refuse(context, _OF_EPISODES, "`trace EP`", "run it, then look at the episode")
-        _refuse_export(context)
-        return trace_run(context, words[0])
-    _refuse_run_flags(context)
-    directory, note = _episode(context, words[0] if words else None)
-    return _inspect(context, directory, note)
-
-
-def _refuse_run_flags(context: CommandContext) -> None:
-    from cogcli.cli.table import RUN_FLAGS
-
-    names = tuple(flag.name for flag in RUN_FLAGS if flag.name != "--trace-id")
+        _refuse_export(flags.format)
+        return trace_run(context, target, flags, run)
+    names = tuple(name for name, _ in RunFlags.declared() if name != "trace_id")
     _refuse(context, names, "`trace SKILL`", "an episode that exists is only looked at")
+    directory, note = _episode(context, target, run.trace_id)
+    return _inspect(context, directory, note, flags)
 
 
 def _refuse(context: CommandContext, names: tuple[str, ...], owner: str, hint: str) -> None:
     for name in names:
-        if context.arguments.given(name):
-            raise UsageError("usage.flag", f"`{name}` belongs to {owner}", hint=hint)
+        if name in context.call.given:
+            flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+            raise UsageError("usage.flag", f"`{flag}` belongs to {owner}", hint=hint)
 
 
-def _refuse_export(context: CommandContext) -> None:
+def _refuse_export(format: str | None) -> None:
     from cogcli.cli.trace_views import EXPORTED
 
-    if (format := context.arguments.text("--format")) in EXPORTED:
+    if format in EXPORTED:
         raise UsageError(
             "usage.flag", f"`--format {format}` belongs to `trace EP`", hint="run it, then export the episode"
         )
 
 
-def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
+def _episode(context: CommandContext, name: str | None, trace_id: str | None) -> tuple[Path, str]:
     """The directory of the episode, and a note where its trace has other episodes. Raises UsageError."""
     from cogcli.app import episodes
 
-    trace_id = context.arguments.text("--trace-id")
     if trace_id is None:
         return episodes.find(context.settings, name), ""
     if name is None:
@@ -84,7 +94,7 @@ def _episode(context: CommandContext, name: str | None) -> tuple[Path, str]:
     return directory, ""
 
 
-def _inspect(context: CommandContext, directory: Path, note: str) -> int:
+def _inspect(context: CommandContext, directory: Path, note: str, flags: TraceFlags) -> int:
     from cogcli.app.episodes import iterate_shown_events
     from cogcli.cli import trace_views
     from cogcli.cli.next_actions import TracedEpisode
@@ -93,9 +103,9 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
     from cogcli.report.run_fold import fold
     from cogcli.report.unfinished_runs import unfinished_state
 
-    view, output = trace_views.view_of(context), _output(context)
-    if context.arguments.on("--follow"):
-        events = _follow(context, directory, view)
+    view, output = trace_views.view_of(flags), _output(flags)
+    if flags.follow:
+        events = _follow(context, directory, view, flags)
         is_written = view == "events" and not context.json
     else:
         events, is_written = list(iterate_shown_events(directory, context.warn)), False
@@ -103,12 +113,12 @@ def _inspect(context: CommandContext, directory: Path, note: str) -> int:
     reported = tuple(log.events)
     folded, row = fold(reported), read_row(directory)
     folded.actions = log.actions
-    only = _known_step(folded, context.arguments.text("--step"))
+    only = _known_step(folded, flags.step)
     unfinished = unfinished_state(folded, row.status)
     if view == "events":
         reported = tuple(event for event in events if not only or StepPath(_step_of(event)).within(only))
     shown = TracedEpisode(
-        folded, row.status, only, note, reported, directory, unfinished,
+        folded, row.status, flags, only, note, reported, directory, unfinished,
         unsealed=_is_unsealed(row.status, sealed=row.sealed, chained=folded.chained),
     )  # fmt: skip
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
@@ -130,16 +140,16 @@ def _step_of(event: Event) -> str:
     return event.step_id or (in_payload if isinstance(in_payload, str) else "")
 
 
-def _output(context: CommandContext) -> str | None:
+def _output(flags: TraceFlags) -> str | None:
     """The file of `-o`, checked before anything is read; None without one. Raises UsageError."""
     from os.path import lexists
 
     from cogcli.cli.trace_views import file_exists
 
-    path = context.arguments.text("-o")
+    path = flags.o
     if path is None:
         return None
-    if context.arguments.on("--follow"):
+    if flags.follow:
         raise UsageError("usage.flag", "`--follow` tells events as they come", hint="leave -o for afterwards")
     if not path:
         raise UsageError("usage.value", "`-o`: an empty word names no file", hint="is a variable unset?")
@@ -153,7 +163,7 @@ def _is_unsealed(status: str, *, sealed: bool, chained: bool) -> bool:
     return chained and not sealed and status not in ("running", "pending", "interrupted")
 
 
-def _follow(context: CommandContext, directory: Path, view: str) -> list[Event]:
+def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFlags) -> list[Event]:
     """All events, after the run has ended. Each is written as it comes: to stdout in the view `events`, else to
     stderr."""
     from time import sleep
@@ -163,15 +173,13 @@ def _follow(context: CommandContext, directory: Path, view: str) -> list[Event]:
     from cogcli.episode.log_tail import GrowingLog
     from cogcli.episode.strict_log import read_strictly
 
-    if context.arguments.given("--step") or context.arguments.text("--format") in LISTED:
+    if flags.step is not None or flags.format in LISTED:
         raise UsageError(
             "usage.flag", "`--follow` tells every event", hint="leave --step and tables for afterwards"
         )
     on_stdout = view == "events" and not context.json
-    display = display_for(
-        context.screen, "none" if on_stdout else "auto", verbose=context.arguments.on("--verbose")
-    )
-    write = EventPrinter(context) if on_stdout else display
+    display = display_for(context.screen, "none" if on_stdout else "auto", verbose=context.verbose)
+    write = EventPrinter(context, flags) if on_stdout else display
     events = []
     try:
         for event in read_strictly(GrowingLog(directory, lambda: sleep(_POLL)), directory, context.warn):
@@ -189,13 +197,11 @@ _POLL = 0.1
 def _known_step(folded: RunFold, wanted: str | None) -> str:
     if wanted is None:
         return ""
-    from cogcli.cli.parse import suggest
-
     known = [step.id for run in folded.runs.values() for step in run.steps.values()]
     if wanted in known:
         return wanted
     raise UsageError(
         "usage.value",
         f"there is no step `{wanted}`",
-        hint=suggest(wanted, known) or f"steps: {', '.join(known[:20])}",
+        hint=suggestion(wanted, known) or f"steps: {', '.join(known[:20])}",
     )

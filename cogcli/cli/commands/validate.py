@@ -3,49 +3,71 @@ docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.cli import check_reports, report_files
 from cogcli.cli.code_frame import Sources
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps, envelope
+from cogcli.cli.options import OUTPUT, argument, choice, switch, text
 from cogcli.cli.render_error import problem_lines
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.report.check_report import concise
 from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cogcli.app.checks import RegistryCheck
-    from cogcli.cli.context import CommandContext
     from cogcli.report.styled_text import StyledLine
 
 _STDIN = "<stdin>"
 _LARGEST = 256 * 1024
+_REPORT = "also write junit, sarif, json, md; github: annotations on stderr (repeatable)"
+FORMATS = ("text", "concise", "github", "jsonl")
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli validate", "everything"),
+        ("cogcli validate --report junit:junit.xml --report sarif:cogcli.sarif", "for CI"),
+        ("cogcli validate --strict --format github", "in CI"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def validate(
+    context: CommandContext,
+    words: Annotated[list[str], argument("[PATH...|-]")],
+    *,
+    format: Annotated[str, choice("--format", "WORD", FORMATS, panel=OUTPUT, default="text")] = "text",
+    report: Annotated[list[str], text("--report", "KIND:PATH", _REPORT, OUTPUT)],
+    strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
+    stdin_filename: Annotated[
+        str | None, text("--stdin-filename", "FILE", "the file that the text read by `-` stands for")
+    ] = None,
+) -> int:
     """Check all, or the paths given."""
-    from cogcli.app.checks import validate
+    from cogcli.app import checks
 
-    arguments = context.arguments
-    wanted = report_files.parse_reports(arguments.many("--report"), check_reports.KINDS)
-    paths, contents = _paths(context)
-    checked = validate(context.settings, paths, contents=contents)
-    code = _fill_envelope(context, checked)
+    wanted = report_files.parse_reports(report, check_reports.KINDS)
+    paths, contents = _paths(context, words, stdin_filename)
+    checked = checks.validate(context.settings, paths, contents=contents)
+    code = _fill_envelope(context, checked, strict=strict)
     sources = Sources(context.base, contents)
     if not context.json:
-        _FORMATS[arguments.text("--format") or "text"](context, checked, sources)
-    _write_report(context, checked, sources, wanted, code)
+        _FORMATS[format](context, checked, sources)
+    _write_report(context, checked, sources, wanted, code, strict=strict)
     _write_github_summary(context, checked)
     return code
 
 
-def _paths(context: CommandContext) -> tuple[list[str], dict[str, bytes]]:
+def _paths(
+    context: CommandContext, words: Sequence[str], name: str | None
+) -> tuple[list[str], dict[str, bytes]]:
     """The paths to check, stdin under the name it stands for."""
     from cogcli.cli.stdin import read_stdin
 
-    words, name = context.arguments.words, context.arguments.text("--stdin-filename")
     if "-" not in words:
         if name is not None:
             raise UsageError("usage.flag", "`--stdin-filename` names what `-` reads", hint="add `-`")
@@ -56,9 +78,9 @@ def _paths(context: CommandContext) -> tuple[list[str], dict[str, bytes]]:
     return [name if word == "-" else word for word in words], {name: read_stdin(context.screen, _LARGEST)}
 
 
-def _fill_envelope(context: CommandContext, checked: RegistryCheck) -> int:
+def _fill_envelope(context: CommandContext, checked: RegistryCheck, *, strict: bool) -> int:
     """Fill the envelope; returns the exit code."""
-    failed = checked.errors or (context.arguments.on("--strict") and checked.warnings)
+    failed = checked.errors or (strict and checked.warnings)
     context.own["problems"] = [problem.to_payload() for problem in checked.problems]
     context.own["counts"] = checked.counts
     if failed:
@@ -73,9 +95,9 @@ def _write_report(
     sources: Sources,
     wanted: list[report_files.ReportFile],
     code: int,
+    *,
+    strict: bool,
 ) -> None:
-    strict = context.arguments.on("--strict")
-
     def whole() -> str:
         own: Mapping[str, Any] = context.own
         return envelope("validate", code, error=context.error, warnings=context.warnings, own=dict(own))

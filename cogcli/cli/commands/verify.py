@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.app import episodes
 from cogcli.app.check_reports import VerifyResult
 from cogcli.cli import report_files, verify_report
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import argument, switch, text
 from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
 from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.layout import MANIFEST
@@ -17,21 +20,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cogcli.cli.context import CommandContext
 
+_REPAIR = "first finish what a crash while sealing left, and move a damaged last line away"
 _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
-def execute(context: CommandContext) -> int:
+@command(
+    examples=(
+        ("cogcli verify @last", "the newest episode"),
+        ("cogcli verify @last --key team.pub.pem", "signed by this key?"),
+        ("cogcli verify ./mailed/ep_01M7XJNZDYM9 --json", "a copy, for scripts"),
+    ),
+    exits=(0, 1, 2, 3),
+    most=1000,
+)
+def verify(
+    context: CommandContext,
+    names: Annotated[list[str], argument("[EP...]", "episodes")],
+    *,
+    all: Annotated[bool, switch("--all", help="every episode of the runs directory")] = False,
+    key: Annotated[str | None, text("--key", "FILE", "the key that must have signed it")] = None,
+    head: Annotated[str | None, text("--head", "HASH", "the hash that its log must end with")] = None,
+    repair: Annotated[bool, switch("--repair", help=_REPAIR)] = False,
+    report: Annotated[list[str], text("--report", "KIND:PATH", "write junit:PATH, json:PATH or md:PATH")],
+) -> int:
     """Verify the named episodes, all, or the newest."""
     started = time.monotonic()
-    wanted = report_files.parse_reports(context.arguments.many("--report"), verify_report.KINDS)
-    directories = _directories(context)
-    trusted = {"key": _key(context), "head": _head(context, directories)}
+    wanted = report_files.parse_reports(report, verify_report.KINDS)
+    directories = _directories(context, names, all=all)
+    trusted = {"key": _key(key), "head": _head(head, directories)}
     results: list[VerifyResult] = []
     seals: dict[str, tuple[Path, str]] = {}
     for directory in directories:
-        one = _verify(context, directory, trusted, alone=len(directories) == 1)
+        one = _verify(context, directory, trusted, repair=repair, alone=len(directories) == 1)
         if len(directories) > 1:
             one = _add_duplicate(one, directory, seals)
         results.append(one)
@@ -43,11 +64,11 @@ def execute(context: CommandContext) -> int:
 
 
 def _verify(
-    context: CommandContext, directory: Path, trusted: dict[str, str | None], *, alone: bool
+    context: CommandContext, directory: Path, trusted: dict[str, str | None], *, repair: bool, alone: bool
 ) -> VerifyResult:
     repaired, name = False, directory.name
     try:
-        if context.arguments.on("--repair"):
+        if repair:
             repaired = _repair(context, directory)
         found = episodes.verify_episode(directory, **trusted)
     except CogcliError as error:
@@ -139,18 +160,17 @@ def _write_reports(
     report_files.write(wanted, texts)
 
 
-def _directories(context: CommandContext) -> list[Path]:
-    given, settings = context.arguments, context.settings
-    if given.on("--all"):
-        if given.words:
+def _directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:
+    settings = context.settings
+    if all:
+        if names:
             raise UsageError("usage.flag", "`--all` takes no episode", hint="leave one of them out")
         store = episodes.store_of(settings)
         return [store.runs_dir / episode_id for episode_id in store.ids()]
-    return [episodes.find(settings, word) for word in given.words or ["@last"]]
+    return [episodes.find(settings, word) for word in names or ["@last"]]
 
 
-def _key(context: CommandContext) -> str | None:
-    path = context.arguments.text("--key")
+def _key(path: str | None) -> str | None:
     if path is None:
         return None
     from cogcli.episode.signing import public_key
@@ -158,13 +178,12 @@ def _key(context: CommandContext) -> str | None:
     return public_key(path)
 
 
-def _head(context: CommandContext, directories: Sequence[Path]) -> str | None:
-    text = context.arguments.text("--head")
-    if text is None:
+def _head(given: str | None, directories: Sequence[Path]) -> str | None:
+    if given is None:
         return None
-    match = _HASH.fullmatch(text)
+    match = _HASH.fullmatch(given)
     if match is None:
-        message = f"`--head`: found `{text[:80]}`"
+        message = f"`--head`: found `{given[:80]}`"
         raise UsageError("usage.value", message, expected="sha256: and 64 hex digits, in lower case")
     if len(directories) != 1:
         raise UsageError("usage.flag", "`--head` is that of one episode", hint="name it")

@@ -16,20 +16,14 @@ from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY, is_renamed
-from cogcli.episode.lock import is_locked
-from cogcli.episode.log_reader import (
-    event_of,
-    is_foreign_line,
-    no_log_error,
-    nothing_began_error,
-    open_episode,
-    parse_line,
-    unreadable,
-)
+from cogcli.episode.log_lines import is_foreign_line, parse_line
+from cogcli.episode.log_reader import event_of
+from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
 from cogcli.episode.rules import FIRST
-from cogcli.episode.vocabulary import OUTCOMES, PROJECTION, SUMMARY_SCHEMA
+from cogcli.episode.vocabulary import OUTCOMES, SUMMARY_SCHEMA
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _STATE_LIMIT: Final = 1 << 28
@@ -174,9 +168,9 @@ def _from_foreign_log(folder: Folder) -> EpisodeRow:
 
     projection = Projection()
     for _, event in EventLog(folder):
-        projection.feed(event)
+        projection.apply(event)
     asked = projection.asked
-    unended = "running" if is_locked(folder) else projection.status
+    unended = "running" if folder.is_locked(EVENTS) else projection.status
     return EpisodeRow(
         id=folder.path.name,
         directory=folder.path,
@@ -228,9 +222,9 @@ def _status(folder: Folder, ended: Event | None, last: list[Event]) -> str:
     if ended is not None:
         word = ended.payload.get("status") if type(ended.payload) is dict else None
         return word if type(word) is str and word in OUTCOMES else "error"
-    if is_locked(folder):
+    if folder.is_locked(EVENTS):
         return "running"
-    waits = bool(last) and last[0].event_type == PROJECTION
+    waits = bool(last) and row_of(last[0].event_type).projected
     return "pending" if waits else "interrupted"
 
 

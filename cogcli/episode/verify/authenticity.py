@@ -1,4 +1,4 @@
-"""What stands behind an episode besides itself: a signature, and a head hash that was kept elsewhere.
+"""What vouches for an episode besides itself: a signature, and a head hash that was kept elsewhere.
 
 1. Consistent: log and files fit one another. Whoever may write them all could have written them all anew.
 2. Signed: the manifest was signed with the key that the caller trusts. Nobody without it wrote it anew.
@@ -8,18 +8,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.core.errors import ServiceResolutionError
-from cogcli.core.files import FileRefused
-from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import signing
-from cogcli.episode.blobs import parse
+from cogcli.episode.document_bytes import read_object
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST
 
-_LIMIT: Final = 1 << 28
 LEVELS: Final = {
     "altered": "something does not fit",
     "unvouched": "what can be compared fits; nothing vouches for the content of every file",
@@ -59,7 +56,7 @@ def level_of(findings: Iterable[Finding]) -> str:
 
 def signature_findings(folder: Folder, trusted: str | None, *, foreign: bool = False) -> Iterator[Finding]:
     """What the manifest's signature is worth; another tool's may have a form of its own."""
-    manifest = _manifest(folder)
+    manifest = read_object(folder, MANIFEST)
     signature = manifest.get("signature")
     if signature is None:
         if trusted:
@@ -80,10 +77,10 @@ def signature_findings(folder: Folder, trusted: str | None, *, foreign: bool = F
             raise
         yield _info("signature.unchecked", f"{error.message}: {error.hint}")
         return
-    yield _judged(fits, signature["key_id"], trusted)
+    yield _signature_finding(fits, signature["key_id"], trusted)
 
 
-def _judged(fits: bool, key: str, trusted: str | None) -> Finding:
+def _signature_finding(fits: bool, key: str, trusted: str | None) -> Finding:
     if not fits:
         return _error("signature.invalid", "was altered after it was signed")
     if trusted is None:
@@ -94,7 +91,7 @@ def _judged(fits: bool, key: str, trusted: str | None) -> Finding:
 
 
 def head_findings(head: str, found_at: int, lines: int, last: str) -> Iterator[Finding]:
-    """How the log stands to a hash kept elsewhere, which was that of line `found_at`, 0 for none."""
+    """Whether the log ends with a hash kept elsewhere, which is that of line `found_at`, 0 for none."""
     if not found_at:
         yield Finding("head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}")
     elif found_at < lines:
@@ -102,14 +99,6 @@ def head_findings(head: str, found_at: int, lines: int, last: str) -> Iterator[F
         yield Finding("head.earlier", "info", EVENTS, found_at, message)
     else:
         yield Finding("head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says")
-
-
-def _manifest(folder: Folder) -> dict[str, Any]:
-    try:
-        manifest = parse(folder.read(MANIFEST, limit=_LIMIT))
-    except (FileRefused, JsonRefused):
-        return {}
-    return manifest if type(manifest) is dict else {}
 
 
 def _error(code: str, message: str) -> Finding:

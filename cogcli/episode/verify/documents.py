@@ -5,12 +5,12 @@
 2. `learn.jsonl`, `summary.json` and the manifest are derived again and compared. A run that has not terminated has an
    empty `learn.jsonl` and no other document but `state.json`.
 3. The manifest names every file, each once, none that is not there.
-4. A manifest seals: then everything has to be there. Without one the episode is unfinished, which is said, not failed.
+4. A manifest seals: then everything has to be there. Without one the episode is unfinished: information, no error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.findings import Finding
+from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY, is_blob_name
 from cogcli.episode.learn import learn_lines
@@ -40,7 +40,7 @@ class ProjectedState(NamedTuple):
 class LogReading(NamedTuple):
     """What reading the log gave. `states` are the documents at its last two projections, the last one first."""
 
-    account: LogFold
+    fold: LogFold
     events: int
     head: str
     sha256: str
@@ -50,7 +50,7 @@ class LogReading(NamedTuple):
     readable: bool
     """Whether it was read to its end: else nothing can be derived from it."""
     intact: bool
-    """Whether nothing was wrong with it: else the manifest cannot fit, which needs no telling."""
+    """Whether nothing was wrong with it: else the manifest cannot fit, which is no finding of its own."""
 
 
 class DocumentCheck:
@@ -61,7 +61,7 @@ class DocumentCheck:
         self._files = files
         self._log = log
         self._sealed = MANIFEST in files
-        self._ended = log.account.projection.terminated is not None
+        self._ended = log.fold.projection.terminated is not None
         self._expected: dict[str, bytes] = {}
 
     def check(self) -> Iterator[Finding]:
@@ -72,12 +72,9 @@ class DocumentCheck:
         if self._sealed:
             yield from self._manifest()
         else:
-            yield Finding("episode.unsealed", "info", MANIFEST, 0, self._unsealed())
-
-    def _unsealed(self) -> str:
-        if self._ended:
-            return "the run has ended, but the episode is not sealed: nothing vouches for its last lines"
-        return "the run has not ended: nothing vouches for its last lines"
+            how = "has ended, but the episode is not sealed" if self._ended else "has not ended"
+            message = f"the run {how}: nothing vouches for its last lines"
+            yield Finding("episode.unsealed", "info", MANIFEST, 0, message)
 
     # -- documents ----------------------------------------------------------------------------------------------------
 
@@ -85,52 +82,46 @@ class DocumentCheck:
         states = self._log.states
         if not states:
             if STATE in self._files:
-                yield _error("state.unproven", STATE, 1, "no event of the log says that it was written")
+                yield error_finding(
+                    "state.unproven", STATE, 1, "no event of the log says that it was written"
+                )
             elif self._sealed:
-                yield _error("file.missing", STATE, 0, "a sealed episode has one")
+                yield error_finding("file.missing", STATE, 0, "a sealed episode has one")
             return
         expected = states[0].data
         self._expected[STATE] = expected
         data = self._read(STATE)
         if data is None:
             if self._sealed or len(states) > 1:
-                yield _error("file.missing", STATE, 0, "the log says that it was written")
+                yield error_finding("file.missing", STATE, 0, "the log says that it was written")
         elif data != expected:
             if not self._sealed and data in (state.data for state in states[1:]):
                 message = "is that of the projection before the last"
                 yield Finding("state.stale", "info", STATE, 0, message)
             else:
-                yield self._differs("state.differs", STATE, data, expected)
+                yield _differs(STATE, data, expected)
         else:
-            yield from self._unnamed(STATE, states[0].blobs)
-
-    def _unnamed(self, name: str, digests: Iterable[str]) -> Iterator[Finding]:
-        """Blobs that a document names and that are not there."""
-        for digest in digests:
-            if f"{BLOBS}/{digest[7:]}" not in self._files:
-                yield _error("blob.missing", name, 0, f"names {digest}, which is not there")
+            for digest in states[0].blobs:
+                if f"{BLOBS}/{digest[7:]}" not in self._files:
+                    yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
 
     def _ending(self) -> Iterator[Finding]:
         if not self._ended:
             if self._files.get(LEARN):
-                yield _error("learn.early", LEARN, 1, "the run has not ended")
+                yield error_finding("learn.early", LEARN, 1, "the run has not ended")
             for name in (SUMMARY, MANIFEST):
                 if name in self._files:
-                    yield _error("file.early", name, 1, "the run has not ended")
+                    yield error_finding("file.early", name, 1, "the run has not ended")
             return
-        account = self._log.account
-        for name, expected in ((LEARN, learn_lines(account)), (SUMMARY, to_bytes(summary_of(account)))):
+        fold = self._log.fold
+        for name, expected in ((LEARN, learn_lines(fold)), (SUMMARY, to_bytes(summary_of(fold)))):
             self._expected[name] = expected
             data = self._read(name)
             if data is None or (name == LEARN and not data):
                 if self._sealed:
-                    yield _error("file.missing", name, 0, "a sealed episode has one")
+                    yield error_finding("file.missing", name, 0, "a sealed episode has one")
             elif data != expected:
-                yield self._differs(f"{name.partition('.')[0]}.differs", name, data, expected)
-
-    def _differs(self, code: str, name: str, found: bytes, expected: bytes) -> Finding:
-        line = first_difference(found, expected)
-        return _error(code, name, line, "is not what the log says")
+                yield _differs(name, data, expected)
 
     def _read(self, name: str) -> bytes | None:
         if name not in self._files:
@@ -145,50 +136,52 @@ class DocumentCheck:
     def _manifest(self) -> Iterator[Finding]:
         data = self._read(MANIFEST)
         if data is None:
-            yield _error("file.unreadable", MANIFEST, 0, "cannot be read")
+            yield error_finding("file.unreadable", MANIFEST, 0, "cannot be read")
             return
         findings: list[Finding] = []
         try:
             manifest = parse(data)
         except JsonRefused as error:
-            findings.append(_error("manifest.syntax", MANIFEST, error.line or 1, error.message))
+            findings.append(error_finding("manifest.syntax", MANIFEST, error.line or 1, error.message))
             manifest = {}
         else:
             manifest = manifest if type(manifest) is dict else {}
             if other := self._other_episode(manifest):
                 line = data[: data.find(b'"episode_id"')].count(b"\n") + 1
-                yield _error("episode.other", MANIFEST, line, f"it is the manifest of {other:.80}")
+                yield error_finding("episode.other", MANIFEST, line, f"it is the manifest of {other:.80}")
                 return
             entries: dict[str, dict[str, Any]] = {}
             findings += self._listed(manifest.get("files"), entries)
             findings += self._altered(manifest, entries)
         yield from findings
-        # A file too many or too few makes the whole differ, which needs no telling twice; both may be a name altered.
-        told = {finding.code for finding in findings if finding.file != MANIFEST}
-        if self._log.readable and self._log.intact and len(told) != 1:
+        # A file too many or too few makes the whole differ, which is one finding, not two; both may be a name altered.
+        codes = {finding.code for finding in findings if finding.file != MANIFEST}
+        if self._log.readable and self._log.intact and len(codes) != 1:
             yield from self._whole(data, manifest)
 
     def _other_episode(self, manifest: dict[str, Any]) -> str:
         """The episode that a manifest copied from elsewhere names."""
-        ended = self._log.account.projection.terminated
+        ended = self._log.fold.projection.terminated
         named = manifest.get("episode_id")
         return named if ended and type(named) is str and named != ended.episode_id else ""
 
     def _listed(self, listed: Any, entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
         if type(listed) is not list:
-            yield _error("manifest.files", MANIFEST, 1, "lists no files")
+            yield error_finding("manifest.files", MANIFEST, 1, "lists no files")
             return
         for item in listed:
             if not _has_name(item):
-                yield _error("manifest.files", MANIFEST, 1, "lists something that is no file of an episode")
+                yield error_finding(
+                    "manifest.files", MANIFEST, 1, "lists something that is no file of an episode"
+                )
                 return
             if item["name"] in entries:
-                yield _error("manifest.files", MANIFEST, 1, f"lists `{item['name']}` twice")
+                yield error_finding("manifest.files", MANIFEST, 1, f"lists `{item['name']}` twice")
             entries[item["name"]] = item
         for name in sorted(entries.keys() - self._files.keys()):
-            yield _error("file.missing", name, 0, "the manifest names it")
+            yield error_finding("file.missing", name, 0, "the manifest names it")
         for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
-            yield _error("file.extra", name, 0, "the manifest does not name it")
+            yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
     def _altered(self, manifest: dict[str, Any], entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
         """Files that nothing but the manifest vouches for."""
@@ -204,7 +197,7 @@ class DocumentCheck:
                 same = type(size) is not int or size == self._files[name]
                 found = self._measured(name)[0] if same else ""
             if found != given.get("sha256") and not vouched:
-                yield _error("file.altered", name, line, "is not the file that the manifest names")
+                yield error_finding("file.altered", name, line, "is not the file that the manifest names")
 
     def _measured(self, name: str) -> tuple[str, int]:
         try:
@@ -228,19 +221,19 @@ class DocumentCheck:
 
     def _whole(self, data: bytes, manifest: dict[str, Any]) -> Iterator[Finding]:
         log = self._log
-        ended = log.account.projection.terminated
+        ended = log.fold.projection.terminated
         expected = manifest_of(
             episode_id=ended.episode_id if ended else "",
             created_at=log.last_timestamp,
             files=[self._entry(name) for name in sorted(self._files) if name != MANIFEST],
             chain=self._chain(),
-            pins=log.account.pins,
+            pins=log.fold.pins,
         )
         if is_signature(manifest.get("signature")):
             expected["signature"] = manifest["signature"]
         if data != to_bytes(expected):
             line = first_difference(data, to_bytes(expected))
-            yield _error("manifest.differs", MANIFEST, line, "is not what the log and the files say")
+            yield error_finding("manifest.differs", MANIFEST, line, "is not what the log and the files say")
 
 
 def _has_name(item: Any) -> bool:
@@ -250,13 +243,14 @@ def _has_name(item: Any) -> bool:
     return is_blob_name(blob) if folder == BLOBS else item["name"] in FILES and item["name"] != MANIFEST
 
 
+def _differs(name: str, found: bytes, expected: bytes) -> Finding:
+    line = first_difference(found, expected)
+    return error_finding(f"{name.partition('.')[0]}.differs", name, line, "is not what the log says")
+
+
 def first_difference(found: bytes, expected: bytes) -> int:
     """The line, from 1, on which two documents begin to differ."""
     for number, (a, b) in enumerate(zip(found.split(b"\n"), expected.split(b"\n"), strict=False), 1):
         if a != b:
             return number
     return min(found.count(b"\n"), expected.count(b"\n")) + 1
-
-
-def _error(code: str, name: str, line: int, message: str) -> Finding:
-    return Finding(code, "error", name, line, message)

@@ -1,8 +1,9 @@
 """Which files an episode consists of, and whether each is one (docs/reference/episode.md#files).
 
-1. Regular files of known names, and `blobs/` with files named by their content. Anything else is a finding.
-2. No symbolic link, no FIFO, no second name for a file.
-3. Nothing is opened by a name that does not match its pattern, whatever a document says.
+1. Of ours: regular files of known names, and `blobs/` with files named by their content. Anything else is a finding.
+2. Of another tool's: any regular file, also in folders.
+3. No symbolic link, no FIFO, no second name for a file.
+4. Nothing is opened by a name that does not match its pattern, whatever a document says.
 """
 
 from __future__ import annotations
@@ -10,25 +11,61 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from typing import Final
 
 from cogcli.core.files import FileRefused
 from cogcli.episode.blobs import MAX_BLOB
-from cogcli.episode.findings import Finding
+from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, FILES, MANIFEST, is_blob_name
 from cogcli.episode.manifest import measure
 
+_DEEPEST: Final = 16
+"""Folders inside one another in another tool's episode."""
 
-class EpisodeFiles:
-    """What is in an episode's directory. `files`: the regular ones, by the names that a manifest gives them."""
+
+class FilesSeen:
+    """What is in the directory of an episode: regular files, and findings about all else."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, int] = {}
+        """Size by name, as a manifest gives it."""
+        self.findings: list[Finding] = []
+        self._refused: set[str] = set()
+
+    def _refuse(self, code: str, name: str, message: str) -> None:
+        self._refused.add(name)
+        self.findings.append(error_finding(code, name, 0, message))
+
+    def _is_plain(self, name: str, found: os.stat_result) -> bool:
+        """Whether it is a regular file with one name, else a finding says why not."""
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+            self._refuse("file.kind", name, f"is {kind}")
+            return False
+        if found.st_nlink > 1:
+            message = f"has {found.st_nlink} names: it can be changed under another one"
+            self._refuse("file.hard-link", name, message)
+            return False
+        return True
+
+    def is_refused(self, name: str) -> bool:
+        """Whether a finding says why this name is no file, or why a folder around it is none."""
+        return any(name == other or name.startswith(f"{other}/") for other in self._refused)
+
+    def blobs(self) -> Iterator[str]:
+        """The digests of the blobs there."""
+        for name in self.files:
+            folder, _, blob = name.rpartition("/")
+            if folder == BLOBS and is_blob_name(blob):
+                yield f"sha256:{blob}"
+
+
+class EpisodeFiles(FilesSeen):
+    """The files of an episode of ours."""
 
     def __init__(self, folder: Folder) -> None:
-        self.files: dict[str, int] = {}
-        """Size by name."""
-        self.findings: list[Finding] = []
-        self._look(folder)
-
-    def _look(self, folder: Folder) -> None:
+        super().__init__()
         for name, found in folder.entries().items():
             if name == BLOBS and stat.S_ISDIR(found.st_mode):
                 self._look_into_blobs(folder)
@@ -39,7 +76,7 @@ class EpisodeFiles:
                 message = "room kept for the end of a run, which is alive or was killed"
                 self.findings.append(Finding("file.temporary", "info", name, 0, message))
             elif name not in FILES:
-                self._error("file.extra", name, "no file of an episode")
+                self._refuse("file.extra", name, "no file of an episode")
             else:
                 self._take(name, found)
 
@@ -50,39 +87,52 @@ class EpisodeFiles:
                 if name.startswith(TEMPORARY):
                     continue
                 if not is_blob_name(name):
-                    self._error("file.extra", shown, "not the name of a blob")
+                    self._refuse("file.extra", shown, "not the name of a blob")
                 elif self._take(shown, found):
                     self._check_content(kept, name, shown, found.st_size)
 
     def _take(self, name: str, found: os.stat_result) -> bool:
-        if not stat.S_ISREG(found.st_mode):
-            kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
-            self._error("file.kind", name, f"is {kind}")
-            return False
-        if found.st_nlink > 1:
-            self._error(
-                "file.hard-link", name, f"has {found.st_nlink} names: it can be changed under another one"
-            )
-        self.files[name] = found.st_size
-        return True
+        """Whether it is a regular file; one with a second name is refused, but still looked at."""
+        if self._is_plain(name, found) or stat.S_ISREG(found.st_mode):
+            self.files[name] = found.st_size
+        return name in self.files
 
     def _check_content(self, kept: Folder, name: str, shown: str, size: int) -> None:
         if size > MAX_BLOB:
-            self._error("blob.altered", shown, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}")
+            self._refuse("blob.altered", shown, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}")
             return
         try:
             content, _ = measure(kept, name)
         except FileRefused as error:
-            self._error("file.unreadable", shown, error.message)
+            self._refuse("file.unreadable", shown, error.message)
             return
         if content != name:
-            self._error("blob.altered", shown, "its content is not what its name says")
+            self._refuse("blob.altered", shown, "its content is not what its name says")
 
-    def _error(self, code: str, name: str, message: str) -> None:
-        self.findings.append(Finding(code, "error", name[:200], 0, message))
 
-    def blobs(self) -> Iterator[str]:
-        """The digests of the blobs there."""
-        for name in self.files:
-            if name.startswith(f"{BLOBS}/"):
-                yield f"sha256:{name[len(BLOBS) + 1 :]}"
+class ForeignFiles(FilesSeen):
+    """The files of another tool's episode, by path."""
+
+    def __init__(self, folder: Folder) -> None:
+        super().__init__()
+        self._look(folder, "", 1)
+
+    def _look(self, folder: Folder, above: str, depth: int) -> None:
+        for name, found in folder.entries().items():
+            shown = f"{above}{name}"
+            if not stat.S_ISDIR(found.st_mode):
+                if self._is_plain(shown, found):
+                    self.files[shown] = found.st_size
+            elif depth == _DEEPEST:
+                self._refuse("file.kind", shown, "its folders are nested too deeply")
+            else:
+                self._look_into(folder, name, shown, depth)
+
+    def _look_into(self, folder: Folder, name: str, shown: str, depth: int) -> None:
+        try:
+            inner = folder.sub(name)
+        except OSError as error:
+            self._refuse("file.unreadable", shown, f"cannot be opened: {error.strerror}")
+            return
+        with inner:
+            self._look(inner, f"{shown}/", depth + 1)

@@ -15,10 +15,10 @@ from hashlib import sha256
 from typing import Any, Final
 
 from cogcli.episode.blobs import MAX_LINE
-from cogcli.episode.findings import Finding
+from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.journal import first_link
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, is_trace_id
-from cogcli.episode.log_reader import is_unchained
+from cogcli.episode.log_lines import is_unchained
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import PHASES
 
@@ -52,14 +52,16 @@ class LineCheck:
         self._timestamp = ""
         self._unknown_phases: set[str] = set()
         self._sequence = 0
-        """The `seq` that the next line must have. A gap is told once: what follows is counted on from there."""
+        """The `seq` that the next line must have. A gap is one finding: what follows is counted on from there."""
         self._sound: set[tuple[Any, ...]] = set()
         """Keys and types of lines in which both were as they must be."""
 
     def check(self, number: int, raw: bytes, line: dict[str, Any]) -> Iterator[Finding]:
         """What is wrong with one line."""
         if not self.count:
-            self._begin(line)
+            self.chained = not is_unchained(line)
+            self.episode, self._trace = line.get("episode_id"), line.get("trace_id")
+            self.head = first_link(self.episode) if type(self.episode) is str else ""
         if self.chained:
             if line.get("prev") != self.head:
                 yield self._unlinked(number)
@@ -73,13 +75,8 @@ class LineCheck:
         self.count += 1
         self.head = f"sha256:{sha256(raw).hexdigest()}"
 
-    def _begin(self, line: dict[str, Any]) -> None:
-        self.chained = not is_unchained(line)
-        self.episode, self._trace = line.get("episode_id"), line.get("trace_id")
-        self.head = first_link(self.episode) if type(self.episode) is str else ""
-
     def end(self) -> Iterator[Finding]:
-        """What is known only at the end: no later line tells whether the last one or the one before was altered."""
+        """What is known only at the end: no later line shows whether the last one or the one before was altered."""
         if self.count > 1 and self._broken_at == self.count:
             yield _error("chain.broken", self.count, f"its `prev` is not the hash of line {self.count - 1}")
 
@@ -109,7 +106,7 @@ class LineCheck:
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
     def _unlinked(self, number: int) -> Finding:
-        """A broken link is told of the line that is not what the next one says it was."""
+        """The finding of a broken link, at the line that is not what the next one says it was."""
         self._broken_at = number
         if number == 1:
             return _error("chain.broken", 1, "its `prev` is not that of an episode's first line")
@@ -172,4 +169,4 @@ _WORDS: Final = {str: "text", dict: "an object", list: "a list"}
 
 
 def _error(code: str, number: int, message: str) -> Finding:
-    return Finding(code, "error", EVENTS, number, message)
+    return error_finding(code, EVENTS, number, message)

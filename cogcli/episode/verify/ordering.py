@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.step_path import StepPath
-from cogcli.episode.findings import Finding
+from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.layout import EVENTS
 from cogcli.events.envelope import Event
+from cogcli.events.payloads import problem_of
 from cogcli.events.types import EVENT_TYPES, row_of
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
@@ -35,9 +37,6 @@ class OrderingCheck:
     """Looks at events one after the other, those of our own logs."""
 
     def __init__(self) -> None:
-        from cogcli.events.payloads import problem_of
-
-        self._problem_of = problem_of
         self._runs: dict[str | None, _Run] = {}
         self._root: str | None = None
         self._planned: set[str] | None = None
@@ -46,7 +45,7 @@ class OrderingCheck:
     def check(self, number: int, event: Event) -> Iterator[Finding]:
         """What is wrong with one event, after those before it."""
         for code, message in (*self._order(event), *self._step(event)):
-            yield Finding(code, "error", EVENTS, number, message)
+            yield error_finding(code, EVENTS, number, message)
         yield from self._payload(number, event)
 
     # -- runs ---------------------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ class OrderingCheck:
             yield from self._plan(event)
 
     def _start(self, event: Event, run: _Run | None) -> Iterator[tuple[str, str]]:
-        payload = event.payload if type(event.payload) is dict else {}
+        payload = object_of(event.payload)
         parent = payload.get("parent_run_id")
         if run is not None:
             yield "run.twice-started", "the run has started before"
@@ -92,12 +91,10 @@ class OrderingCheck:
         if event.run_id != self._root:
             yield "plan.nested", "a nested run writes no plan"
             return
-        records = event.payload.get("step_records") if type(event.payload) is dict else None
+        records = object_of(event.payload).get("step_records")
         if type(records) is list:
-            ids = {
-                record["id"] for record in records if type(record) is dict and type(record.get("id")) is str
-            }
-            self._planned = ids | (self._planned or set())
+            ids = [object_of(record).get("id") for record in records]
+            self._planned = {id for id in ids if type(id) is str} | (self._planned or set())
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -117,7 +114,7 @@ class OrderingCheck:
         ):
             yield "step.unplanned", f"step `{step:.60}` is in no plan"
         run, row = self._runs[event.run_id], row_of(kind)
-        if kind == "step.started":
+        if row.starts:
             run.open.add(step)
             run.ended.discard(step)
         elif row.closes:
@@ -128,7 +125,11 @@ class OrderingCheck:
     def _finish(self, run: _Run, step: str, payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if step in run.ended:
             yield "step.twice-ended", f"step `{step:.60}` has ended before"
-        elif step not in run.open and "reused_from" not in payload and _called(payload):
+        elif (
+            step not in run.open
+            and "reused_from" not in payload
+            and (payload.get("action_id") is not None or payload.get("tool") is not None)
+        ):
             yield "step.no-intent", f"step `{step:.60}` has a result, but no intent before it"
         run.open.discard(step)
         run.ended.add(step)
@@ -147,11 +148,7 @@ class OrderingCheck:
             return
         phase = EVENT_TYPES[kind].phase
         if phase and phase != event.phase:
-            yield Finding("event.phase", "error", EVENTS, number, f"{kind} in phase `{event.phase:.40}`")
-        problem = self._problem_of(kind, event.payload)
+            yield error_finding("event.phase", EVENTS, number, f"{kind} in phase `{event.phase:.40}`")
+        problem = problem_of(kind, event.payload)
         if problem is not None:
-            yield Finding("event.payload", "error", EVENTS, number, f"{kind}: {problem}")
-
-
-def _called(payload: dict[str, Any]) -> bool:
-    return any(payload.get(key) is not None for key in ("action_id", "tool"))
+            yield error_finding("event.payload", EVENTS, number, f"{kind}: {problem}")

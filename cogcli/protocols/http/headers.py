@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import RequestMappingError, ServiceResolutionError
-from cogcli.specs.header_names import is_sendable, is_settable
-from cogcli.specs.id_grammar import PLACEHOLDER
+from cogcli.specs.id_grammar import PLACEHOLDER, is_sendable, is_settable
 
 if TYPE_CHECKING:
     from cogcli.protocols.invoker import InvocationRequest

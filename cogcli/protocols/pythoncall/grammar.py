@@ -22,14 +22,14 @@ def _operation(operation: str) -> str:
     return "" if _FUNCTION.fullmatch(operation) else "the name of a function, not beginning with `_`"
 
 
-def _check_module(raw: dict[str, Any], report: ProblemReport, subject: str) -> None:
+def _check_module(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report modules that no service may name: of the standard library, and of this package but the shipped ones."""
     module = raw.get("module")
     if not isinstance(module, str):
         return
     top = module.partition(".")[0]
     if (top == "cogcli" and not is_shipped(module)) or top in sys.stdlib_module_names:
-        message = f"{subject}: module `{module}` may not be called"
+        message = f"module `{module}` may not be called"
         report.error("service.forbidden", ("module",), message, hint="name a module of your own")
 
 

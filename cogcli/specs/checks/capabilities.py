@@ -3,21 +3,16 @@ docs/reference/capability.md#replacing)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import KeyPath, suggestion
+from cogcli.specs.capability import Capability
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.examples import check_examples
 from cogcli.specs.checks.gates import check_gates
 from cogcli.specs.checks.probes import check_probe
 from cogcli.specs.checks.targets import fault_of
 from cogcli.specs.cognitive_hints import TYPES
 from cogcli.specs.inherit import find_weakened_safety
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.problem_report import ProblemReport
 
 
 def check_capabilities(context: CheckContext) -> None:

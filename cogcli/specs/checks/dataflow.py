@@ -10,13 +10,12 @@ Sets of steps are bit sets over the plan order, so that a check of one step take
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from cogcli.core.refs import Reference
     from cogcli.specs.checks.graph import StepGraph
     from cogcli.specs.checks.step_facts import Facts, PlannedWrite, Read

@@ -27,8 +27,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
 
 def gates_of(capability: Capability) -> tuple[Gate, ...]:
     """All gates of a capability, in calling order."""
-    safety = capability.safety
-    return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
+    return capability.gates
 
 
 def _check_gate(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.skill import Skill, Step
 

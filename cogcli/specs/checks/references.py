@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.core.problems import suggestion
 from cogcli.core.refs import (
@@ -17,9 +17,7 @@ from cogcli.core.refs import (
     parse_loop,
 )
 from cogcli.specs.checks.text_fault import TextFault, distance
-
-if TYPE_CHECKING:
-    from cogcli.specs.fields import Fields
+from cogcli.specs.fields import Fields
 
 _DOTTED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)\.[^\s]*")
 _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.dataflow import Dataflow, check_reads
 from cogcli.specs.checks.flow_types import check_read_types, check_write_types
 from cogcli.specs.checks.graph import StepGraph, dependencies_of, report_cycle
 from cogcli.specs.checks.steps import facts_of
 from cogcli.specs.checks.write_conflicts import check_names, check_outputs, check_races, check_rewrites
-
-if TYPE_CHECKING:
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.skill import Skill
+from cogcli.specs.skill import Skill
 
 
 def check_skills(context: CheckContext) -> None:

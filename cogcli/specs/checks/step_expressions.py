@@ -8,23 +8,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from cogcli.core.expressions import ExpressionFault, read_expression
-from cogcli.core.problems import did_you_mean
+from cogcli.core.expressions import Expression, ExpressionFault, read_expression
+from cogcli.core.problems import KeyPath, did_you_mean
 from cogcli.core.refs import READABLE
 from cogcli.specs.checks import references
-from cogcli.specs.checks.step_facts import Read
+from cogcli.specs.checks.step_facts import Read, Subject
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.fields import FieldSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cogcli.core.expressions import Expression
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.step_facts import Subject
-    from cogcli.specs.skill import Step, StepConfig
+from cogcli.specs.skill import Step, StepConfig
 
 _NO_NAMES: frozenset[str] = frozenset()
 _LIST = FieldSpec("array", required=True)

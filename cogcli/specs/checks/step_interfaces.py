@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.specs.checks.gates import gates_of
@@ -9,8 +10,6 @@ from cogcli.specs.fields import FieldSpec
 from cogcli.specs.skill import NESTED, targets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cogcli.core.problems import KeyPath
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog

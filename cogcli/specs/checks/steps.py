@@ -3,21 +3,16 @@ docs/reference/skill.md#target-checks, docs/reference/skill.md#reference-checks)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cogcli.core.problems import KeyPath
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks.constant_conditions import constant
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.step_facts import Facts, Subject
 from cogcli.specs.checks.step_inputs import check_input, check_otherwise
 from cogcli.specs.checks.step_interfaces import interface_of
 from cogcli.specs.checks.step_outputs import check_output
-from cogcli.specs.skill import NESTED
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.skill import Skill, StepConfig
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import NESTED, Skill, StepConfig
 
 
 def facts_of(context: CheckContext, skill: Skill, index: int, report: ProblemReport) -> Facts:

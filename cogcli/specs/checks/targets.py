@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.problems import suggestion
-from cogcli.core.refs import MAX_SEGMENTS, OUTPUT_FIELDS, READ_ONLY, WORKING_SLOTS, WRITABLE, parse_target
+from cogcli.core.refs import (
+    MAX_SEGMENTS,
+    OUTPUT_FIELDS,
+    READ_ONLY,
+    WORKING_SLOTS,
+    WRITABLE,
+    Target,
+    parse_target,
+)
 from cogcli.specs.checks.text_fault import TextFault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cogcli.core.refs import Target
-    from cogcli.specs.fields import FieldSpec
+from cogcli.specs.fields import FieldSpec
 
 _SLOTS: Final = {"working": WORKING_SLOTS, "output": OUTPUT_FIELDS}
 _OPEN_SLOTS: Final = ("artifacts", "result")

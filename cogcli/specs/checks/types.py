@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.jsonvalue import preview
@@ -9,8 +10,6 @@ from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.template import LITERAL, is_literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cogcli.core.refs import Reference
 
 FITS: Final = "fits"

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogcli.specs.checks.dataflow import Dataflow, StatePath
     from cogcli.specs.checks.step_facts import PlannedWrite
     from cogcli.specs.problem_report import ProblemReport

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cogcli.app.explain import pages, topic
-from cogcli.cli.table import TOPICS
+from cogcli.cli.app import TOPICS
 from cogcli.core.errors import FAILURE_OF
 
 PACKAGE = Path(__file__).resolve().parents[3] / "cogcli"

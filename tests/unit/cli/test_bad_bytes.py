@@ -15,21 +15,22 @@ from hypothesis import strategies as st
 from cogcli.app.config import KEYS, ConfigFile
 from cogcli.app.settings import Settings
 from cogcli.cli import main
+from cogcli.cli.app import COMMANDS
 from cogcli.cli.envelope import dumps
-from cogcli.cli.parse import Parser
 from cogcli.cli.streams import Screen
-from cogcli.cli.table import BY_NAME, GLOBAL_FLAGS, SWITCH, Command
+from cogcli.cli.typer_app import Parser, load, root
 from cogcli.core.errors import CogcliError, ServiceResolutionError, UsageError
 from cogcli.core.outside import bad_byte
 
 BAD = os.fsdecode(b"a\xffb")
 DIGITS = "1" * 6000
 FLAGS = [
-    (command, flag)
-    for command in BY_NAME.values()
-    for flag in (*command.flags, *GLOBAL_FLAGS)
-    if flag.kind != SWITCH
+    (name, flag.opts[-1])
+    for name in COMMANDS
+    for flag in (*load(name).params, *root().params)
+    if flag.param_type_name == "option" and not flag.is_flag
 ]
+WORDS = {name: ["x"] * sum(param.required for param in load(name).params) for name in COMMANDS}
 
 
 def refused(argv: list[str]) -> CogcliError:
@@ -41,24 +42,24 @@ def refused(argv: list[str]) -> CogcliError:
 @pytest.mark.parametrize("word", [BAD, f"k={BAD}", f"{BAD}=v", "\ud800"])
 def test_every_flag_of_every_command_refuses_them(word: str) -> None:
     for command, flag in FLAGS:
-        error = refused([*command.name.split(), *["x"] * command.least, flag.name, word])
-        assert (error.code, error.exit_code) == ("input.encoding", 2), (command.name, flag.name)
-        assert flag.name in error.message
+        error = refused([*command.split(), *WORDS[command], flag, word])
+        assert (error.code, error.exit_code) == ("input.encoding", 2), (command, flag)
+        assert flag in error.message
         error.message.encode()
-        joined = refused([*command.name.split(), *["x"] * command.least, f"{flag.name}={word}"])
-        assert joined.code == "input.encoding" or not flag.name.startswith("--")
+        joined = refused([*command.split(), *WORDS[command], f"{flag}={word}"])
+        assert joined.code == "input.encoding" or not flag.startswith("--")
 
 
 @given(
-    st.sampled_from(list(BY_NAME.values())),
+    st.sampled_from(list(COMMANDS)),
     st.lists(st.text(alphabet="ab-=@\udcff\ud800ü", max_size=4), max_size=3),
 )
-def test_what_is_parsed_holds_none(command: Command, words: list[str]) -> None:
+def test_what_is_parsed_holds_none(command: str, words: list[str]) -> None:
     try:
-        found = Parser([*command.name.split(), *words]).parse()
+        found = Parser([*command.split(), *words]).parse()
     except UsageError:
         return
-    assert not any(map(bad_byte, words)), found.values
+    assert not any(map(bad_byte, words)), found.given
 
 
 def answered(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
-from cogcli.cli.parse import parse
 from cogcli.cli.streams import Screen
+from cogcli.cli.typer_app import parse
 
 ROWS: list[dict[str, Any]] = [
     {"name": "=HYPERLINK(1)", "note": 'a "b", c', "n": -5},
@@ -24,8 +25,9 @@ COLUMNS = [Column("name"), Column("note"), Column("n")]
 
 
 def listed(capsys: pytest.CaptureFixture[str], *flags: str, environ: dict[str, str] | None = None) -> str:
-    context = CommandContext(parse(["ls", *flags]), Screen(environ or {}), {})
-    show(context, COLUMNS, ROWS)
+    call = parse(["ls", *flags])
+    assert isinstance(call.action, partial)
+    show(CommandContext(call, Screen(environ or {}), {}), COLUMNS, ROWS, call.action.keywords["flags"])
     return capsys.readouterr().out
 
 

@@ -1,11 +1,17 @@
-"""Arguments by the table."""
+"""Command lines as typer parses them, and what is refused."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 
-from cogcli.cli.parse import parse
-from cogcli.cli.table import BY_NAME, COMMANDS, GLOBAL_FLAGS, GROUPS, RUN_FLAGS
+from cogcli.cli.app import COMMANDS, ROWS
+from cogcli.cli.command import Call
+from cogcli.cli.command_help import text_of
+from cogcli.cli.options import PANELS, RunFlags
+from cogcli.cli.typer_app import load, parse, root
 from cogcli.core.errors import UsageError
 
 
@@ -17,43 +23,69 @@ def refused(*argv: str) -> UsageError:
 
 @pytest.mark.parametrize("argv", [("--json", "ls", "-q"), ("ls", "--json", "-q"), ("-q", "ls", "--json")])
 def test_global_flags_stand_before_and_after_the_command(argv: tuple[str, ...]) -> None:
-    arguments = parse(list(argv))
-    assert arguments.command is BY_NAME["ls"]
-    assert arguments.on("--json")
-    assert arguments.on("--quiet")
+    call = parse(list(argv))
+    assert (call.command, call.flags.json, call.flags.quiet) == ("ls", True, True)
 
 
 @pytest.mark.parametrize("argv", [("--runs-dir", "x"), ("--runs-dir=x",)])
 def test_a_value_follows_its_flag_or_an_equals_sign(argv: tuple[str, ...]) -> None:
-    assert parse([*argv, "ls"]).text("--runs-dir") == "x"
+    assert parse([*argv, "ls"]).flags.runs_dir == "x"
 
 
 @pytest.mark.parametrize("argv", [("-p", "a=b"), ("-pa=b",)])
 def test_a_short_flag_takes_its_value_either_way(argv: tuple[str, ...]) -> None:
-    assert parse(["run", "x.y", *argv]).many("-p") == ["a=b"]
+    assert parse(["run", "x.y", *argv]).given["p"] == ("a=b",)
 
 
 def test_switches_may_be_written_together() -> None:
-    arguments = parse(["ls", "-qv"])
-    assert arguments.on("--quiet")
-    assert arguments.on("--verbose")
+    flags = parse(["ls", "-qv"]).flags
+    assert flags.quiet
+    assert flags.verbose
 
 
 def test_repeatable_flags_keep_their_order() -> None:
-    assert parse(["run", "x.y", "-p", "a=1", "--tag", "t=1", "-p", "b=2"]).many("-p") == ["a=1", "b=2"]
+    assert parse(["run", "x.y", "-p", "a=1", "--tag", "t=1", "-p", "b=2"]).given["p"] == ("a=1", "b=2")
+
+
+def test_a_global_flag_that_is_repeatable_adds_up_on_both_sides_of_the_command() -> None:
+    call = parse(
+        ["--registry", "a", "-C", "x", "skills", "--registry", "b", "ls", "--registry", "c", "-C", "y"]
+    )
+    assert call.flags.registry == ["a", "b", "c"]
+    assert call.flags.directory == "y"  # the last one wins
+    assert call.given["registry"] == ["a", "b", "c"]
 
 
 def test_after_two_dashes_everything_is_a_word() -> None:
-    assert parse(["verify", "--", "--json", "-x"]).words == ["--json", "-x"]
+    call = parse(["verify", "--", "--json", "-x"])
+    assert bound(call, "names") == ["--json", "-x"]
+    assert not call.flags.json
 
 
 def test_a_lone_dash_and_a_negative_looking_value_are_values() -> None:
-    assert parse(["run", "x.y", "--input", "-"]).text("--input") == "-"
-    assert parse(["run", "x.y", "--goal", "-5 degrees"]).text("--goal") == "-5 degrees"
+    assert parse(["run", "x.y", "--input", "-"]).given["input"] == "-"
+    assert parse(["run", "x.y", "--goal", "-5 degrees"]).given["goal"] == "-5 degrees"
+    assert parse(["run", "x.y", "--goal=--json"]).given["goal"] == "--json"
 
 
 def test_a_bare_group_is_no_error() -> None:
-    assert parse(["state"]).group == "state"
+    call = parse(["state"])
+    assert (call.command, call.action) == ("state", None)
+    assert text_of(call).startswith("cogcli state\n")
+
+
+@pytest.mark.parametrize(
+    "argv", [("--help", "run"), ("run", "--help"), ("run", "-h", "--limit"), ("run", "-qh")]
+)
+def test_help_is_of_the_command_wherever_it_was_asked_for(argv: tuple[str, ...]) -> None:
+    call = parse(list(argv))
+    assert call.action is None
+    assert text_of(call).startswith("cogcli run SKILL: ")
+
+
+@pytest.mark.parametrize("argv", [("ls", "--version"), ("--version", "ls"), ("--version", "--json")])
+def test_the_version_is_told_wherever_it_was_asked_for(argv: tuple[str, ...]) -> None:
+    assert text_of(parse(list(argv))).startswith("cogcli 0.")
 
 
 @pytest.mark.parametrize(
@@ -97,29 +129,63 @@ def test_a_value_that_does_not_fit_is_refused(argv: list[str]) -> None:
 
 
 def test_numbers_come_as_numbers() -> None:
-    arguments = parse(["run", "a.b", "--timeout", "1.5", "--max-workers", "4"])
-    assert arguments.number("--timeout") == 1.5
-    assert arguments.integer("--max-workers", 8) == 4
+    call = parse(["run", "a.b", "--timeout", "1.5", "--max-workers", "4", "--seed", "0"])
+    flags = bound(call, "flags")
+    assert (flags.timeout, flags.max_workers, flags.seed, flags.step_timeout) == (1.5, 4, 0, None)
+    assert call.given == {"timeout": 1.5, "max_workers": 4, "seed": 0}
+
+
+def test_a_flag_that_was_not_given_is_the_default_of_the_function() -> None:
+    assert bound(parse(["ls"]), "limit") == 20
+    assert bound(parse(["skills", "search", "x"]), "limit") == 10
+    assert bound(parse(["replay"]), "at") is None
+    assert bound(parse(["validate"]), "words") == []
+
+
+def bound(call: Call, name: str) -> Any:
+    """A value that the command's function gets."""
+    assert isinstance(call.action, partial)
+    return call.action.keywords[name]
 
 
 def test_every_example_of_the_help_parses() -> None:
-    for command in COMMANDS:
-        assert len(command.examples) == 3, command.name
-        commands = []
-        for line, _ in command.examples:
+    for name in COMMANDS:
+        examples = load(name).declared.examples_of(name)
+        assert len(examples) == 3, name
+        named = []
+        for line, _ in examples:
             words = line.split(" | ")[0].split(" > ")[0].split()
             assert words[0] == "cogcli"
-            commands.append(parse(words[1:]).command)
-        assert commands[0] is command
-        assert commands.count(command) >= 2, command.name  # one may be what is asked before or after
+            named.append(parse(words[1:]).command)
+        assert named[0] == name
+        assert named.count(name) >= 2, name  # one may be what is asked before or after
 
 
-def test_every_flag_has_a_known_group_and_is_declared_once_per_command() -> None:
-    for command in COMMANDS:
-        names = [flag.name for flag in (*command.flags, *GLOBAL_FLAGS)]
-        assert len(names) == len(set(names)), command.name
-        assert {flag.group for flag in command.flags} <= set(GROUPS)
+def test_every_flag_has_a_known_group_and_one_spelling_per_command() -> None:
+    for name in COMMANDS:
+        flags = [p for p in (*load(name).params, *root().params) if p.param_type_name == "option"]
+        spellings = [spelling for flag in flags for spelling in flag.opts]
+        assert len(spellings) == len(set(spellings)), name
+        names = [param.name for param in (*load(name).params, *root().params)]
+        assert len(names) == len(set(names)), name
+        assert {flag.rich_help_panel for flag in flags} <= set(PANELS)
 
 
-def test_trace_takes_what_run_takes() -> None:
-    assert set(RUN_FLAGS) <= set(BY_NAME["trace"].flags)
+def test_a_flag_of_the_run_family_is_declared_once() -> None:
+    """`trace SKILL` takes what `run` takes, `rerun` and `serve mcp` a part of it: the same help, words and bounds."""
+    whole = {param.name: param for param in load("run").params}
+    for name in ("trace", "rerun", "serve mcp"):
+        shared = {param.name: param for param in load(name).params if param.name in whole}
+        assert len(shared) >= 10, name
+        for key, param in shared.items():
+            if key != "skill":
+                assert (param.opts, param.help, param.metavar) == (
+                    whole[key].opts, whole[key].help, whole[key].metavar
+                )  # fmt: skip
+    assert {name for name, _ in RunFlags.declared()} <= {param.name for param in load("trace").params}
+
+
+def test_every_summary_is_one_line_and_every_row_of_the_home_screen_names_commands() -> None:
+    words = {name.split()[0] for name in COMMANDS}
+    assert {name for _, names, _ in ROWS for name in names} == words
+    assert all(summary and "\n" not in summary for _, summary in COMMANDS.values())

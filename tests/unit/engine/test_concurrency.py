@@ -10,6 +10,7 @@ from fakes.runs import RUN_ID, Running, engine_for, request, run
 from fakes.specs import capability, skill, step
 from support.waiting import wait_until
 
+from cogcli.core.calls import Attempt
 from cogcli.core.errors import TransportError
 from cogcli.engine.run import execute
 
@@ -51,14 +52,18 @@ class Told(NamedTuple):
 
     places: dict[str, int]
     repeats: bool = False
+    live: bool = True
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
         return self.places.get(path)
 
-    def before(self, run_id: str, path: str) -> None:
+    def starts_at(self, run_id: str, path: str) -> None:
         return None
 
-    def repeated(self, run_id: str, path: str, number: int) -> bool:
+    def recorded(self, attempt: Attempt) -> None:
+        return None
+
+    def is_repeated(self, run_id: str, path: str, number: int) -> bool:
         return self.repeats
 
 
@@ -78,7 +83,7 @@ def test_what_a_log_tells_of_is_written_in_its_order(
     runner = in_turn(list(order), a=[1], b=[2], c=[3])
     plan = skill(*[listed(n, f"c.{n}", []) for n in "abc"])
     engine = engine_for(runner, [capability(f"c.{n}") for n in "abc"], [plan])
-    engine.order = Told(wrote_at)
+    engine.dispatcher = Told(wrote_at)
     finished = execute(engine, engine.plan_of(plan.id), request(), RUN_ID)
     assert finished.state.vars == {"l": expected}
 
@@ -90,7 +95,7 @@ def test_what_a_log_tells_of_is_not_waited_for_again() -> None:
     runner.members["c.a"] = (member("b", retries=1, base=30.0),)
     plan = skill(step("a", "c.a", output={"y": "vars.y"}, retry={"max_attempts": 2, "backoff_seconds": 30}))
     engine = engine_for(runner, [capability("c.a")], [plan])
-    engine.order = Told({}, repeats=True)
+    engine.dispatcher = Told({}, repeats=True)
     begun = time.monotonic()
     assert execute(engine, engine.plan_of(plan.id), request(), RUN_ID).state.vars == {"y": 1}
     assert len(runner.attempts) == 4

@@ -19,7 +19,7 @@ from cogcli.episode.disk_reserve import SIZE, holder
 from cogcli.episode.folder import Folder
 from cogcli.episode.journal import Journal
 from cogcli.episode.listing.episode_row import read_row
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import is_clean, verify
 from cogcli.runs.results import give_up
@@ -99,7 +99,7 @@ def test_a_run_with_an_effect_in_doubt_waits_and_is_not_sealed(tmp_path: Path, f
     assert [event.id for event in waiting.open_doubts] == [intent.id]
     assert is_clean(verify(journal.directory))
     assert (read_row(journal.directory).status, read_row(journal.directory).sealed) == ("pending", False)
-    kinds = [event.event_type for _, event in read_events(journal.directory)]
+    kinds = [event.event_type for _, event in EventLog(journal.directory)]
     assert kinds[-2:] == ["run.paused", "run.state_projection"]
 
 
@@ -126,7 +126,7 @@ def test_the_terminal_event_itself_is_written_where_the_ballast_was(tmp_path: Pa
     event = sample.terminated(journal)
     journal.close()
     assert event.seq == 2
-    assert [seen.seq for _, seen in read_events(journal.directory)] == [0, 1, 2]
+    assert [seen.seq for _, seen in EventLog(journal.directory)] == [0, 1, 2]
 
 
 def test_only_the_root_run_ends_in_the_room_kept_for_it(tmp_path: Path, full: Full) -> None:

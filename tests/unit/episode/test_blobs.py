@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode import blobs
 from cogcli.episode.blobs import MAX_LINE, SPILL, is_reference, resolve, spill
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 
 BIG = "x" * (SPILL + 1)
 FORGED = {"$blob": f"sha256:{'0' * 64}", "bytes": 3, "media_type": "application/json"}
@@ -86,7 +86,7 @@ def test_folds_see_values_and_the_log_stays_small(tmp_path: Path) -> None:
     journal.close()
     assert event.payload["inputs"] == {"text": BIG}
     assert (journal.directory / "events.jsonl").stat().st_size < 2000
-    [(_, read)] = read_events(journal.directory)
+    [(_, read)] = EventLog(journal.directory)
     assert read.payload == event.payload
 
 
@@ -96,7 +96,7 @@ def test_an_altered_blob_is_not_taken_for_the_value(tmp_path: Path) -> None:
     journal.close()
     [blob] = (journal.directory / "blobs").iterdir()
     blob.write_bytes(blob.read_bytes().replace(b"x", b"y"))
-    [(_, read)] = read_events(journal.directory)
+    [(_, read)] = EventLog(journal.directory)
     assert is_reference(read.payload["inputs"]["text"])
 
 

@@ -19,7 +19,7 @@ from sample_episode import reopened
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.listing.episode_row import read_row
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
 from cogcli.episode.verify.check import is_clean, verify
 
@@ -63,14 +63,14 @@ def last_line(log: bytes) -> int:
 
 def test_no_altered_bit_of_an_unfinished_log_is_taken_for_truth(begun: Path) -> None:
     whole = log_of(begun)
-    known = [event for _, event in read_events(begun)]
+    known = [event for _, event in EventLog(begun)]
     for place, log in altered(whole, 0, len(whole), some=331):
         write(begun, log)
         with pytest.raises(EnvironmentRefusal) as caught:
             reopened(begun)
         assert caught.value.exit_code == 3
         assert log_of(begun) == log
-        read = [event for _, event in read_events(begun)]
+        read = [event for _, event in EventLog(begun)]
         assert read == known[: whole.count(b"\n", 0, place)], place
         assert not is_clean(verify(begun)), place
 
@@ -82,7 +82,7 @@ def test_no_altered_bit_of_the_newest_line_is_taken_for_truth(begun: Path) -> No
         with pytest.raises(EnvironmentRefusal) as caught:
             reopened(begun)
         assert caught.value.next == (f"cogcli verify {begun} --repair",)
-        assert len([event for _, event in read_events(begun)]) == whole.count(b"\n") - 1, place
+        assert len([event for _, event in EventLog(begun)]) == whole.count(b"\n") - 1, place
         assert read_row(begun).status == "interrupted"
 
 
@@ -211,4 +211,4 @@ def test_a_line_without_a_checksum_after_one_with_it_is_a_finding(begun: Path) -
     whole = log_of(begun)
     write(begun, whole[:-19] + b"}\n")
     assert "sum.missing" in {finding.code for finding in verify(begun)}
-    assert len(list(read_events(begun))) == whole.count(b"\n") - 1
+    assert len(list(EventLog(begun))) == whole.count(b"\n") - 1

@@ -11,7 +11,7 @@ import sample_episode as sample
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import EarlierCalls
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.runs.effects import Effect, effects_of
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.rerun_effects import select_effects
@@ -44,7 +44,7 @@ def test_a_call_counts_unless_it_surely_did_not_leave(tmp_path: Path, end: str) 
     intent = sample.began(journal, "read", side_effects="effect")
     if told:
         sample.ended(journal, "read", intent, **told)
-    found = effects_of(LogIndex(event for _, event in read_events(journal.directory)))
+    found = effects_of(LogIndex(event for _, event in EventLog(journal.directory)))
     journal.close()
     assert {step: effect.state for step, effect in found.items()} == ({"read": state} if state else {})
 

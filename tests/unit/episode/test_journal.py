@@ -18,7 +18,7 @@ from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.core.redact import MASK
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 
 
 def lines(directory: Path) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def test_a_short_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     sample.write_run(journal)
     monkeypatch.undo()
     journal.close()
-    assert [event.seq for _, event in read_events(journal.directory)] == list(range(8))
+    assert [event.seq for _, event in EventLog(journal.directory)] == list(range(8))
 
 
 def test_a_full_disk_cuts_off_what_was_written_in_part_and_ends_the_log(

@@ -11,13 +11,14 @@ import sample_episode as sample
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.core.canonical import digest
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import Redactor
 from cogcli.core.system import FakeClock, FakeIds
 from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.large_values import IN_FULL, SMALL, digest_of, expand, refer, shorten_values, value_at
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.large_values import IN_FULL, SMALL, expand, refer, shorten_values, value_at
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project, state_bytes
 from cogcli.episode.reopen import reopen
 from cogcli.episode.seal import persist_pending, seal
@@ -33,9 +34,9 @@ class Kept(dict[str, bytes]):
     """Blobs in memory."""
 
     def put(self, data: bytes) -> str:
-        digest = digest_of(data)
-        self[digest] = data
-        return digest
+        name = digest(data)
+        self[name] = data
+        return name
 
 
 def round_trip(payload: dict[str, Any]) -> tuple[dict[str, Any], Kept, dict[str, Any]]:
@@ -219,7 +220,7 @@ def test_a_blob_that_a_document_or_a_line_names_is_missed(tmp_path: Path) -> Non
         ("blob.missing", "events.jsonl"),
         ("file.missing", f"blobs/{blob.name}"),
     }
-    log = read_events(directory)
+    log = EventLog(directory)
     assert any(is_reference(event.payload["inputs"]["text"]) for _, event in log if event.seq == 0)
     assert log.unresolved
 
@@ -250,7 +251,7 @@ GOLDENS = Path(__file__).resolve().parents[2] / "episodes"
 
 
 def test_a_run_says_which_rules_it_follows(tmp_path: Path) -> None:
-    events = [event for _, event in read_events(finished(tmp_path, "x"))]
+    events = [event for _, event in EventLog(finished(tmp_path, "x"))]
     assert events[0].payload["rules"] == 2
     assert all("rules" not in event.payload for event in events[1:])
 
@@ -269,13 +270,13 @@ def test_a_log_that_names_no_rules_is_continued_under_the_first(tmp_path: Path) 
     last = json.loads((directory / "events.jsonl").read_bytes().splitlines()[-1])
     assert is_reference(last["payload"]["reason"])
     assert last["payload"]["checkpoint"] == {"input": {"text": BIG}}
-    *_, (_, event) = read_events(directory)
+    *_, (_, event) = EventLog(directory)
     assert event.payload["reason"] == BIG * 20
 
 
 def test_data_of_an_old_log_that_looks_like_a_reference_stays_data() -> None:
     line = {"seq": 0, "id": "ev_1", "phase": "start", "payload": {"inputs": {"deep": FORGED}, "rules": 1}}
-    [(_, event)] = read_events(json.dumps(line).encode() + b"\n")
+    [(_, event)] = EventLog(json.dumps(line).encode() + b"\n")
     assert event.payload["inputs"] == {"deep": FORGED}
 
 
@@ -285,7 +286,7 @@ def test_a_log_of_later_rules_is_shown_and_not_continued(tmp_path: Path) -> None
     journal.close()
     log = journal.directory / "events.jsonl"
     log.write_bytes(log.read_bytes().replace(b'"rules":2', b'"rules":3'))
-    assert project(event for _, event in read_events(journal.directory))["version"] == "1.0"
+    assert project(event for _, event in EventLog(journal.directory))["version"] == "1.0"
     with pytest.raises(EnvironmentRefusal, match="later version"):
         reopen(journal.directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor())
 
@@ -327,7 +328,7 @@ def test_coverage_counts_the_steps_that_never_came_to_run(tmp_path: Path) -> Non
     sample.planned(journal, ("read", "act", "Read"), ("send", "act", "Send"), capabilities=capabilities)
     sample.ended(journal, "read", sample.began(journal, "read"), output={})
     sample.terminated(journal, "aborted")
-    account = fold_log(read_events(journal.directory))
+    account = fold_log(EventLog(journal.directory))
     journal.close()
     assert summary_of(account)["metrics"]["tool_coverage"] == 1 / 2
     assert to_bytes(summary_of(account))

@@ -13,7 +13,7 @@ import pytest
 import sample_episode as sample
 
 from cogcli.episode.layout import FILES
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.events import build
 from cogcli.events.payloads import problem_of
@@ -62,7 +62,7 @@ def test_what_a_constructor_writes_fits_its_model(draft: Any) -> None:
 
 
 def test_every_event_of_a_run_fits_its_model(tmp_path: Path) -> None:
-    for _, event in read_events(sample.sealed_episode(tmp_path)):
+    for _, event in EventLog(sample.sealed_episode(tmp_path)):
         assert event.event_type is not None
         assert problem_of(event.event_type, event.payload) is None
 

@@ -163,11 +163,11 @@ def test_every_repair_is_told() -> None:
     told: list[str] = []
     projection = PlanProjection(told.append)
     records = ["x", {"kind": "novel", "status": "odd", "description": "d"}, RECORD, RECORD]
-    projection.feed(event("plan", {"step_records": records}))
-    projection.feed(evidence("a", "finished"))
+    projection.apply(event("plan", {"step_records": records}))
+    projection.apply(evidence("a", "finished"))
     assert len(told) == 6
     clean: list[str] = []
     projection = PlanProjection(clean.append)
-    projection.feed(event("plan", {"step_records": [RECORD]}))
-    projection.feed(evidence("a", "done"))
+    projection.apply(event("plan", {"step_records": [RECORD]}))
+    projection.apply(evidence("a", "done"))
     assert clean == []

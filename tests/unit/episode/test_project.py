@@ -10,18 +10,24 @@ import sample_episode as sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.episode.document_bytes import STATE_KEYS, to_bytes
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.document_bytes import to_bytes
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import Projection, project, project_bytes
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.state_rebuild import rebuild, rebuild_all
 from cogcli.events import build
 from cogcli.events.envelope import Event
+from cogcli.mapping.apply import rebuild
 from cogcli.state.execution import snapshot
+
+STATE_KEYS = (
+    "version", "state_schema_version", "episode", "goal", "beliefs", "plan", "memory", "outcomes", "links",
+    "x-cognitive",
+)  # fmt: skip
+"""The keys of `state.json`, in order."""
 
 
 def events_of(directory: Path) -> list[Event]:
-    return [event for _, event in read_events(directory)]
+    return [event for _, event in EventLog(directory)]
 
 
 def projected(directory: Path) -> dict[str, Any]:
@@ -95,8 +101,8 @@ def test_a_terminal_run_links_everything(tmp_path: Path) -> None:
 def test_an_outcome_outside_the_vocabulary_reads_error(word: Any) -> None:
     told: list[str] = []
     projection = Projection(told.append)
-    projection.feed(foreign("start", {"task": "t"}))
-    projection.feed(foreign("terminate", {"status": word}))
+    projection.apply(foreign("start", {"task": "t"}))
+    projection.apply(foreign("terminate", {"status": word}))
     assert projection.result()["outcomes"]["status"] == "error"
     assert len(told) == 1
 
@@ -230,11 +236,11 @@ def test_of_nested_runs_only_actions_count(tmp_path: Path) -> None:
 
 def test_rebuilding_gives_every_run_its_state(tmp_path: Path) -> None:
     directory = nested_run(tmp_path)
-    states = rebuild_all(events_of(directory))
+    states = rebuild(events_of(directory))
     assert states.root.run_id == sample.RUN
     assert list(states.children) == [sample.CHILD]
     assert states.children[sample.CHILD].vars == {"child": 1}
-    assert snapshot(rebuild(events_of(directory))) == projected(directory)["x-cognitive"]
+    assert snapshot(rebuild(events_of(directory)).root) == projected(directory)["x-cognitive"]
     with pytest.raises(ValueError, match="no run"):
         rebuild([])
 
@@ -268,7 +274,7 @@ def test_a_payload_the_reducer_cannot_take_changes_nothing_and_is_told(tmp_path:
     projection = Projection(told.append)
     start = sample.raw_event(sample.RUN, "run.started", "start", {"task": "t"})
     for draft in (start, sample.raw_event(sample.RUN, "step.completed", "act", {"writes": 5})):
-        projection.feed(
+        projection.apply(
             Event(
                 0,
                 "x",

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.episode.log_reader import EventLog, read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 
 
@@ -34,12 +34,12 @@ FOREIGN = log_of(
 
 
 def count(data: bytes) -> tuple[int, EventLog]:
-    log = read_events(data)
+    log = EventLog(data)
     return sum(1 for _ in log), log
 
 
 def test_foreign_logs_are_read_with_the_seeds_fields_alone() -> None:
-    events = [event for _, event in read_events(FOREIGN)]
+    events = [event for _, event in EventLog(FOREIGN)]
     assert [(event.seq, event.event_type, event.phase) for event in events] == [
         (None, None, "start"),
         (None, None, "novel"),
@@ -91,7 +91,7 @@ def test_a_line_without_end_is_not_read_into_memory() -> None:
 def test_members_of_a_wrong_type_count_as_absent() -> None:
     wrong = {"id": 1, "timestamp": [], "episode_id": {}, "phase": None, "run_id": {}, "step_id": 4, "seq": True,
              "metrics": "x", "evidence_ids": 3, "event_type": [], "payload": 7, "caused_by": {}}  # fmt: skip
-    [(_, event)] = read_events(log_of(wrong))
+    [(_, event)] = EventLog(log_of(wrong))
     assert (event.id, event.timestamp, event.phase, event.run_id, event.seq) == ("", "", "", None, None)
     assert event.payload == 7
 
@@ -99,7 +99,7 @@ def test_members_of_a_wrong_type_count_as_absent() -> None:
 @given(st.binary(max_size=200))
 @settings(max_examples=200)
 def test_no_bytes_at_all_break_the_reader_or_the_projection(data: bytes) -> None:
-    project(event for _, event in read_events(FOREIGN + data))
+    project(event for _, event in EventLog(FOREIGN + data))
 
 
 _JSON = st.recursive(
@@ -137,7 +137,7 @@ def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> Non
     from cogcli.episode.log_fold import fold_log
     from cogcli.episode.summary import summary_of
 
-    account = fold_log(read_events(log_of(*events)))
+    account = fold_log(EventLog(log_of(*events)))
     to_bytes(account.projection.result())
     to_bytes(summary_of(account))
     if account.projection.terminated is not None:
@@ -158,7 +158,7 @@ def test_a_reader_of_a_run_in_progress_sees_a_prefix(tmp_path: Path) -> None:
     os.close(writer_end)
     seen = 0
     while seen < 6001:
-        log = read_events(journal.directory)
+        log = EventLog(journal.directory)
         numbers = [event.seq for _, event in log]
         assert numbers == list(range(len(numbers)))
         assert log.stopped is None
@@ -178,6 +178,6 @@ def test_a_fifo_or_a_link_instead_of_a_log_is_refused_at_once(tmp_path: Path) ->
         make(tmp_path / name / "events.jsonl")
         started = time.monotonic()
         with pytest.raises(EnvironmentRefusal) as refused:
-            list(read_events(tmp_path / name))
+            list(EventLog(tmp_path / name))
         assert refused.value.code == "episode.unreadable"
         assert time.monotonic() - started < 1

@@ -19,7 +19,7 @@ from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.system import FakeClock
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.blobs import BlobFolder
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
 from cogcli.episode.verify.check import is_clean, verify
 
@@ -87,7 +87,7 @@ def test_a_log_cut_at_any_byte_of_its_last_line_is_recovered(killed: Path) -> No
         journal, events, dropped = reopened(killed)
         journal.close()
         assert dropped == cut - len(kept)
-        assert [event for _, event in read_events(killed)] == events
+        assert [event for _, event in EventLog(killed)] == events
         assert log_of(killed).startswith(kept)
         assert [event.event_type for event in events][3:] == (["run.recovered"] if dropped else [])
         assert is_clean(verify(killed)), verify(killed)

@@ -16,7 +16,7 @@ import sample_episode as sample
 from cogcli.core.errors import EnvironmentRefusal, InternalError
 from cogcli.episode import manifest as manifest_files
 from cogcli.episode.journal import Journal
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import is_clean, verify
 
@@ -84,7 +84,7 @@ def test_the_order_is_learn_summary_evidence_state_manifest(
 
 def test_the_evidence_repeats_outcomes_and_links_of_the_document(tmp_path: Path) -> None:
     directory = sample.sealed_episode(tmp_path)
-    *_, (_, evidence) = read_events(directory)
+    *_, (_, evidence) = EventLog(directory)
     state = json.loads((directory / "state.json").read_bytes())
     assert evidence.phase == "runtime"
     assert evidence.payload == {

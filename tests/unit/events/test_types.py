@@ -45,7 +45,7 @@ def test_no_other_module_lists_event_types(path: Path) -> None:
 
 def test_a_new_type_is_a_row_a_model_and_a_reducer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A toy type, put into the tables: drafted, checked, reduced, folded and shown by code that does not name it."""
-    from cogcli.episode.counters import Counters
+    from cogcli.episode.log_fold import Counters
     from cogcli.events.envelope import Event
     from cogcli.events.types import EventType
     from cogcli.mapping.apply import apply, initial_state
@@ -76,7 +76,7 @@ def test_a_new_type_is_a_row_a_model_and_a_reducer(monkeypatch: pytest.MonkeyPat
     apply(state, event)
     assert state.iteration == 1
     tally = Counters()
-    tally.feed(event, is_root=True)
+    tally.apply(event, is_root=True)
     assert tally.would_vetoes == 1
     closed = ClosedScopes()
     closed.apply(event)

@@ -116,7 +116,7 @@ def test_running_steps_and_the_current_one_follow_the_events() -> None:
 
 
 def test_every_event_moves_updated_at_and_unknown_ones_nothing_else() -> None:
-    odd = Draft("x.unheard", "insight", RUN, {"anything": 1})
+    odd = Draft("x.ignore_message", "insight", RUN, {"anything": 1})
     state, before = folded(started(), odd), folded(started())
     assert state.updated_at == "2026-01-01T00:00:02.000000Z"
     state.updated_at = before.updated_at

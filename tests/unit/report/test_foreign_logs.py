@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import foreign_tool as tool
 
 from cogcli.episode.foreign_log import events_of_state, for_reports
-from cogcli.episode.log_reader import read_events
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.project import project
 from cogcli.events.envelope import Event
 from cogcli.report import graph, table, timeline
@@ -28,7 +28,7 @@ GOLDENS = Path(__file__).resolve().parents[2] / "episodes"
 
 
 def events_of(lines: list[dict[str, Any]]) -> list[Event]:
-    return [event for _, event in read_events("".join(json.dumps(line) + "\n" for line in lines).encode())]
+    return [event for _, event in EventLog("".join(json.dumps(line) + "\n" for line in lines).encode())]
 
 
 def folded(events: list[Event]) -> RunFold:
@@ -47,7 +47,7 @@ LOGS = {
     "labels": events_of(tool.labelled()),
     "paused": events_of(tool.paused()),
     **{
-        name: [e for _, e in read_events(GOLDENS / name)]
+        name: [e for _, e in EventLog(GOLDENS / name)]
         for name in ("foreign-labels", "foreign-replanned", "seed-example")
     },
 }
@@ -222,7 +222,7 @@ def test_what_a_step_made_is_what_it_wrote() -> None:
 
 
 def test_a_log_of_ours_is_left_as_it_is_and_read_one_by_one() -> None:
-    ours = [event for _, event in read_events(GOLDENS / "finished")]
+    ours = [event for _, event in EventLog(GOLDENS / "finished")]
     read: list[int] = []
     log = for_reports(read.append(n) or event for n, event in enumerate(ours))  # type: ignore[func-returns-value]
     assert read == [0]

@@ -8,8 +8,7 @@ from cogcli.core.errors import BindingResolutionError
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import capability_from
-from cogcli.specs.catalog import Catalog
-from cogcli.specs.default_selection import Defaults
+from cogcli.specs.catalog import Catalog, Defaults
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.service import Service, service_from
 

@@ -12,7 +12,7 @@ from cogcli.specs.checks import check
 from cogcli.specs.checks.constant_conditions import constant
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
-from cogcli.yaml.reader import Places
+from cogcli.yaml.positions import Places
 
 Write = Callable[..., str]
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.cli import error_output
+from cogcli.cli.command import Call
 from cogcli.cli.context import CommandContext
 from cogcli.cli.error_group import raise_together
-from cogcli.cli.parse import Arguments
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, USAGE, VETOED, CogcliError, exit_code
 from cogcli.core.problems import Problem, ProblemsFound
@@ -59,7 +59,7 @@ def test_a_command_that_failed_in_the_end_has_the_status_of_its_error(
     """As where a run was fine, and its answer could not be written."""
     out = io.StringIO()
     monkeypatch.setattr("sys.stdout", out)
-    context = CommandContext(Arguments([]), Screen({}, json=True), {})
+    context = CommandContext(Call([]), Screen({}, json=True), {})
     context.own.update({"status": before, "outputs": {"a": 1}})
     code = error_output.report_error(context.screen, "run", CogcliError("env.disk", "full"), context)
     body: dict[str, Any] = json.loads(out.getvalue())

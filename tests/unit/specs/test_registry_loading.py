@@ -12,11 +12,10 @@ from cogcli.core.errors import SkillNotFoundError
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs import spec_reader
-from cogcli.specs.builtin import builtin_root
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog, Shadow
 from cogcli.specs.checks import check
-from cogcli.specs.layers import Layer, Root, distinct, layers_for
+from cogcli.specs.layers import Layer, Root, builtin_root, distinct, layers_for
 from cogcli.specs.registry import Registry
 
 

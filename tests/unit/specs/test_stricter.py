@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.specs.capability import ON_FAIL, TRUST_RANKS, Capability, capability_from
+from cogcli.specs.capability import ON_FAIL, STRICTNESS, TRUST_RANKS, Capability, capability_from
 from cogcli.specs.inherit import find_weakened_safety
 from cogcli.specs.stricter import stricter, stricter_of
 
@@ -80,3 +80,7 @@ def test_what_did_not_change_is_the_same_object() -> None:
     same = capability({"requires_confirmation": True}, side_effects=True)
     assert stricter(same, capability({"requires_confirmation": True}, side_effects=True)) is same
     assert stricter_of({"a.b": same, "a.c": same}, {"a.b": same})["a.c"] is same
+
+
+def test_every_answer_to_a_refusing_gate_has_its_strictness() -> None:
+    assert sorted(STRICTNESS) == sorted(ON_FAIL)

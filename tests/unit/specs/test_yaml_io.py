@@ -13,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogcli.yaml import reader
-from cogcli.yaml.reader import Parsed, Places, Span, parse, pointer, read_file
+from cogcli.core.json_pointer import pointer_of
+from cogcli.yaml import positions
+from cogcli.yaml.parsers import has_c_parser
+from cogcli.yaml.positions import Places, Span
+from cogcli.yaml.reader import Parsed, parse, read_file
 
 Place = tuple[str, int, int, str]
 
@@ -25,7 +28,7 @@ def either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if request.param == "pure parser":
         parse(b"a: 1", file="f")
         monkeypatch.setitem(sys.modules, "ruamel.yaml.cyaml", None)
-        assert not reader.has_c_parser()
+        assert not has_c_parser()
 
 
 def parsed(text: str | bytes) -> Parsed:
@@ -645,7 +648,7 @@ def test_what_was_found_before_a_syntax_error_is_told_too() -> None:
         (("last", 1), Span(14, 3, 14, 4), Span(14, 3, 14, 4)),
     ],
 )
-def test_keys_and_values_have_places(path: reader.Path, key: Span, at: Span) -> None:
+def test_keys_and_values_have_places(path: positions.Path, key: Span, at: Span) -> None:
     places = parsed(SKILL).places
     assert (places.key(path), places.value(path)) == (key, at)
 
@@ -664,7 +667,7 @@ def test_keys_and_values_have_places(path: reader.Path, key: Span, at: Span) -> 
     ],
 )
 def test_a_path_that_does_not_exist_has_the_place_of_its_nearest_ancestor(
-    path: reader.Path, nearest: reader.Path
+    path: positions.Path, nearest: positions.Path
 ) -> None:
     places = parsed(SKILL).places
     assert places.key(path) == places.value(path) == places.value(nearest)
@@ -696,8 +699,8 @@ def test_places_answer_in_any_case(data: bytes) -> None:
 
 
 def test_a_pointer_escapes_slash_and_tilde() -> None:
-    assert pointer(()) == ""
-    assert pointer(("a/b", 0, "~1", "")) == "/a~1b/0/~01/"
+    assert pointer_of(()) == ""
+    assert pointer_of(("a/b", 0, "~1", "")) == "/a~1b/0/~01/"
 
 
 # Files
@@ -748,7 +751,8 @@ def test_the_yaml_library_is_imported_only_to_parse() -> None:
 def test_a_machine_without_the_c_parser_reads_the_same() -> None:
     program = (
         "import sys; sys.modules.update(dict.fromkeys(('_ruamel_yaml', '_ruamel_yaml_clibz')))\n"
-        "from cogcli.yaml.reader import has_c_parser, parse\n"
+        "from cogcli.yaml.parsers import has_c_parser\n"
+        "from cogcli.yaml.reader import parse\n"
         "print(has_c_parser(), parse(b'a: [1, yes]', file='f').problems[0].column)\n"
     )
     done = subprocess.run(

@@ -1,0 +1,110 @@
+"""The commands: where each is, its summary, and its row of the home screen. Data alone; nothing is imported for it."""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("run:run", "run a skill; its outputs are the answer"),
+    "trace": ("trace:trace", "what happened in an episode; with a SKILL: run it, events live"),
+    "state show": ("state:show", "state.json: a summary, a value, a check"),
+    "ls": ("ls:ls", "episodes, newest first"),
+    "diff": ("diff:diff", "what is different between two episodes"),
+    "graph": ("graph:graph", "steps and what they wait for; an episode adds their statuses"),
+    "gc": ("gc:sweep", "remove old episodes; never one that runs, waits or is pinned"),
+    "verify": ("verify:verify", "has an episode been altered?"),
+    "resume": ("resume:resume", "go on with an interrupted or paused run, or answer what it asks"),
+    "rerun": ("rerun:rerun", "run again as a new episode; results before a step are taken over"),
+    "replay": (
+        "replay:replay",
+        "run an episode again from its log, calling nothing; does it tell the same story?",
+    ),
+    "validate": ("validate:validate", "check spec files: all of the project, or these against the registry"),
+    "doctor": ("doctor:doctor", "are machine and project ready?"),
+    "openapi verify-bindings": (
+        "openapi:verify_bindings",
+        "call bindings as scenarios say, against mock servers or live",
+    ),
+    "openapi verify-invoker": (
+        "openapi_self:verify_invoker",
+        "the rules of an invoker, each shown against a server on this machine",
+    ),
+    "openapi verify-errors": (
+        "openapi_self:verify_errors",
+        "every error there is, provoked: class, code, exit, retry, fallback",
+    ),
+    "skills ls": ("inventory_ls:ls", "what can be run"),
+    "skills show": ("skills_show:show", "a skill's fields, its layer and a line to run it"),
+    "skills search": ("inventory_ls:search", "find skills by words"),
+    "skills explain": (
+        "inventory_explain:explain",
+        "what a skill's capabilities are called through, and what is missing",
+    ),
+    "capabilities ls": ("inventory_ls:ls", "capabilities: contracts"),
+    "capabilities show": ("inventory_show:show", "one in full, its layer and what it replaces"),
+    "capabilities search": ("inventory_ls:search", "find capabilities by words"),
+    "capabilities explain": (
+        "inventory_explain:explain",
+        "which binding is chosen for a capability, and why",
+    ),
+    "bindings ls": ("inventory_ls:ls", "bindings: ways to fulfil capabilities"),
+    "bindings show": ("inventory_show:show", "one in full, its layer and what it replaces"),
+    "bindings search": ("inventory_ls:search", "find bindings by words"),
+    "bindings explain": (
+        "inventory_explain:explain_capability",
+        "which binding is chosen for a capability, and why no other",
+    ),
+    "bindings activate": (
+        "bindings_activate:activate_binding",
+        "choose a binding for this host, once it passes all checks",
+    ),
+    "services ls": ("inventory_ls:ls", "services: what does the work"),
+    "services show": ("inventory_show:show", "one in full, its layer and what it replaces"),
+    "services search": ("inventory_ls:search", "find services by words"),
+    "services explain": (
+        "inventory_explain:explain",
+        "what is called through a service, and what keeps it from being called",
+    ),
+    "services refresh": (
+        "services:refresh",
+        "what a service offers against what was agreed to; 1 if it differs",
+    ),
+    "skills export": (
+        "skills_exchange:export_folders",
+        "write skills as folders with a SKILL.md, for agents that read those",
+    ),
+    "skills import": (
+        "skills_exchange:import_folder",
+        "make a skill of a folder with a SKILL.md: one call, with its text and your request",
+    ),
+    "schema": ("schema:schema", "JSON Schemas of specs, artifacts and the envelope"),
+    "serve mcp": (
+        "serve:serve_mcp",
+        "offer skills as tools of the Model Context Protocol: one client on stdin and stdout, or HTTP",
+    ),
+    "config show": ("config_show:show", "settings, and where each comes from"),
+    "config trust": ("config_trust:change_trust", "let the services of this project start code"),
+    "help": ("help:help", "a command, or one of the topics"),
+    "explain": ("explain:explain", "an error code: what it means, an example, the cure"),
+}
+"""Command to module and name in `cli/commands/`, and its summary. The module is imported for its own command alone."""
+
+TOPICS = ("exit-codes", "environment", "inputs", "paths", "formats")
+
+ROWS = (
+    ("Run", ("run", "resume", "rerun", "replay"), "run, continue, repeat, re-check"),
+    ("Inspect", ("trace", "state", "ls", "diff", "verify"), "what happened, is it unaltered?"),
+    ("Author", ("skills", "capabilities", "bindings", "services"), "  ls, show, search, explain"),
+    ("", ("graph", "validate", "schema"), "draw, check, editors"),
+    ("Check", ("doctor", "openapi"), "is all ready? do bindings work?"),
+    ("Manage", ("gc", "config", "serve", "explain", "help"), "clear away, settings, clients, codes"),
+)
+"""The home screen's rows: heading, commands and groups, what they are for."""
+
+
+def verbs(group: str) -> list[str]:
+    """The commands of a group, without its name; empty for what is no group."""
+    return [name.removeprefix(f"{group} ") for name in COMMANDS if name.startswith(f"{group} ")]
+
+
+def first_words() -> list[str]:
+    """What may stand first on a command line: commands without a group, and groups."""
+    return list(dict.fromkeys(name.split()[0] for name in COMMANDS))

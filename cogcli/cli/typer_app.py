@@ -1,0 +1,337 @@
+"""The command line on typer: argv parsed into a Call, typer's errors as ours (docs/reference/command-line.md#flags).
+
+1. A command's module is imported when its name was read.
+2. Global flags stand before a command and after it: each level of the command line has the parameters of the root.
+3. A value flag takes the next word, whatever it is, unless that word is a flag known there.
+4. Nothing is guessed: a near miss is an error that names what may have been meant.
+
+Only this module touches what typer does not document: `UsageError`, which it does not export (its BadParameter is one),
+and the methods of its commands that parse.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+from typer.models import ArgumentInfo
+
+from cogcli.cli.app import COMMANDS, first_words, verbs
+from cogcli.cli.command import Call
+from cogcli.cli.options import Flags, GlobalFlags, absent
+from cogcli.core.errors import UsageError
+from cogcli.core.outside import require_argument
+from cogcli.core.problems import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogcli.cli.command import Command
+
+_TEXTS = {"help", "version"}
+"""The global flags that are answered with a text."""
+_Refused = cast("type[Exception]", typer.BadParameter.__base__)
+
+
+def parse(argv: list[str]) -> Call:
+    """What argv asks for. Raises UsageError."""
+    return Parser(argv).parse()
+
+
+class Parser:
+    """Parses one argv; after an error `command` is the command or group, as far as it was read."""
+
+    def __init__(self, argv: list[str]) -> None:
+        self.argv = argv
+        self.command = ""
+        self.flags: dict[str, Any] = {}
+        self.given: dict[str, Any] = {}
+
+    def parse(self) -> Call:
+        """The Call. Raises UsageError."""
+        command = root()
+        answer = command.invoke(command.make_context("cogcli", list(self.argv), obj=self))
+        asked = None if _TEXTS & self.flags.keys() else answer
+        return Call(self.argv, self.command, GlobalFlags(self.flags), {**self.flags, **self.given}, asked)
+
+
+class _Level:
+    """What the root, a group and a command have in common: the global flags, and errors as ours."""
+
+    words = ""
+    """The words up to here: `state show`."""
+    declared: Command
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Own parameters, then the global flags."""
+        top = ctx.find_root().command
+        own: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        return [*own, *top.params] if self.words else own
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of this level; the rest is for the next. Raises UsageError."""
+        if ctx.resilient_parsing:  # completion
+            rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+            return rest
+        parser: Parser = ctx.obj
+        parser.command = self.words
+        typed = self._typed(ctx, args)
+        if isinstance(self, TyperCommand) and _TEXTS & (typed | parser.flags.keys()):
+            parser.flags.update(dict.fromkeys(_TEXTS & typed, True))
+            return []  # whatever else is typed: help is there for those who do not know yet
+        try:
+            rest = super().parse_args(ctx, list(args))  # type: ignore[misc]
+        except _Refused as error:
+            raise self._refusal(ctx, error, args) from error
+        self._keep(ctx, parser, typed)
+        parser.given = {name: ctx.params[name] for name in typed if name in ctx.params}
+        return rest
+
+    def _typed(self, ctx: Any, args: list[str]) -> set[str]:
+        """The names of the flags typed at this level. Raises UsageError for what typer would let pass."""
+        parser: Parser = ctx.obj
+        before, flags, own = len(parser.argv) - len(args), self.flags_of(ctx), self.params  # type: ignore[attr-defined]
+        is_group, typed, number = isinstance(self, TyperGroup), set(), 0
+        while number < len(args):
+            word = args[number]
+            require_argument(parser.argv, before + number)
+            number += 1
+            if word == "--" or (is_group and not word.startswith("-")):
+                break
+            found, takes_next = _flags_in(word, flags)
+            for flag in found:
+                if flag.name in typed and flag in own and self.words and not flag.multiple:
+                    raise UsageError(
+                        "usage.flag", f"`{flag.opts[0]}` is given twice", hint="keep one of them"
+                    )
+                typed.add(flag.name)
+            if not takes_next or number == len(args):
+                continue
+            if args[number].partition("=")[0] in flags:
+                raise _needs_value(found[-1], f"`{args[number]}`")
+            require_argument(parser.argv, before + number)
+            number += 1
+        for more in range(number, 0 if is_group else len(args)):
+            require_argument(parser.argv, before + more)
+        return typed
+
+    def flags_of(self, ctx: Any) -> dict[str, Any]:
+        """The flags that are known at this level, by spelling."""
+        return {
+            name: param
+            for param in self.get_params(ctx)
+            if param.param_type_name == "option"
+            for name in param.opts
+        }
+
+    def _keep(self, ctx: Any, parser: Parser, typed: set[str]) -> None:
+        """Hand the global flags of this level to the parser; the later one wins, a repeatable one gets longer."""
+        for param in ctx.find_root().command.params:
+            value = ctx.params.pop(param.name)
+            if param.name in typed:
+                parser.flags[param.name] = (
+                    [*parser.flags.get(param.name, ()), *value] if param.multiple else value
+                )
+
+    def _refusal(self, ctx: Any, error: Any, args: list[str]) -> UsageError:
+        """An error of typer as one of ours."""
+        name = getattr(error, "option_name", "")
+        if name:
+            flag = self.flags_of(ctx).get(name)
+            if flag is None:
+                return self._no_flag(ctx, name)
+            if flag.is_flag:
+                value = next(word for word in args if word.startswith(f"{name}=")).partition("=")[2]
+                return UsageError("usage.value", f"`{name}` takes no value", found=value)
+            return _needs_value(flag, "nothing")
+        if getattr(error, "param", None) is not None:
+            arguments = usage(self)
+            look = "cogcli skills ls" if arguments in ("SKILL", "ID") else f"cogcli {self.words} --help"
+            return UsageError("usage.value", f"`{self.words}` needs {arguments}", next=(look,))
+        return UsageError("usage.value", str(error))
+
+    def _no_flag(self, ctx: Any, name: str) -> UsageError:
+        if isinstance(self, TyperGroup):
+            owners = (words for words in COMMANDS if any(name in p.opts for p in load(words).params))
+            if owner := next(owners, ""):
+                return UsageError(
+                    "usage.flag", f"`{name}` belongs after its command", hint=f"as in `cogcli {owner} {name}`"
+                )
+        where = "there is" if isinstance(self, TyperGroup) else f"`{self.words}` has"
+        own = "cogcli --help" if isinstance(self, TyperGroup) else f"cogcli {self.words} --help"
+        hint = suggestion(name, list(self.flags_of(ctx)))
+        return UsageError("usage.flag", f"{where} no flag `{name}`", hint=hint, next=(own,))
+
+
+def _flags_in(word: str, flags: dict[str, Any]) -> tuple[list[Any], bool]:
+    """The known flags in a word (`-qv` has two), and whether the next word is the value of the last one."""
+    if word.startswith("--"):
+        flag = flags.get(word.partition("=")[0])
+        return [flag] if flag else [], flag is not None and not flag.is_flag and "=" not in word
+    found: list[Any] = []
+    for sign in word[1:] if word.startswith("-") else "":
+        flag = flags.get(f"-{sign}")
+        if flag is None or (found and not found[-1].is_flag):
+            break
+        found.append(flag)
+    return found, bool(found) and not found[-1].is_flag and len(word) == len(found) + 1
+
+
+def _needs_value(flag: Any, found: str) -> UsageError:
+    return UsageError("usage.value", f"`{flag.opts[0]}` needs a value", expected=flag.metavar, found=found)
+
+
+class LazyCommand(_Level, TyperCommand):
+    """A command, built when its name was read."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse flags and words. Raises UsageError."""
+        rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
+        lists = [len(value) for value in ctx.params.values() if isinstance(value, tuple | list)]
+        if rest or any(count > self.declared.most for count in lists):
+            raise UsageError(
+                "usage.value",
+                f"`{self.words}` has no place for `{(rest or args)[0]}`",
+                expected=usage(self) or "no further words",
+                next=(f"cogcli {self.words} --help",),
+            )
+        return rest
+
+
+class LazyGroup(_Level, TyperGroup):
+    """The root, or a group of commands; what is in it is imported when it is named."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names that may come next."""
+        return verbs(self.words) if self.words else first_words()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command or group by name, to be listed: no module is imported. None for no such name."""
+        words = f"{self.words} {cmd_name}".strip()
+        if words in COMMANDS:
+            return TyperCommand(name=cmd_name, help=COMMANDS[words][1], rich_markup_mode=None)
+        return group(words) if not self.words and verbs(words) else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The next command with the words left to it. Raises UsageError where there is none."""
+        words = f"{self.words} {args[0]}".strip()
+        if words in COMMANDS:
+            return args[0], load(words), args[1:]
+        if not self.words and verbs(words):
+            return args[0], group(words), args[1:]
+        if ctx.resilient_parsing:
+            return None, None, []
+        raise self._no_command(args[0], self.list_commands(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """The action of the command that was named; None for a bare group."""
+        action = super().invoke(ctx)
+        return action if ctx.invoked_subcommand else None
+
+    def _no_command(self, word: str, known: list[str]) -> UsageError:
+        what = f"`{self.words}` has no command `{word}`" if self.words else f"there is no command `{word}`"
+        hint, next = suggestion(word, known), f"cogcli {self.words}".rstrip()
+        if not self.words and "." in word:
+            hint, next = hint or f"to run a skill: cogcli run {word}", "cogcli skills ls"
+        return UsageError(
+            "usage.command", what, hint=hint or f"there is {', '.join(known)}", next=(f"{next} --help",)
+        )
+
+
+def usage(command: Any) -> str:
+    """The positional words of a command as help shows them: `CAP BINDING`."""
+    return " ".join(p.metavar for p in command.params if p.param_type_name == "argument" and p.metavar)
+
+
+def root() -> Any:
+    """The whole command line as a command of typer."""
+    return group("")
+
+
+def group(words: str) -> Any:
+    """The root (no words), or a group."""
+    app = typer.Typer(**_PLAIN)
+    app.callback(cls=LazyGroup, invoke_without_command=True, add_help_option=False)(
+        _callback(_group if words else _root)
+    )
+    built = get_command(app)
+    built.words = words  # type: ignore[attr-defined]
+    return built
+
+
+def load(words: str) -> Any:
+    """A command of `COMMANDS` by its words; its module is imported."""
+    target, summary = COMMANDS[words]
+    module, _, name = target.partition(":")
+    declared: Command = getattr(import_module(f"cogcli.cli.commands.{module}"), name)
+    app = typer.Typer(**_PLAIN)
+    app.command(
+        words.split()[-1], cls=LazyCommand, help=summary, add_help_option=False,
+        context_settings={"allow_extra_args": True},
+    )(_callback(declared.function))  # fmt: skip
+    built = get_command(app)
+    built.words, built.declared = words, declared  # type: ignore[attr-defined]
+    return built
+
+
+_PLAIN: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+}
+
+
+def _root(context: object, flags: GlobalFlags) -> int:
+    """Declares the global flags; never called."""
+    return 0
+
+
+def _group(context: object) -> int:
+    """Declares a group, which has no flags of its own; never called."""
+    return 0
+
+
+def _callback(function: Callable[..., int]) -> Callable[..., Any]:
+    """What typer calls with the parsed values: it returns the function bound to them, without its context.
+
+    Typer sees a parameter per flag, also of each Flags. A value that was not given is the default of the function's
+    parameter, else None, False or [].
+    """
+    groups: dict[str, type[Flags]] = {}
+    annotations: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for name, given in list(signature(function, eval_str=True).parameters.items())[1:]:
+        annotation = given.annotation
+        if isinstance(annotation, type) and issubclass(annotation, Flags):
+            groups[name] = annotation
+            annotations.update(annotation.declared())
+            continue
+        annotations[name] = annotation
+        defaults[name] = absent(annotation) if given.default is Parameter.empty else given.default
+
+    def bind(**values: Any) -> Callable[[Any], int]:
+        typed = {name: value for name, value in values.items() if value is not None}
+        bound = {name: typed.get(name, default) for name, default in defaults.items()}
+        for name, kind in groups.items():
+            bound[name] = kind({flag: typed[flag] for flag, _ in kind.declared() if flag in typed})
+        return partial(function, **bound)
+
+    parameters = [_parameter(*named) for named in annotations.items()]
+    bind.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    bind.__annotations__ = {}
+    return bind
+
+
+def _parameter(name: str, annotation: Any) -> Parameter:
+    (info,) = annotation.__metadata__
+    default: Any = False if annotation.__origin__ is bool else None
+    if isinstance(info, ArgumentInfo) and info.metavar and not info.metavar.startswith("["):
+        default = Parameter.empty
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

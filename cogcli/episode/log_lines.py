@@ -1,0 +1,140 @@
+"""The lines of a log: which are committed, and the object that each one holds.
+
+1. A line without its newline is not committed: whoever reads a run in progress sees a prefix.
+2. A last line that is no JSON is torn as well. One anywhere else, and a last one that no torn write leaves, is refused:
+   reading stops before it.
+3. A log whose first line has neither `seq` nor `prev` is another tool's. Its last line needs no newline: whole JSON is
+   committed there, since no torn write leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.core.strict_json import JsonRefused
+from cogcli.core.strict_json import loads as strict_loads
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import EVENTS
+from cogcli.events.checksum import is_like_whole, valid_prefix
+
+LONGEST_LINE: Final = 8 * 1024 * 1024
+"""Our own lines end at 1 MiB; other tools may not know that limit."""
+
+
+class RefusedLine(NamedTuple):
+    """A line that cannot be what was written: its number, why, and whether a newline ends it."""
+
+    number: int
+    why: str
+    ended: bool
+
+
+class Lines:
+    """The committed lines of a stream of bytes, numbered from 1, without their newlines.
+
+    Once iterated: `tail` is what follows the last newline, `too_long` the number of a line that stopped the reading.
+    """
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.tail = b""
+        self.too_long = 0
+        self.count = 0
+        """After `objects`: the committed lines that hold one."""
+        self.torn = 0
+        """After `objects`: the bytes that a write which was cut short may have left behind the last committed line."""
+        self.refused: RefusedLine | None = None
+        """After `objects`: the line before which reading stopped; with `torn` the last one, which may be torn."""
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        first = rest = b""
+        number = 0
+        for chunk in self._chunks:
+            *whole, rest = (rest + chunk if rest else chunk).split(b"\n")
+            for line in whole:
+                number += 1
+                first = first or line
+                yield number, line
+            if len(rest) > LONGEST_LINE:
+                self.too_long = number + 1
+                return
+        if rest and is_foreign_line(first or rest) and is_foreign_line(rest):
+            yield number + 1, rest
+            rest = b""
+        self.tail = rest
+
+    def objects(self) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+        """Each committed line with its number and its object, up to the first that is none."""
+        lines = iter(self)
+        for number, line in lines:
+            try:
+                value = parse_line(line)
+            except JsonRefused as error:
+                self.refused = RefusedLine(number, error.message, True)
+                if next(lines, None) is None and not self.too_long and is_torn(line):
+                    self.torn = len(line) + 1 + len(self.tail)
+                return
+            self.count = number
+            yield number, line, value
+        if self.too_long:
+            self.refused = RefusedLine(self.too_long, f"longer than {LONGEST_LINE:,} bytes", False)
+        elif is_torn_tail(self.tail):
+            self.torn = len(self.tail)
+        else:
+            self.refused = RefusedLine(self.count + 1, "what ends it is no newline: it was damaged", False)
+
+
+def first_line(folder: Folder) -> bytes:
+    """The first committed line of an episode's log, empty where there is none. Raises FileRefused."""
+    return next((line for _, line in Lines(folder.chunks(EVENTS))), b"")
+
+
+def is_foreign_line(line: bytes) -> bool:
+    """Whether a line is a whole event of another tool's log."""
+    with suppress(JsonRefused):
+        return is_unchained(parse_line(line))
+    return False
+
+
+def is_unchained(first: dict[str, Any]) -> bool:
+    """Whether a log with this first line is another tool's."""
+    return "seq" not in first and "prev" not in first
+
+
+def is_torn(line: bytes) -> bool:
+    """Whether a refused last line may be what a torn write left: JSON that was never an event is none, nor is what
+    ends as a whole line does."""
+    try:
+        orjson.loads(line)
+    except ValueError:
+        return not is_like_whole(line)
+    return False
+
+
+def is_torn_tail(tail: bytes) -> bool:
+    """Whether what follows the last newline may be what a torn write left: a beginning of a line, and NULs where blocks
+    never came to the disk. A whole line, and then something else, had a newline that was altered."""
+    whole = valid_prefix(tail)
+    return not whole or not tail[whole:].strip(b"\0")
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """The object of one line, strictly. Raises JsonRefused.
+
+    A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line
+    is read by the strict parser.
+    """
+    try:
+        value = orjson.loads(line)
+        known = orjson.dumps(value) == line
+    except (ValueError, TypeError):
+        known = False
+    if not known:
+        value = strict_loads(line, max_bytes=LONGEST_LINE, max_nodes=1_000_000)
+    if type(value) is not dict:
+        raise JsonRefused("json.type", "an event is an object")
+    return value

@@ -1,0 +1,122 @@
+"""The errors of episodes that cannot be read, or not be resumed or run again."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.files import FileRefused
+from cogcli.episode.folder import TEMPORARY, Folder
+from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
+from cogcli.events.envelope import Event
+
+_SKILL: Final = re.compile(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
+
+
+def open_episode(path: Path) -> Folder:
+    """An episode's directory. Raises EnvironmentRefusal `episode.unreadable`."""
+    try:
+        return Folder.open(path)
+    except OSError as error:
+        raise unreadable(path, error.strerror or "cannot be opened") from error
+
+
+def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> EnvironmentRefusal:
+    """The error for a directory that is no readable episode; `file` of it is to blame, at `line` if that is known."""
+    if not file:
+        return EnvironmentRefusal("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
+    return EnvironmentRefusal(
+        "episode.unreadable",
+        f"`{path.name}`: {file}{f':{line}' if line else ''}: {why}",
+        file=str(path / file),
+        line=line,
+        next=(f"cogcli verify {quote(str(path))}",),
+    )
+
+
+def no_log_error(folder: Folder, refused: FileRefused) -> EnvironmentRefusal:
+    """The error for a log that cannot be opened."""
+    if refused.reason == "missing" and (began_nothing := nothing_began_error(folder)):
+        return began_nothing
+    return unreadable(folder.path, refused.message, file=EVENTS)
+
+
+def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRefusal | None:
+    """The error for a run that was stopped before its first event; None where there is more, or the run is alive.
+
+    `held`: the caller holds the lock of the log itself.
+    """
+    for name, found in folder.entries().items():
+        before = name in (EVENTS, BLOBS, BALLAST) or name.startswith(TEMPORARY)
+        if not before and not (name == LEARN and not found.st_size):
+            return None
+    if not held and folder.is_locked(EVENTS):
+        return None
+    try:
+        with closing(folder.chunks(EVENTS)) as chunks:
+            begun = next(chunks, b"")
+    except FileRefused as error:
+        if error.reason != "missing":
+            return None
+        begun = b""
+    if b"\n" in begun:
+        return None
+    skill = _SKILL.search(begun)
+    again = f"run {skill[1].decode()}" if skill else "skills ls"
+    return EnvironmentRefusal(
+        "episode.unreadable",
+        f"`{folder.path.name}`: nothing began before the run was stopped: run it again",
+        hint="no step was begun, no service was called",
+        next=(f"cogcli {again}",),
+    )
+
+
+_ASKED: Final = {
+    "skill": "the skill", "inputs": "its inputs", "options": "the options", "selection": "the bindings chosen",
+    "pins": "the pinned specs",
+}  # fmt: skip
+"""The members of our start event, beside the task, that a log needs to be resumed."""
+
+
+def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
+    """The error for another tool's episode that is to be resumed, or run again."""
+    payload = first.payload if type(first.payload) is dict else {}
+    lacking = [words for name, words in _ASKED.items() if type(payload.get(name)) is not dict]
+    return EnvironmentRefusal(
+        "episode.foreign",
+        f"`{path.name}` is another tool's, without a chain: it can be looked at, not run",
+        expected=f"a log that tells {', '.join(_ASKED.values())}, each line naming the one before it",
+        found=f"no `seq` and `prev`; nothing of {', '.join(lacking)}" if lacking else "no `seq` and `prev`",
+        hint="run a skill of your own with what it was asked",
+        file=str(path / EVENTS),
+        line=1,
+        next=(f"cogcli trace {quote(str(path))}",),
+    )
+
+
+def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
+    """The error for a folder that bears another episode's id."""
+    return EnvironmentRefusal(
+        "episode.renamed",
+        f"the folder is named `{path.name}`, what it holds is `{episode_id:.80}`",
+        hint="give each episode its own name back",
+        next=(f"cogcli verify {quote(str(path))}",),
+    )
+
+
+def no_beginning_error(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
+    """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
+    if first is None:
+        with open_episode(path) as folder:
+            return nothing_began_error(folder, held=held) or unreadable(
+                path, "no event was committed", file=EVENTS
+            )
+    kind = first.event_type or first.phase or "no event"
+    error = unreadable(path, "the log does not begin with the start of a run: its first lines are missing",
+                       file=EVENTS, line=1)  # fmt: skip
+    error.expected, error.found = "run.started", kind if first.seq is None else f"{kind}, seq {first.seq}"
+    return error

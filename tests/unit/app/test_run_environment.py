@@ -1,0 +1,56 @@
+"""What settings and trust give to every call: one place, so that no entry point forgets a part of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cogcli.app.run_skill import environment_of
+from cogcli.app.services import _invoker_context
+from cogcli.app.settings import Settings
+from cogcli.core.errors import CogcliError
+from cogcli.core.redact import Redactor
+from cogcli.protocols.invoker import InvokerContext
+from cogcli.runs.launch import live_runner
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.selection import SelectionOptions
+
+
+def settings_of(tmp_path: Path, *, trusted: bool) -> Settings:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "cogcli.toml").write_text("")
+    environ = {"HOME": str(tmp_path), **({"COGCLI_TRUST_PROJECT": "1"} if trusted else {})}
+    return Settings({}, environ, base=str(project))
+
+
+def contexts(settings: Settings) -> list[InvokerContext]:
+    """Those of a run and of `services refresh`."""
+    environment = environment_of(settings)
+    runner = live_runner(environment, Catalog(), SelectionOptions({}, None, {}), Redactor(()))
+    return [runner._context, _invoker_context(settings)]
+
+
+def test_every_call_of_an_untrusted_project_reads_only_its_files(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, trusted=False)
+    (tmp_path / "outside.txt").write_text("x")
+    for context in contexts(settings):
+        assert context.reads is not None
+        assert context.reads.folder == str(tmp_path / "project")
+        with pytest.raises(CogcliError, match="is not read"):
+            context.reads.checked_path(str(tmp_path / "outside.txt"))
+
+
+def test_a_trusted_project_reads_any_file(tmp_path: Path) -> None:
+    assert [context.reads for context in contexts(settings_of(tmp_path, trusted=True))] == [None, None]
+
+
+def test_files_named_on_the_command_line_may_be_read(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, trusted=False)
+    named = tmp_path / "named.txt"
+    named.write_text("x")
+    settings.named.append(str(named))
+    reads = environment_of(settings).reads
+    assert reads is not None
+    assert reads.checked_path(str(named)) == str(named)
