@@ -103,11 +103,11 @@ class LiveRunner:
                 error.message = visible_block(self._context.secrets.mask_text(error.message))
                 error.args = (error.message,)
                 raise
-            except BaseException:
-                passage.note_abandoned()
-                raise
-            passage.note_success()
-            return answer
+            else:
+                passage.note_success()
+                return answer
+            finally:
+                passage.note_abandoned()  # counts where nothing was reported: a bug, or the end of the process
 
     def _answer(
         self, attempt: Attempt, binding: Binding, request: InvocationRequest, limits: CallLimits

@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from cogcli.core import addresses, threads
@@ -172,24 +172,21 @@ class SocketStream:
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> SocketStream:
         exchange = _current()
-        secured: socket.socket = self._socket
-        try:
-            wrapped = ssl_context.wrap_socket(
-                self._socket, server_hostname=server_hostname, do_handshake_on_connect=False
-            )
-            secured = wrapped
-            exchange.use(wrapped)
-            wrapped.settimeout(exchange.rest())
-            wrapped.do_handshake()
-        except TimeoutError as error:
-            secured.close()
-            raise exchange.late() from error
-        except (OSError, ValueError) as error:  # ssl.SSLError among them
-            secured.close()
-            raise exchange.lost(f"{self._name}: TLS failed: {_error_line(error)}") from error
-        except BaseException:
-            secured.close()
-            raise
+        with ExitStack() as opened:
+            opened.callback(self._socket.close)
+            try:
+                secured = ssl_context.wrap_socket(
+                    self._socket, server_hostname=server_hostname, do_handshake_on_connect=False
+                )
+                opened.callback(secured.close)
+                exchange.use(secured)
+                secured.settimeout(exchange.rest())
+                secured.do_handshake()
+            except TimeoutError as error:
+                raise exchange.late() from error
+            except (OSError, ValueError) as error:  # ssl.SSLError among them
+                raise exchange.lost(f"{self._name}: TLS failed: {_error_line(error)}") from error
+            opened.pop_all()
         return SocketStream(secured, self._name, self._write_failed)
 
     def get_extra_info(self, info: str) -> Any:
@@ -279,22 +276,21 @@ def too_long_head() -> ResponseMappingError:
 
 
 def _connected(place: ResolvedAddress, exchange: SocketExchange, name: str) -> socket.socket:
-    sock = socket.socket(place.family, socket.SOCK_STREAM)
-    try:
-        exchange.use(sock)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.settimeout(exchange.rest(CONNECT_SECONDS))
-        sock.connect(place.address)
-    except TimeoutError as error:
-        sock.close()
-        exchange.rest()
-        raise exchange.lost(f"{name}: no connection within {CONNECT_SECONDS:g} s") from error
-    except OSError as error:
-        sock.close()
-        raise exchange.lost(f"{name}: {_error_line(error)}") from error
-    except BaseException:
-        sock.close()
-        raise
+    """A socket that is connected to an address. Raises TransportError, CallTimeoutError."""
+    with ExitStack() as opened:
+        sock = socket.socket(place.family, socket.SOCK_STREAM)
+        opened.callback(sock.close)
+        try:
+            exchange.use(sock)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(exchange.rest(CONNECT_SECONDS))
+            sock.connect(place.address)
+        except TimeoutError as error:
+            exchange.rest()
+            raise exchange.lost(f"{name}: no connection within {CONNECT_SECONDS:g} s") from error
+        except OSError as error:
+            raise exchange.lost(f"{name}: {_error_line(error)}") from error
+        opened.pop_all()
     return sock
 
 

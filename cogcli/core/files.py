@@ -105,15 +105,17 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600
     # The dot keeps a file left by a power cut out of every listing of specs.
     temporary = os.path.join(folder, f".tmp-{os.urandom(8).hex()}")
     handle = os.open(temporary, _CREATE, 0o600)
+    placed = False
     try:
         try:
             _fill(handle, data, mode)
         finally:
             os.close(handle)
         os.replace(temporary, name)
-    except BaseException:
-        _discard(temporary)
-        raise
+        placed = True
+    finally:
+        if not placed:
+            _discard(temporary)
     _sync_folder(folder)
 
 
@@ -121,7 +123,7 @@ def _discard(temporary: str) -> None:
     try:
         os.unlink(temporary)
     except OSError:
-        return  # what went wrong before is what is told
+        return  # the error that came before is the one to raise
 
 
 def _fill(handle: int, data: bytes, mode: int) -> None:

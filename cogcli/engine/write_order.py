@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cogcli.core.errors import OutputMappingError
+from cogcli.core.merge import STRATEGIES
 from cogcli.core.refs import overlap
 from cogcli.mapping.apply import Write
-from cogcli.mapping.merge import conflict
 
 
 class Blackboard:
@@ -62,13 +62,13 @@ class Blackboard:
         return sorted(free)
 
     def remember(self, index: int, writes: list[Write]) -> None:
-        """Keep the deep merges of a step, for `require_no_conflict` of concurrent ones."""
-        merges = [write for write in writes if write.strategy == "deep_merge"]
+        """Keep the writes of a step that may conflict, for `require_no_conflict` of concurrent ones."""
+        merges = [write for write in writes if STRATEGIES[write.strategy].conflict]
         if merges and self._after:
             self._merged[index] = merges
 
     def require_no_conflict(self, index: int, writes: list[Write]) -> None:
-        """Raises OutputMappingError when a concurrent deep merge set one leaf to another value."""
+        """Raises OutputMappingError when a concurrent merge set one leaf to another value."""
         if not self._merged or index not in self._after:
             return
         for earlier, theirs in self._merged.items():
@@ -78,8 +78,9 @@ class Blackboard:
 
 
 def _require_agreement(ours: Write, others: list[Write]) -> None:
+    conflict = STRATEGIES[ours.strategy].conflict
     for theirs in others:
-        if ours.strategy != "deep_merge" or not overlap(ours.target, theirs.target):
+        if conflict is None or not overlap(ours.target, theirs.target):
             continue
         depth = min(len(ours.target.path), len(theirs.target.path))
         leaf = conflict(_wrapped(theirs, depth), _wrapped(ours, depth))

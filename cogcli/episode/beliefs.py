@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cogcli.core.jsonvalue import list_of, object_of, text_of
+from cogcli.core.merge import is_replacing
 from cogcli.core.refs import MISSING, parse_target
 from cogcli.events.envelope import Event
 from cogcli.mapping.namespaces import walk_dicts
@@ -76,8 +77,7 @@ class Beliefs:
             target, strategy = write["target"], write["strategy"]
             if target.startswith(("vars.", "working.artifacts")):
                 self._order += 1
-                replaces = strategy in ("overwrite", "replace")
-                self._writers[target] = source._replace(order=self._order, replaces=replaces)
+                self._writers[target] = source._replace(order=self._order, replaces=is_replacing(strategy))
             elif target in _SLOT_OF and type(write["value"]) is list:
                 added = [source] * len(write["value"])
                 slot = _SLOT_OF[target]

@@ -3,8 +3,8 @@
 
 1. The file exists while its run is alive, and is freed when its end is written, the run pauses or its log is closed.
    Only a killed process leaves it behind; whoever reopens the episode replaces it.
-2. Its first line tells which process holds the log, for whoever finds it locked. That is data, believed for a message
-   and nothing else.
+2. Its first line names the process that holds the log, for whoever finds it locked. That is data, believed for a
+   message and nothing else.
 3. A file system without room for it gets no episode; one that cannot keep room goes without.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from cogcli.core.files import FileRefused
@@ -22,12 +22,12 @@ from cogcli.episode.layout import BALLAST
 
 SIZE: Final = 64 * 1024
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-"""What a write says of a disk, or a user's share of it, that is full."""
+"""The errors of a write to a disk, or a user's share of it, that is full."""
 _HOLDER = re.compile(rb"pid (\d{1,10}) on ([A-Za-z0-9._-]{1,64})\n")
 
 
 class DiskReserve:
-    """The ballast of one open episode, whose lock the caller holds."""
+    """The reserve of one open episode, whose lock the caller holds."""
 
     def __init__(self, folder: Folder, *, anew: bool = False) -> None:
         """Take the room, `anew` where another process may have left it. Raises OSError where the disk is full."""
@@ -37,14 +37,14 @@ class DiskReserve:
             with suppress(FileNotFoundError):
                 os.unlink(BALLAST, dir_fd=folder.fd)
         fd = folder.create(BALLAST, os.O_WRONLY)
-        try:
-            write_all(fd, f"pid {os.getpid()} on {os.uname().nodename[:64]}\n".encode())
-            _reserve(fd)
-        except BaseException:
-            self.free()
-            raise
-        finally:
-            os.close(fd)
+        with ExitStack() as undo:
+            undo.callback(self.free)
+            try:
+                write_all(fd, f"pid {os.getpid()} on {os.uname().nodename[:64]}\n".encode())
+                _reserve(fd)
+            finally:
+                os.close(fd)
+            undo.pop_all()
 
     def free(self) -> bool:
         """Give the room back; whether there was any. May be called again."""
@@ -74,7 +74,7 @@ def _reserve(fd: int) -> None:
 
 
 def holder(folder: Folder) -> str:
-    """Who holds the log of an episode, in words."""
+    """The process that holds the log of an episode, in words."""
     with suppress(OSError, FileRefused):
         for chunk in folder.chunks(BALLAST):
             if match := _HOLDER.match(chunk):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from cogcli.core.merge import STRATEGIES
 from cogcli.events.types import EVENT_TYPES
 
 Json = dict[str, Any]
@@ -97,11 +98,22 @@ class StepAnswered(Payload):
     attempts: list[Json] = []
 
 
+def _known_strategy(name: str) -> str:
+    if name not in STRATEGIES:
+        raise ValueError(f"`{name:.40}` is no merge strategy")
+    return name
+
+
+MergeStrategy = Annotated[
+    str, AfterValidator(_known_strategy), Field(json_schema_extra={"enum": [*STRATEGIES]})
+]
+
+
 class Written(Payload):
     """One write, before merging."""
 
     target: str
-    strategy: Literal["overwrite", "append", "deep_merge", "replace"]
+    strategy: MergeStrategy
     value: Any
 
 

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import OutputMappingError
 from cogcli.core.jsonvalue import deep_copy, kind_of
+from cogcli.core.merge import merge
 from cogcli.core.refs import Target, parse_target
 from cogcli.core.step_path import StepPath
 from cogcli.events.envelope import Event
 from cogcli.events.types import EVENT_TYPES, row_of
-from cogcli.mapping.merge import merge
 from cogcli.state.cognitive import frame_from
 from cogcli.state.execution import ExecutionState, StepResult, TraceStep
 

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import OutputMappingError, ReferenceResolutionError
 from cogcli.core.jsonvalue import deep_copy, kind_of, preview
+from cogcli.core.merge import require_mergeable
 from cogcli.core.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
 from cogcli.mapping.apply import Write, present_kind, write_value
-from cogcli.mapping.merge import require_mergeable
 from cogcli.mapping.namespaces import read_reference, walk
 from cogcli.state.execution import ExecutionState
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from cogcli.core.merge import is_replacing
 from cogcli.core.terminal_text import visible
 from cogcli.report.glyphs import ASCII, Glyphs
 from cogcli.report.lineage import Declared, Lineage, TargetFlow, TracedWrite, overlap
@@ -136,6 +137,6 @@ def _last_writes(flow: Lineage, place: str, before: int | None) -> list[TracedWr
     for write in reversed(flow.writes):
         if (before is None or write.seq < before) and overlap(place, write.target):
             found.insert(0, write)
-            if write.strategy in ("overwrite", "replace") and len(write.target) <= len(place):
+            if is_replacing(write.strategy) and len(write.target) <= len(place):
                 break
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.merge import STRATEGIES
 from cogcli.specs.capability import ON_FAIL, ROLES, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, CONFORMANCE, TARGETS, VERSION, check_version
 from cogcli.specs.field_shape import FIELDS, check_fields
@@ -19,7 +20,6 @@ from cogcli.specs.shape import (
     may,
     required_key,
 )
-from cogcli.specs.skill import MERGE_STRATEGIES
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
@@ -86,7 +86,7 @@ _HINTS: Final = Record(
                     {
                         "type": required_key(Text()),
                         "target": may(Text()),
-                        "merge": may(Text(choices=MERGE_STRATEGIES)),
+                        "merge": may(Text(choices=STRATEGIES)),
                     }
                 )
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ class Text:
     `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so that it is never shown.
     """
 
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     pattern: re.Pattern[str] | None = None
     code: str = "value.range"
     expected: str = ""

@@ -10,7 +10,6 @@ from cogcli.specs.fields import Fields, Value, fields_from, value_from
 
 NESTED: Final = "skill:"
 """The prefix of a nested skill among the targets of a step."""
-MERGE_STRATEGIES: Final = ("overwrite", "append", "deep_merge", "replace")
 STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
 
 

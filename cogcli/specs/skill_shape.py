@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.merge import STRATEGIES
 from cogcli.core.refs import READABLE
 from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
 from cogcli.specs.credentials import find_in_skill
@@ -21,7 +22,7 @@ from cogcli.specs.shape import (
     may,
     required_key,
 )
-from cogcli.specs.skill import MERGE_STRATEGIES, STEP_KINDS, result_name
+from cogcli.specs.skill import STEP_KINDS, result_name
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
@@ -34,7 +35,7 @@ _CONDITION: Final = Either((Text(), Boolean()))
 _CONFIG: Final = Record(
     {
         "depends_on": may(_DEPENDS),
-        "merge_strategy": may(Text(choices=MERGE_STRATEGIES)),
+        "merge_strategy": may(Text(choices=STRATEGIES)),
         "timeout_seconds": may(TIMEOUT),
         "condition": may(_CONDITION),
         "otherwise": may(MapOf(Data())),

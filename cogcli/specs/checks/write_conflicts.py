@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cogcli.core.merge import STRATEGIES
 from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check_races(flow: Dataflow, report: ProblemReport) -> None:
             beside = ~flow.graph.before[position]
             for strategy, bits in _overlapping(at, below, write):
                 racing = bits & beside
-                if racing and not (strategy == write.strategy and strategy in ("append", "deep_merge")):
+                if racing and not (strategy == write.strategy and STRATEGIES[strategy].needs):
                     both = strategy == write.strategy == "replace"
                     _report_race(flow, position, write, racing, report, both_replace=both)
                     break

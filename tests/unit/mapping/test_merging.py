@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.mapping.merge import conflict
+from cogcli.core.merge import conflict
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,18 @@
-"""The four merge strategies (docs/reference/execution.md#merge): whether one applies, and the merged value."""
+"""The merge strategies (docs/reference/execution.md#merge): whether one applies, and the merged value."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import OutputMappingError
 from cogcli.core.jsonvalue import equal, kind_of
 
-_MERGEABLE: Final = {"append": "list", "deep_merge": "object"}
-"""Strategies that combine, and the kind that both sides must have."""
-
 
 def require_mergeable(strategy: str, target: str, present: str | None, value: str) -> None:
     """Raises OutputMappingError `output.merge` unless the kinds fit. `present` None means the target is absent."""
-    wanted = _MERGEABLE.get(strategy)
-    if wanted is None:
+    wanted = STRATEGIES[strategy].needs
+    if not wanted:
         return
     for side, kind in (("target holds", present), ("value is", value)):
         if kind is not None and kind != wanted:
@@ -27,15 +25,23 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
 
 def merge(strategy: str, present: Any, value: Any) -> Any:
     """The new value of the target. `present` is the state's own value or None when absent; `value` is kept."""
-    if present is None:
-        return value
-    if strategy == "append":
-        # The list belongs to the state alone: every reader got a copy.
-        present.extend(value)
-        return present
-    if strategy == "deep_merge":
-        return _merge_objects(present, value)
+    return value if present is None else STRATEGIES[strategy].combine(present, value)
+
+
+def is_replacing(strategy: str) -> bool:
+    """Whether a write of this strategy leaves nothing of what was there; not so of a strategy that is not known."""
+    row = STRATEGIES.get(strategy)
+    return row is not None and not row.needs
+
+
+def _replace(present: Any, value: Any) -> Any:
     return value
+
+
+def _append(present: list[Any], value: list[Any]) -> list[Any]:
+    # The list belongs to the state alone: every reader got a copy.
+    present.extend(value)
+    return present
 
 
 def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -61,3 +67,23 @@ def conflict(a: Any, b: Any, path: str = "") -> str | None:
         elif not equal(left, right):
             return here
     return None
+
+
+class Strategy(NamedTuple):
+    """How a value is written to a target that holds one already."""
+
+    combine: Callable[[Any, Any], Any]
+    """Gives the new value of the target from the state's own value, which it may change, and the one written."""
+    needs: str = ""
+    """The kind that both must have; empty where the value replaces whatever is there."""
+    conflict: Callable[[Any, Any], str | None] | None = None
+    """Gives the first leaf that two concurrent writes set differently; None where no two can differ."""
+
+
+STRATEGIES: Final[dict[str, Strategy]] = {
+    "overwrite": Strategy(_replace),
+    "append": Strategy(_append, "list"),
+    "deep_merge": Strategy(_merge_objects, "object", conflict),
+    "replace": Strategy(_replace),
+}
+"""Every strategy of `merge_strategy`, in the order of messages and schemas. A new one is a row here."""

@@ -1,0 +1,56 @@
+"""`except Exception`, `except BaseException` and their `suppress` stay at the edges: elsewhere an error is expected and
+named, or nobody's to catch."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+from support.sources import PACKAGE, modules
+
+BROAD = {"Exception", "BaseException"}
+EDGES = {
+    "the top of the command": {"cli/main.py": 2},
+    "a server that answers whatever happens": {"app/mcp_stdio.py": 1, "app/serve_mcp.py": 1},
+    "the last resort of the engine": {"engine/run.py": 1, "engine/nested.py": 1},
+    "a thread that hands over what happened in it": {"app/run_pool.py": 1, "engine/tasks.py": 3},
+    "a callback of whoever gave a call up, a display": {"core/calls.py": 1, "cli/live_run.py": 1},
+    "functions, workers, servers and libraries of others": {
+        "core/http.py": 1, "episode/signing.py": 2, "protocols/mcp/http.py": 1, "protocols/mcp/invoker.py": 1,
+        "protocols/mcp/session.py": 1, "protocols/pythoncall/function_call.py": 4,
+        "protocols/pythoncall/worker_main.py": 2, "protocols/secrets.py": 1, "schema/containment.py": 1,
+        "verification/loopback_server.py": 1, "yaml/parsers.py": 1,
+    },
+    "a cache that may be lost": {"episode/listing/episode_index.py": 5, "specs/cache.py": 6},
+    "one of many, which must not hide the others": {"runs/error_payload.py": 1, "verification/rule_runner.py": 1},
+}  # fmt: skip
+CLEANING_UP = {
+    "protocols/mcp/stdio.py": 1, "protocols/pythoncall/worker_pool.py": 1, "runs/launch.py": 1,
+    "schema/containment.py": 1,
+}  # fmt: skip
+"""Those that clean up and raise: a context manager would do. The list only becomes shorter."""
+
+
+def broad(path: Path) -> int:
+    """How many handlers of a module catch everything."""
+    count = 0
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ExceptHandler):
+            kinds = [None] if node.type is None else [node.type]
+            kinds = list(kinds[0].elts) if isinstance(kinds[0], ast.Tuple) else kinds
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "suppress":
+            kinds = list(node.args)
+        else:
+            continue
+        count += any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds)
+    return count
+
+
+def test_everything_is_caught_at_the_edges_only() -> None:
+    allowed: Counter[str] = Counter(CLEANING_UP)
+    for files in EDGES.values():
+        allowed.update(files)
+    paths = [path for path in modules() if "official" not in path.parts]
+    found = Counter({str(path.relative_to(PACKAGE)): broad(path) for path in paths})
+    assert +found == allowed, {"new": found - allowed, "gone, so leave the list": allowed - found}
