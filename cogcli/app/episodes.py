@@ -11,9 +11,9 @@ from cogcli.core.errors import EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
-    from cogcli.episode.file_status import FileStatus
     from cogcli.episode.findings import Finding
     from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
+    from cogcli.episode.named_files import FileStatus
     from cogcli.episode.store import Store
     from cogcli.episode.strict_log import Warn
     from cogcli.events.envelope import Event
@@ -304,7 +304,7 @@ def row_of(row: EpisodeRow, shown: Callable[[str], str]) -> dict[str, Any]:
 
 def file_marks(directory: Path) -> list[FileStatus]:
     """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
-    from cogcli.episode.file_status import file_statuses
+    from cogcli.episode.named_files import file_statuses
     from cogcli.episode.refusals import open_episode
 
     with open_episode(directory) as folder:

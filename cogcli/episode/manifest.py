@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, Final
 
 from cogcli.core.canonical import digest
@@ -43,18 +44,18 @@ def entry(name: str, digest: str, size: int) -> dict[str, Any]:
 
 def files_of(folder: Folder) -> list[dict[str, Any]]:
     """Every file but the manifest itself, by name. Raises FileRefused."""
-    names = [(folder, name, name) for name in _regular(folder) if name != MANIFEST]
+    entries = [entry(name, *measure(folder, name)) for name in _regular(folder) if name != MANIFEST]
     try:
         kept = folder.sub(BLOBS)
     except FileNotFoundError:
-        return [_entry(*name) for name in names]
+        return entries
     except OSError as error:
         # A manifest without what could not be looked at would seal an episode that never verifies.
         why = f"cannot be read: {error.strerror}"
         raise FileRefused(str(folder.path / BLOBS), "unreadable", why) from error
     with kept:
-        names += [(kept, name, f"{BLOBS}/{name}") for name in _regular(kept)]
-        return sorted((_entry(*name) for name in names), key=_name)
+        entries += [entry(f"{BLOBS}/{name}", *measure(kept, name)) for name in _regular(kept)]
+    return sorted(entries, key=itemgetter("name"))
 
 
 def _regular(folder: Folder) -> list[str]:
@@ -63,15 +64,6 @@ def _regular(folder: Folder) -> list[str]:
         for name, found in folder.entries().items()
         if stat.S_ISREG(found.st_mode) and not name.startswith(TEMPORARY) and name != BALLAST
     ]
-
-
-def _name(entry: dict[str, Any]) -> str:
-    name: str = entry["name"]
-    return name
-
-
-def _entry(folder: Folder, name: str, shown: str) -> dict[str, Any]:
-    return entry(shown, *measure(folder, name))
 
 
 def measure(folder: Folder, name: str) -> tuple[str, int]:

@@ -1,32 +1,37 @@
-"""What a manifest says of the files of an episode, whoever wrote it, and whether the files are that
-(docs/reference/episode.md#shared-format).
+"""The files that a manifest names, whoever wrote it, and the status of each (docs/reference/episode.md#shared-format).
 
 1. `files[]` holds `{name, sha256, size_bytes, kind}`. A hash is hex in either case, plain or after `sha256:`. Hash and
    size may be missing; what is there has to fit. An entry for the manifest itself says nothing: none can hold its own
    hash.
-2. A name is a plain relative path. Whatever would lead out of the episode is told and never opened.
-3. A size that differs is told without reading the file.
+2. A name is a plain relative path. Whatever would lead out of the episode is a problem and never opened.
+3. A size that differs is found without reading the file.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
-from hashlib import sha256
+from contextlib import ExitStack, suppress
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.files import FileRefused
+from cogcli.core.jsonvalue import object_of
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import parse
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import MANIFEST
+from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, SUMMARY
+from cogcli.episode.log_lines import first_line, parse_line
+from cogcli.episode.manifest import measure
 
 _HASH: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE | re.ASCII)
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _LONGEST: Final = 1024
+_LIMIT: Final = 64 * 1024 * 1024
+_SHOWN: Final = (EVENTS, LEARN, SUMMARY, MANIFEST)
 
 
 class NamedFile(NamedTuple):
-    """One file as a manifest names it: plain hex or the empty text, and its size if it is told."""
+    """One file as a manifest names it: plain hex or the empty text, and its size or None."""
 
     name: str
     sha256: str
@@ -42,7 +47,7 @@ class NamedFiles(NamedTuple):
 
 def manifest_files(manifest: Any) -> NamedFiles:
     """The list of files of a manifest, as far as it is one."""
-    listed = manifest.get("files") if type(manifest) is dict else None
+    listed = object_of(manifest).get("files")
     if type(listed) is not list:
         return NamedFiles({}, ["lists no files"])
     files: dict[str, NamedFile] = {}
@@ -59,7 +64,7 @@ def manifest_files(manifest: Any) -> NamedFiles:
 
 
 def _named_file(item: Any) -> tuple[NamedFile, str]:
-    name = item.get("name") if type(item) is dict else None
+    name = object_of(item).get("name")
     none = NamedFile("", "", None)
     if type(name) is not str:
         return none, "lists something that is no file of an episode"
@@ -109,18 +114,67 @@ def _sub(opened: ExitStack, place: Folder, name: str) -> Folder:
 def _unlike(place: Folder, name: str, file: NamedFile) -> str:
     if file.size is not None and (size := place.size(name)) != file.size:
         return f"has {size:,} bytes, the manifest says {file.size:,}"
-    if file.sha256 and _digest(place, name) != file.sha256:
+    if file.sha256 and measure(place, name)[0] != file.sha256:
         return "is not the file that the manifest names"
     return ""
-
-
-def _digest(place: Folder, name: str) -> str:
-    content = sha256()
-    for chunk in place.chunks(name):
-        content.update(chunk)
-    return content.hexdigest()
 
 
 def unhashed_names(files: dict[str, NamedFile]) -> Iterator[str]:
     """The names whose content a manifest does not vouch for."""
     return (name for name, file in files.items() if not file.sha256)
+
+
+# -- status ------------------------------------------------------------------------------------------------------------
+
+
+class FileStatus(NamedTuple):
+    """One file: its number of lines, 0 for documents, and whether it is what the manifest names."""
+
+    name: str
+    lines: int
+    good: bool
+
+
+def file_statuses(folder: Folder) -> Iterator[FileStatus]:
+    """Log, learn, summary and manifest where they are there or should be; of the other files those that are not what
+    the manifest names. A file that no manifest names passes: `verify` knows more."""
+    known = _known(folder)
+    for name in _SHOWN:
+        file = known.files.get(name) or NamedFile(name, "", None)
+        good = not known.problems if name == MANIFEST else True
+        try:
+            folder.size(name)  # whether it is there
+            chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
+            lines = sum(chunk.count(b"\n") for chunk in chunks)
+            yield FileStatus(name, lines, good and not unlike(folder, file))
+        except FileRefused as error:
+            if error.reason != "missing" or name in known.files:
+                yield FileStatus(name, 0, False)
+    for name, file in known.files.items():
+        if name not in _SHOWN:
+            with suppress(FileRefused):
+                if not unlike(folder, file):
+                    continue
+            yield FileStatus(name, 0, False)
+
+
+def _known(folder: Folder) -> NamedFiles:
+    """The files that the manifest names; none where there is no manifest."""
+    try:
+        manifest: Any = parse(folder.read(MANIFEST, limit=_LIMIT))
+    except FileRefused:
+        return NamedFiles({}, [])
+    except JsonRefused as error:
+        return NamedFiles({}, [error.message])
+    known = manifest_files(manifest)
+    named, own = object_of(manifest).get("episode_id"), _episode_id(folder)
+    if None not in (named, own) and named != own:
+        known.problems.append("is the manifest of another episode")
+    return known
+
+
+def _episode_id(folder: Folder) -> Any:
+    """The episode that the log is of, None where that cannot be read."""
+    with suppress(FileRefused, JsonRefused):
+        return parse_line(first_line(folder)).get("episode_id")
+    return None

@@ -93,13 +93,6 @@ def event_schema() -> Schema:
     }
 
 
-def learn_schema() -> Schema:
-    """One line of `learn.jsonl`."""
-    from cogcli.episode.document_models import LearnEntry
-
-    return _document("learn.jsonl", LearnEntry)
-
-
 def state_schema() -> Schema:
     """`state.json` of any tool."""
     from cogcli.episode.seed_models import SeedState
@@ -110,43 +103,18 @@ def state_schema() -> Schema:
     return {"$schema": _DIALECT, **schema, "title": "state.json", "$defs": kept}
 
 
-def written_state_schema() -> Schema:
-    """`state.json` as it is written here."""
-    from cogcli.episode.document_models import StateDocument
+def _document(title: str, model: str) -> Callable[[], Schema]:
+    """What gives the schema of a document that is written here, by its name in `document_models`."""
 
-    return _document("state.json, as cogcli writes it", StateDocument)
+    def schema_of() -> Schema:
+        from cogcli.episode import document_models
 
+        schema = _closed(getattr(document_models, model).model_json_schema())
+        definitions = schema.pop("$defs")
+        closed = {name: _closed(definitions[name]) for name in sorted(definitions)}
+        return {"$schema": _DIALECT, **schema, "title": title, "$defs": closed}
 
-def summary_schema() -> Schema:
-    """`summary.json`."""
-    from cogcli.episode.document_models import Summary
-
-    return _document("summary.json", Summary)
-
-
-def manifest_schema() -> Schema:
-    """`manifest.json`."""
-    from cogcli.episode.document_models import Manifest
-
-    return _document("manifest.json", Manifest)
-
-
-SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
-    "events": event_schema,
-    "learn": learn_schema,
-    "state": state_schema,
-    "state-written": written_state_schema,
-    "summary": summary_schema,
-    "manifest": manifest_schema,
-}
-"""By the stem of the file that they describe, and who writes it."""
-
-
-def _document(title: str, model: Any) -> Schema:
-    schema: Schema = _closed(model.model_json_schema())
-    definitions = schema.pop("$defs")
-    closed = {name: _closed(definitions[name]) for name in sorted(definitions)}
-    return {"$schema": _DIALECT, **schema, "title": title, "$defs": closed}
+    return schema_of
 
 
 def _closed(schema: Schema) -> Schema:
@@ -154,3 +122,14 @@ def _closed(schema: Schema) -> Schema:
     if "properties" in schema and schema.get("additionalProperties") is not False:
         return {**schema, "patternProperties": {"^x-": {}}, "additionalProperties": False}
     return schema
+
+
+SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
+    "events": event_schema,
+    "learn": _document("learn.jsonl", "LearnEntry"),
+    "state": state_schema,
+    "state-written": _document("state.json, as cogcli writes it", "StateDocument"),
+    "summary": _document("summary.json", "Summary"),
+    "manifest": _document("manifest.json", "Manifest"),
+}
+"""By the stem of the file that they describe, and who writes it."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from cogcli.core.files import FileRefused
+from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import milliseconds_between
@@ -17,7 +20,7 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY, is_renamed
 from cogcli.episode.log_lines import is_foreign_line, parse_line
-from cogcli.episode.log_reader import event_of
+from cogcli.episode.log_reader import EventLog, event_of, no_blob
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
 from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import OUTCOMES, SUMMARY_SCHEMA
@@ -54,7 +57,7 @@ class EpisodeRow(NamedTuple):
 
 
 class SealedRow(EpisodeRow):
-    """One that the summary of a sealed episode of ours tells: nothing else does."""
+    """The row of a sealed episode of ours, read from its summary alone."""
 
     __slots__ = ()
 
@@ -97,7 +100,7 @@ def tag_text(value: Any) -> str:
 
 
 def read_row(directory: Path) -> EpisodeRow:
-    """The episode in a directory; without a log as its `state.json` alone tells.
+    """The row of the episode in a directory; without a log from its `state.json` alone.
 
     Raises EnvironmentRefusal `episode.unreadable` where there is neither.
     """
@@ -119,51 +122,43 @@ def _from_summary(folder: Folder) -> EpisodeRow | None:
         return None  # another tool's: the projection of its log counts, here as everywhere
     if summary.get("status") not in OUTCOMES:
         return None
-    skill, tags = summary.get("skill"), summary.get("tags")
-    duration = summary.get("duration_ms")
     return SealedRow(
-        id=folder.path.name,
-        directory=folder.path,
-        skill=_text(skill.get("id")) if type(skill) is dict else None,
+        **_place(folder, summary.get("episode_id")),
+        skill=_skill(object_of(summary.get("skill"))),
         status=summary["status"],
         started_at=_text(summary.get("started_at")),
-        duration_ms=duration if type(duration) in (int, float) else None,
+        duration_ms=_number(summary.get("duration_ms")),
         trace_id=_text(summary.get("trace_id")),
         run_id=_text(summary.get("run_id")),
         task=_text(summary.get("task")),
-        tags=tags if type(tags) is dict else {},
-        sealed=True,
-        log_id=_other(folder, summary.get("episode_id")),
+        tags=object_of(summary.get("tags")),
     )
 
 
 def _from_log(folder: Folder) -> EpisodeRow:
     first, last = _ends_of_log(folder)
     begun = first[0] if first else None
-    ended = next((event for event in last if event.phase == "terminate" and _is_root(event, begun)), None)
+    root = (None, begun.run_id) if begun else ()
+    ends = (event for event in last if event.phase == "terminate" and (not root or event.run_id in root))
+    ended = next(ends, None)
     if begun is not None and is_foreign(begun):
-        return _from_foreign_log(folder)._replace(log_id=_other(folder, begun.episode_id))
-    asked = begun.payload if begun and type(begun.payload) is dict else {}
-    skill, tags = asked.get("skill"), asked.get("tags")
+        return _from_foreign_log(folder, begun.episode_id)
+    asked = object_of(begun.payload if begun else None)
     return EpisodeRow(
-        id=folder.path.name,
-        directory=folder.path,
-        skill=_text(skill.get("id")) if type(skill) is dict else None,
+        **_place(folder, begun.episode_id if begun else None),
+        skill=_skill(object_of(asked.get("skill"))),
         status=_status(folder, ended, last),
         started_at=begun.timestamp if begun else None,
         duration_ms=milliseconds_between(begun.timestamp, last[0].timestamp) if begun and last else None,
         trace_id=begun.trace_id if begun else None,
         run_id=begun.run_id if begun else None,
         task=_text(asked.get("task")),
-        tags=tags if type(tags) is dict else {},
-        sealed=folder.holds(MANIFEST),
-        log_id=_other(folder, begun.episode_id if begun else None),
+        tags=object_of(asked.get("tags")),
     )
 
 
-def _from_foreign_log(folder: Folder) -> EpisodeRow:
-    """Another tool's log is folded: what it says of itself may stand anywhere in it."""
-    from cogcli.episode.log_reader import EventLog
+def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
+    """Another tool's log is folded: what the row needs may be anywhere in it."""
     from cogcli.episode.project import Projection
 
     projection = Projection()
@@ -172,8 +167,7 @@ def _from_foreign_log(folder: Folder) -> EpisodeRow:
     asked = projection.asked
     unended = "running" if folder.is_locked(EVENTS) else projection.status
     return EpisodeRow(
-        id=folder.path.name,
-        directory=folder.path,
+        **_place(folder, episode_id),
         skill=_skill(asked.get("skill")),
         status=projection.status if projection.terminated else unended,
         started_at=projection.started_at,
@@ -182,7 +176,6 @@ def _from_foreign_log(folder: Folder) -> EpisodeRow:
         run_id=projection.root,
         task=projection.task(),
         tags=asked.get("tags") or {},
-        sealed=folder.holds(MANIFEST),
     )
 
 
@@ -191,27 +184,31 @@ def _from_state(folder: Folder) -> EpisodeRow:
         state = parse(folder.read(STATE, limit=_STATE_LIMIT))
     except (FileRefused, JsonRefused) as error:
         raise unreadable(folder.path, error.message, file=STATE) from error
-    episode, goal, outcomes = (_object(state, key) for key in ("episode", "goal", "outcomes"))
-    duration, status = _object(outcomes, "metrics").get("duration_ms"), outcomes.get("status")
+    episode, goal, outcomes = (
+        object_of(object_of(state).get(key)) for key in ("episode", "goal", "outcomes")
+    )
+    status = outcomes.get("status")
     return EpisodeRow(
-        id=folder.path.name,
-        directory=folder.path,
+        **_place(folder, episode.get("id")),
         skill=_skill(episode.get("skill")),
         status=status if type(status) is str and status in OUTCOMES else "error",
         started_at=_text(episode.get("started_at")),
-        duration_ms=duration if type(duration) in (int, float) else None,
+        duration_ms=_number(object_of(outcomes.get("metrics")).get("duration_ms")),
         trace_id=_text(episode.get("trace_id")),
         run_id=_text(episode.get("run_id")),
         task=_text(goal.get("task")),
-        tags=_object(episode, "tags"),
-        sealed=folder.holds(MANIFEST),
-        log_id=_other(folder, episode.get("id")),
+        tags=object_of(episode.get("tags")),
     )
 
 
-def _object(value: Any, key: str) -> dict[str, Any]:
-    inner = value.get(key) if type(value) is dict else None
-    return inner if type(inner) is dict else {}
+def _place(folder: Folder, episode_id: Any) -> dict[str, Any]:
+    """The members of a row that say where the episode is, and which one its files name."""
+    return {
+        "id": folder.path.name,
+        "directory": folder.path,
+        "sealed": folder.holds(MANIFEST),
+        "log_id": episode_id if is_renamed(folder.path.name, episode_id) else None,
+    }
 
 
 def _skill(value: Any) -> str | None:
@@ -226,10 +223,6 @@ def _status(folder: Folder, ended: Event | None, last: list[Event]) -> str:
         return "running"
     waits = bool(last) and row_of(last[0].event_type).projected
     return "pending" if waits else "interrupted"
-
-
-def _is_root(event: Event, begun: Event | None) -> bool:
-    return begun is None or event.run_id in (None, begun.run_id)
 
 
 def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
@@ -257,25 +250,19 @@ def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
     return _events([first] if newline else []), _events(reversed(lines))
 
 
-def _events(lines: Any) -> list[Event]:
+def _events(lines: Iterable[bytes]) -> list[Event]:
     events = []
     for line in lines:
-        try:
+        with suppress(JsonRefused):
             value = parse_line(line)
             if Checksums().problem(line, value) is None:
-                events.append(event_of(value, b"", _no_blob, FIRST))
-        except JsonRefused:
-            continue
+                events.append(event_of(value, b"", no_blob, FIRST))
     return events
-
-
-def _no_blob(digest: str) -> None:
-    return None
-
-
-def _other(folder: Folder, episode_id: Any) -> str | None:
-    return episode_id if is_renamed(folder.path.name, episode_id) else None
 
 
 def _text(value: Any) -> str | None:
     return value if type(value) is str else None
+
+
+def _number(value: Any) -> int | float | None:
+    return value if type(value) in (int, float) else None
