@@ -67,7 +67,7 @@ class LiveRunner:
             try:
                 chain = self.chain(capability_id)
             except RuntimeErrorBase:
-                continue  # not needed by any step, or told by the checks before the run
+                continue  # not needed by any step, or reported by the checks before the run
             chains[capability_id] = chain.to_payload()
         return chains
 

@@ -134,7 +134,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Know more secret values; ones too short to be told from plain words are passed over."""
+        """Know more secret values; ones too short to differ from plain words are passed over."""
         stripped = {secret.strip() for secret in secrets}
         values = self._values | {value for value in stripped if len(value) >= MIN_LENGTH}
         if values == self._values:

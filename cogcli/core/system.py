@@ -15,7 +15,7 @@ def rfc3339(seconds: int, microseconds: int) -> str:
 
 
 class SystemClock:
-    """Time as the machine tells it. The text of the current second is formatted once."""
+    """The time of the machine. The text of the current second is formatted once."""
 
     def __init__(self) -> None:
         self._second = -1

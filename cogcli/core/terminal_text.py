@@ -60,7 +60,7 @@ def cells(text: str) -> int:
 
 
 def truncate(text: str, width: int) -> str:
-    """The text's beginning in at most `width` columns; an ellipsis tells that there was more."""
+    """The text's beginning in at most `width` columns; an ellipsis ends a text that was cut."""
     return text if cells(text) <= width else f"{_head(text, width - 1)}…" if width > 0 else ""
 
 

@@ -11,7 +11,7 @@ from cogcli.events.envelope import Event
 
 
 def action_of(event: Event, position: int) -> dict[str, Any] | None:
-    """The record of an act event, None if it tells of no action. `position` counts actions from 1."""
+    """The record of an act event, None if it names no action and no tool. `position` counts actions from 1."""
     payload = event.payload
     if type(payload) is not dict:
         return None

@@ -1,7 +1,7 @@
 """Another tool's log, or its `state.json` alone, as the events that reports fold.
 
-The projection decides: the root's steps with their statuses, the actions, the outcome, the error and the time of its
-end are those of `state.json`. What the events add is when a step began and ended, what it was given and gave.
+The steps of the root with their statuses, the actions, the outcome, the error and the time of its end are those of the
+projection. The events add when a step began and ended, its input and its output.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.episode.document_bytes import earlier, milliseconds_between
 from cogcli.episode.foreign_words import is_foreign, translate_event
 from cogcli.episode.vocabulary import STEP_STATUSES
@@ -19,7 +20,7 @@ if TYPE_CHECKING:  # what projects is needed for another tool's log alone
     from cogcli.episode.project import Projection
 
 _UNBEGUN: Final = ("pending", "running", "skipped")
-"""Statuses of a step that tell of no beginning in the past."""
+"""Statuses of a step that has not begun."""
 
 
 class ReportedLog(NamedTuple):
@@ -50,8 +51,8 @@ def _foreign(events: list[Event]) -> ReportedLog:
             planned_at = number
         elif event.phase == "terminate":
             ended_at = number
-    told = _events_for_reports(events, projection, planned_at, ended_at)
-    return ReportedLog(list(told), projection.actions)
+    reported = _events_for_reports(events, projection, planned_at, ended_at)
+    return ReportedLog(list(reported), projection.actions)
 
 
 def _events_for_reports(
@@ -70,18 +71,18 @@ def _events_for_reports(
         elif event.phase != "act":
             yield event._replace(run_id=projection.root)
         elif number > planned_at >= 0:
-            yield from evidence.told(translate_event(event))
+            yield from evidence.events_of(translate_event(event))
         else:
             yield _passed_over(event, projection)
 
 
 def _passed_over(event: Event, projection: Projection) -> Event:
-    """An event that tells of no step, but when something happened."""
+    """An event of which only the time counts."""
     return event._replace(run_id=projection.root, phase="runtime", payload={})
 
 
 def _plan(event: Event, projection: Projection) -> Event:
-    """The last plan as it was made: what follows tells what became of its steps."""
+    """The last plan as it was made: its steps have the statuses that it gave them."""
     from cogcli.episode.plan_projection import PlanProjection
 
     plan = PlanProjection()
@@ -102,26 +103,26 @@ def _start(first: Event, projection: Projection) -> Event:
 
 
 def _end(event: Event, projection: Projection) -> Event:
-    payload = event.payload if type(event.payload) is dict else {}
-    told = {**payload, "status": projection.status, "error": projection.error()}
+    payload = {**object_of(event.payload), "status": projection.status, "error": projection.error()}
     metrics = {"duration_ms": projection.duration_ms()}
-    return event._replace(run_id=projection.root, event_type="run.terminated", payload=told, metrics=metrics)
+    return event._replace(
+        run_id=projection.root, event_type="run.terminated", payload=payload, metrics=metrics
+    )
 
 
 class _Evidence:
-    """What act events tell of the steps of the plan, in order."""
+    """The act events of the steps of the plan, in order."""
 
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
         self._known = {step["id"] for step in projection.plan.steps}
         self._begun: dict[str, str] = {}
 
-    def told(self, event: Event) -> Iterator[Event]:
-        """The events for reports: where a step's beginning is only told by its end, that comes before."""
+    def events_of(self, event: Event) -> Iterator[Event]:
+        """The events for reports: of a step that has an end alone, its beginning comes before."""
         payload = event.payload
-        step_id, status = (
-            (payload.get("step_id"), payload.get("step_status")) if _is_object(payload) else ("", "")
-        )
+        given = object_of(payload)
+        step_id, status = text_of(given.get("step_id")), text_of(given.get("step_status"))
         if step_id not in self._known or status not in STEP_STATUSES:
             yield _passed_over(event, self._projection)
             return
@@ -147,7 +148,7 @@ class _Evidence:
         )
 
     def _timed(self, event: Event, step_id: str) -> dict[str, Any] | None:
-        """How long the step took: as measured, else since it was said to be running."""
+        """The metrics with the duration: as measured, else since the step was running."""
         metrics = event.metrics or {}
         if type(metrics.get("duration_ms")) in (int, float):
             return metrics
@@ -158,7 +159,7 @@ class _Evidence:
 
 
 def _beginning(event: Event) -> str:
-    """When a step began whose end alone is told: as its end measured it; else nothing earlier is known than the end."""
+    """The beginning of a step that has an end alone: as its end measured it, else the time of the end."""
     metrics = event.metrics or {}
     begun, duration = metrics.get("started_at"), metrics.get("duration_ms")
     if type(begun) is str:
@@ -167,16 +168,12 @@ def _beginning(event: Event) -> str:
 
 
 def _merged_payload(payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload, what was made standing as what was written."""
+    """The payload, with its artifacts as writes where it holds no writes."""
     artifacts = payload.get("result_artifacts")
     if type(payload.get("writes")) is list or type(artifacts) is not list:
         return payload
     names = [name for name in artifacts if type(name) is str]
     return {**payload, "writes": [{"target": f"working.artifacts.{name}"} for name in names]}
-
-
-def _is_object(value: Any) -> bool:
-    return type(value) is dict
 
 
 # -- a state without a log ---------------------------------------------------------------------------------------------
@@ -187,42 +184,28 @@ def events_of_state(document: dict[str, Any]) -> list[Event]:
 
     Members of a wrong type count as absent. When the run ended is not known.
     """
-    episode, outcomes = _object(document, "episode"), _object(document, "outcomes")
-    goal, plan = _object(document, "goal"), _object(document, "plan")
-    began = _text(episode.get("started_at"))
+    episode, outcomes = object_of(document.get("episode")), object_of(document.get("outcomes"))
+    goal, plan = object_of(document.get("goal")), object_of(document.get("plan"))
+    began = text_of(episode.get("started_at"))
     asked = {key: episode.get(key) for key in ("seed", "tags", "using", "skill", "intuition_mode")}
-    story: list[tuple[str, str, dict[str, Any]]] = [
+    planned = {"source": plan.get("source"), "step_records": plan.get("steps")}
+    parts: list[tuple[str, str, dict[str, Any]]] = [
         ("start", began, {"task": goal.get("task"), **asked}),
-        (
-            "plan",
-            _text(plan.get("updated_at")) or began,
-            {"source": plan.get("source"), "step_records": plan.get("steps")},
-        ),
+        ("plan", text_of(plan.get("updated_at")) or began, planned),
     ]
-    actions = outcomes.get("actions")
-    story += [
-        ("act", _text(action.get("timestamp")), {**action, "action_id": action.get("id")})
-        for action in (actions if type(actions) is list else ())
-        if _is_object(action)
+    parts += [
+        ("act", text_of(action.get("timestamp")), {**action, "action_id": action.get("id")})
+        for action in list_of(outcomes.get("actions"))
+        if isinstance(action, dict)
     ]
     if outcomes.get("status") != "pending":
-        told = {key: outcomes.get(key) for key in ("status", "error", "outputs")}
-        story.append(("terminate", "", told))
-    duration = _object(outcomes, "metrics").get("duration_ms")
+        parts.append(("terminate", "", {key: outcomes.get(key) for key in ("status", "error", "outputs")}))
+    duration = object_of(outcomes.get("metrics")).get("duration_ms")
     return [
         Event(
-            seq=None, id=f"state_{number}", timestamp=timestamp, episode_id=_text(episode.get("id")),
-            run_id=None, trace_id=_text(episode.get("trace_id")) or None, phase=phase, event_type=None, payload=payload,
-            metrics={"duration_ms": duration} if phase == "terminate" else None,
+            seq=None, id=f"state_{number}", timestamp=timestamp, episode_id=text_of(episode.get("id")),
+            run_id=None, trace_id=text_of(episode.get("trace_id")) or None, phase=phase, event_type=None,
+            payload=payload, metrics={"duration_ms": duration} if phase == "terminate" else None,
         )
-        for number, (phase, timestamp, payload) in enumerate(story)
+        for number, (phase, timestamp, payload) in enumerate(parts)
     ]  # fmt: skip
-
-
-def _object(document: dict[str, Any], key: str) -> dict[str, Any]:
-    value = document.get(key)
-    return value if type(value) is dict else {}
-
-
-def _text(value: Any) -> str:
-    return value if type(value) is str else ""

@@ -2,7 +2,7 @@
 
 1. `outcome` of an act is its `result_status`, `outcome` of the end its `status`.
 2. `message` of what went wrong is its `error`, and so is an `error` that is a text.
-3. `metrics` that tell when something began and ended tell how long it took; so does a duration in the payload.
+3. A duration follows from `metrics` that hold beginning and end, or from one in the payload.
 
 Where the shared format's own words are there, they count; an event of ours is left as it is.
 """
@@ -23,8 +23,7 @@ def is_foreign(event: Event) -> bool:
 
 
 def translate_event(event: Event) -> Event:
-    """The event with the shared format's words in payload and metrics; the same event where nothing is to be
-    said otherwise."""
+    """The event with the shared format's words in payload and metrics; the same event where it has them already."""
     if not is_foreign(event) or type(event.payload) is not dict or event.phase not in ("act", "terminate"):
         return event
     payload = event.payload
@@ -43,7 +42,7 @@ def translate_event(event: Event) -> Event:
 
 
 def _error(phase: str, payload: dict[str, Any]) -> dict[str, Any] | None:
-    """What went wrong, None where nothing did or where it is told as an object."""
+    """The error as an object; None where there is none, or it is one already."""
     error, message = payload.get("error"), payload.get("message")
     if type(error) is str:
         return {"message": error}
@@ -56,14 +55,14 @@ def _error(phase: str, payload: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _duration(metrics: dict[str, Any], payload: dict[str, Any]) -> int | float | None:
-    """How long it took, where only the moments or the payload tell."""
+    """The duration in milliseconds from the payload or from beginning and end; None where `metrics` hold it already."""
     if _is_number(metrics.get("duration_ms")):
         return None
-    told = next(filter(_is_number, (payload.get("latency_ms"), payload.get("duration_ms"))), None)
+    measured = next(filter(_is_number, (payload.get("latency_ms"), payload.get("duration_ms"))), None)
     begun, ended = metrics.get("started_at"), metrics.get("completed_at")
-    if told is None and type(begun) is str and type(ended) is str:
+    if measured is None and type(begun) is str and type(ended) is str:
         return milliseconds_between(begun, ended)
-    return told
+    return measured
 
 
 def _is_number(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Signatures of manifests: ed25519 over the canonical JSON of the manifest without its signature.
 
 1. `key_id` is the public key itself, so that a signature can always be checked against the manifest. Whose key that is
-   only a key kept elsewhere tells: `verify --key`.
+   only a key kept elsewhere shows: `verify --key`.
 2. Keys are PEM files as `openssl genpkey -algorithm ed25519` writes them. The private one is its owner's alone.
 3. The cryptography library is imported where a key is read or a signature checked, nowhere else.
 """

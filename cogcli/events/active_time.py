@@ -1,7 +1,7 @@
 """The active time of a run, over all processes that drove it (docs/reference/episode.md#summary).
 
-1. A sitting is what one process did: from the start of the run, or its `run.resumed`, to the last event before another.
-2. Time between two sittings does not count: waiting for a person, a process that was gone.
+1. A process counts from the start of the run, or its `run.resumed`, to its last event before the next `run.resumed`.
+2. Time between two processes does not count: waiting for a person, a process that was gone.
 """
 
 from __future__ import annotations

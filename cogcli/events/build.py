@@ -1,7 +1,6 @@
 """Named constructors: the only place that decides speaker and payload keys of an event we write.
 
-The frozen models beside it (`payloads`) say the same to `verify` and to the generated schemas; a test holds the two
-together.
+The frozen models in `payloads` are the same for `verify` and the generated schemas; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def run_started(
     step_id: str | None = None,
     using: str = "runner",
 ) -> Draft:
-    """The first event of a run: everything it was asked."""
+    """The first event of a run: everything it was started with."""
     payload = {
         "task": task,
         "seed": seed,
@@ -90,20 +89,15 @@ def plan_created(run_id: str, *, rationale: str, step_records: list[PayloadDict]
 
 
 def step_started(run_id: str, step_id: str, *, speaker: str, payload: PayloadDict) -> Draft:
-    """The intent of a call. On disk before the call leaves."""
-    return _draft(
-        "step.started",
-        run_id,
-        {"step_id": step_id, "step_status": "running", **payload},
-        step_id,
-        speaker,
-    )
+    """The write-ahead record of a call: on disk before the call leaves."""
+    payload = {"step_id": step_id, "step_status": "running", **payload}
+    return _draft("step.started", run_id, payload, step_id, speaker)
 
 
 def step_answered(
     run_id: str, step_id: str, *, output: PayloadDict, attempts: list[PayloadDict], speaker: str
 ) -> Draft:
-    """A result that is judged, or waits for its turn to write, after it is on disk."""
+    """A result that is on disk before it is judged, or while it waits for its turn to write."""
     payload = {"step_id": step_id, "output": output, "attempts": attempts}
     return _draft("step.answered", run_id, payload, step_id, speaker)
 
@@ -121,19 +115,12 @@ def step_finished(
     """The end of a step. `ending` is done, failed, skipped, degraded or vetoed."""
     event_type, result_status = _FINISH[ending]
     status = "skipped" if ending == "degraded" else ending
-    return _draft(
-        event_type,
-        run_id,
-        {"step_id": step_id, "step_status": status, "result_status": result_status, **payload},
-        step_id,
-        speaker,
-        caused_by,
-        metrics,
-    )
+    payload = {"step_id": step_id, "step_status": status, "result_status": result_status, **payload}
+    return _draft(event_type, run_id, payload, step_id, speaker, caused_by, metrics)
 
 
 def call_retried(run_id: str, step_id: str, *, payload: PayloadDict, speaker: str) -> Draft:
-    """The intent of each attempt after the first."""
+    """The write-ahead record of each attempt after the first."""
     return _draft("call.retried", run_id, {"step_id": step_id, **payload}, step_id, speaker)
 
 
@@ -178,7 +165,7 @@ def approval_requested(run_id: str, step_id: str, *, approval_id: str, payload: 
 def approval_answered(
     run_id: str, step_id: str, *, granted: bool, approval_id: str, by: str, payload: PayloadDict
 ) -> Draft:
-    """What a person said to a request."""
+    """A person's answer to a request."""
     kind = "approval.granted" if granted else "approval.rejected"
     body = {"approval_id": approval_id, **payload, "by": by}
     return _draft(kind, run_id, body, step_id, f"human:{by}")
@@ -195,10 +182,7 @@ def doubt_decided(
     caused_by: str | None,
     output: PayloadDict | None = None,
 ) -> Draft:
-    """What somebody decided about a call that may have happened: rerun, skip, fail, or done with its answer.
-
-    It stands, whatever comes.
-    """
+    """The decision about a call that may have happened: rerun, skip, fail, or done with its answer. It is final."""
     payload: PayloadDict = {
         "decision": "allow" if choice in ("rerun", "done") else "veto",
         "verdict": choice,
@@ -221,7 +205,7 @@ def run_resumed(
     caused_by: str | None,
     changed_specs: Sequence[str] = (),
 ) -> Draft:
-    """The run goes on in the same log; with specs that are not those it began with, these are named."""
+    """The run continues in the same log; specs that are not those it began with are named."""
     payload: PayloadDict = {"reason": reason, "checkpoint": checkpoint}
     if changed_specs:
         payload["changed_specs"] = list(changed_specs)

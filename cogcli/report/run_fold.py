@@ -182,7 +182,7 @@ def fold(events: Iterable[Event]) -> RunFold:
 
 
 def _step(run: RunView, id: str, key: str = "") -> StepView:
-    """The step, made where it is not known yet; `key` tells steps of one id apart."""
+    """The step, made where it is not known yet; `key` keeps steps of one id apart."""
     step = run.steps.get(key or id)
     if step is None:
         step = run.steps[key or id] = StepView(id, StepPath(id).name)

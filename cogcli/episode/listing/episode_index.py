@@ -1,7 +1,7 @@
 """The index of a runs directory: `.index.db`, a cache of overviews that only readers write and anybody may delete.
 
 1. Nothing here fails a command. A database that is damaged, or not ours, is removed; one that is locked, read-only or
-   out of reach is done without. `IndexLost` tells whoever reads that the rest has to come from the directories.
+   out of reach is not used. `IndexLost` means that the rest has to come from the directories.
 2. A row counts only as long as its `mark`, what the file system says of the episode, is still the same. What is not
    sealed has no mark: it is looked into every time.
 3. `whole` names the state of the runs directory at which every episode in it had its row, and how many that were.
@@ -83,12 +83,13 @@ class Index:
 
     def open(self) -> bool:
         """Whether the index is there and can be read."""
-        if _is_ours(self._runs_dir):
+        # Regular files, both of them: a link would lead out of the runs directory.
+        if _is_file(self._runs_dir / FILE) and _is_file(self._runs_dir / _JOURNAL) is not False:
             self._connect()
         if self._database is None:
             return False
         with contextlib.suppress(IndexLost):
-            found = self._ask("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+            found = self._query("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
             if [sql for (sql,) in found] == [*_TABLES]:
                 return True
             self._remove()
@@ -102,7 +103,7 @@ class Index:
             self._connect()
         with contextlib.suppress(IndexLost):
             for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_TABLES, "COMMIT"):
-                self._ask(sql)
+                self._query(sql)
             return True
         return False
 
@@ -117,31 +118,31 @@ class Index:
 
     def known(self) -> set[str]:
         """The ids of all episodes that have a row. Raises IndexLost."""
-        return {id for (id,) in self._ask("SELECT id FROM episode")}
+        return {id for (id,) in self._query("SELECT id FROM episode")}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
         """The ids that begin so, in order. Raises IndexLost."""
-        asked = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
-        return [id for (id,) in self._ask(_BEGINNING, asked)]
+        values = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
+        return [id for (id,) in self._query(_BEGINNING, values)]
 
     def is_whole(self, at: str) -> bool:
         """Whether nothing has come or gone since every episode had its row. Raises IndexLost."""
-        told = self._ask("SELECT at, episodes FROM whole") if at else []
-        return bool(told) and told[0] == (at, self._count())
+        rows = self._query("SELECT at, episodes FROM whole") if at else []
+        return bool(rows) and rows[0] == (at, self._count())
 
     def _count(self) -> int:
-        count: int = self._ask("SELECT count(*) FROM episode")[0][0]
+        count: int = self._query("SELECT count(*) FROM episode")[0][0]
         return count
 
     def page(self, wanted: EpisodeFilter, after: IndexPosition) -> list[IndexedRow]:
         """The next rows below a place that may fit. Raises IndexLost."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
-        asked = {
+        values = {
             "own": after[0], "id": after[1], "skill": wanted.skill, "trace": wanted.trace_id,
             "short": wanted.short_trace, "since": wanted.since, "tag": tag, "page": _PAGE,
             "outcomes": f" {' '.join(wanted.outcomes)} " if wanted.outcomes else None,
         }  # fmt: skip
-        return [self._decoded(values) for values in self._ask(_FIND, asked)]
+        return [self._decoded(values) for values in self._query(_FIND, values)]
 
     def _decoded(self, values: tuple[Any, ...]) -> IndexedRow:
         try:
@@ -150,7 +151,7 @@ class Index:
             self._lose(error)
             raise IndexLost from error
 
-    def _ask(self, sql: str, values: dict[str, Any] | None = None) -> list[Any]:
+    def _query(self, sql: str, values: dict[str, Any] | None = None) -> list[Any]:
         if self._database is None:
             raise IndexLost
         try:
@@ -217,11 +218,6 @@ class Index:
         if database is not None:
             with contextlib.suppress(Exception):
                 database.close()
-
-
-def _is_ours(runs_dir: Path) -> bool:
-    """Whether database and journal are regular files: a link would lead out of the runs directory."""
-    return _is_file(runs_dir / FILE) is True and _is_file(runs_dir / _JOURNAL) is not False
 
 
 def _is_file(path: Path) -> bool | None:

@@ -1,10 +1,10 @@
 """Every episode of a runs directory in one line, newest first, with the index as a short cut.
 
-1. The directories are the truth. A row of the index is shown only if the file system still says of that episode what it
-   said when it was looked at; whatever is new, unsealed or changed is looked into.
+1. The directories are the truth. A row of the index is shown only if the file system's mark of that episode is still
+   the one that was seen with it; whatever is new, unsealed or changed is read.
 2. Names are read from the directory, unless nothing came or went since every episode had its row.
-3. What was learnt is written behind the reader, who may stop at any time.
-4. An index that is lost on the way is done without: what is left comes from the directories.
+3. New rows are written after the reading, which may stop at any time.
+4. Where the index is lost on the way, the rest comes from the directories.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _EpisodeScan:
             self._lost = True
             for name in self._names():
                 if place_of(name) < place:
-                    row = _looked_into(self._runs_dir / name)
+                    row = _read_row(self._runs_dir / name)
                     if row and self._wanted.fits(row):
                         yield row
 
@@ -128,8 +128,8 @@ class _EpisodeScan:
             if known.mark == _mark(directory):
                 return known.row
         mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
-        row = _looked_into(directory)
-        # A mark tells of the summary alone: what anything else tells is looked into every time.
+        row = _read_row(directory)
+        # A mark is of the summary alone: a row from anything else is read anew every time.
         settled = isinstance(row, SealedRow)
         kept = row if row is None or settled else row._replace(sealed=False)
         seen = IndexedRow(known.id, kept, mark if settled else "")
@@ -139,7 +139,7 @@ class _EpisodeScan:
         return row
 
     def close(self) -> None:
-        """Write behind what was learnt."""
+        """Write the rows that are new."""
         whole = self._stamp if not (self._new or self._lost) else ""
         if self._index.waiting or self._gone or (whole and not self._was_whole):
             self._index.write(gone=self._gone, whole=whole)
@@ -162,7 +162,7 @@ def _changes(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
     return sorted(new, key=place_of), known - present
 
 
-def _looked_into(directory: Path) -> EpisodeRow | None:
+def _read_row(directory: Path) -> EpisodeRow | None:
     with suppress(CogcliError):
         return read_row(directory)
     return None

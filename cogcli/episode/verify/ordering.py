@@ -3,7 +3,7 @@
 1. A run starts with its start event and has no other; the first event of the log is the root's.
 2. A run terminates at most once, and nothing of a nested run follows its end. After the root's end come runtime,
    insight and memory events only. Nested runs begin inside a run that is alive, and write no plan.
-3. A result that tells of a call has an intent before it; a step ends once.
+3. A result of a call has a write-ahead record before it; a step ends once.
 4. Steps of the root run stand in a plan.
 5. A payload is that of its event type.
 """
