@@ -10,16 +10,18 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import httpcore
 import httpx
 
 from cogcli.core import inflate
 from cogcli.core.addresses import literal_refusal
+from cogcli.core.calls import Cancellation
 from cogcli.core.connections import (
     GIVEN_UP,
     MAX_HEAD,
@@ -40,12 +42,6 @@ from cogcli.core.errors import (
     ServiceResolutionError,
     TransportError,
 )
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-
-    from cogcli.core.calls import Cancellation
 
 MAX_BODY: Final = 10 * 1024 * 1024
 _IDLE_SECONDS: Final = 4.0
@@ -206,8 +202,6 @@ def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
     With `plain` nothing is loaded, so no certificate is accepted. The standard library's ready-made context would
     read the process's environment.
     """
-    import ssl
-
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if plain:
         return context

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from cogcli.episode import document_models
+from cogcli.episode.seed_models import SeedState
 from cogcli.events.envelope import PHASES
+from cogcli.events.payloads import model_of
 from cogcli.events.types import EVENT_TYPES
 
 Schema = dict[str, Any]
@@ -60,8 +63,6 @@ _OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum
 
 def event_schema() -> Schema:
     """One line of `events.jsonl`; the event type decides the payload."""
-    from cogcli.events.payloads import model_of
-
     definitions: Schema = {"Blob": dict(_BLOB)}
     cases = []
     for event_type in EVENT_TYPES:
@@ -95,8 +96,6 @@ def event_schema() -> Schema:
 
 def state_schema() -> Schema:
     """`state.json` of any tool."""
-    from cogcli.episode.seed_models import SeedState
-
     schema: Schema = SeedState.model_json_schema()
     definitions = schema.pop("$defs")
     kept = {name: definitions[name] for name in sorted(definitions)}
@@ -107,8 +106,6 @@ def _document(title: str, model: str) -> Callable[[], Schema]:
     """What gives the schema of a document that is written here, by its name in `document_models`."""
 
     def schema_of() -> Schema:
-        from cogcli.episode import document_models
-
         schema = _closed(getattr(document_models, model).model_json_schema())
         definitions = schema.pop("$defs")
         closed = {name: _closed(definitions[name]) for name in sorted(definitions)}
