@@ -11,6 +11,7 @@ from fakes.runs import replayed, run
 
 from cogcli.core.merge import STRATEGIES, Strategy
 from cogcli.events.payloads import problem_of
+from cogcli.protocols import PROTOCOLS
 from cogcli.report.lineage import NOTHING, Lineage
 from cogcli.report.run_fold import fold
 from cogcli.report.why import causes
@@ -57,7 +58,7 @@ def registry(tmp_path: Path) -> Registry:
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.lstrip("\n"))
-    return Registry([Layer("project", str(tmp_path), True)], base=str(tmp_path))
+    return Registry([Layer("project", str(tmp_path), True)], protocols=PROTOCOLS, base=str(tmp_path))
 
 
 def test_without_its_row_the_strategy_is_refused(registry: Registry) -> None:
@@ -69,7 +70,7 @@ def test_a_row_is_all_that_a_strategy_needs(registry: Registry, monkeypatch: pyt
     monkeypatch.setitem(STRATEGIES, "prepend", Strategy(lambda present, value: [*value, *present], "list"))
     catalog = registry.everything()
     assert not any("prepend" in problem.message for problem in check(catalog))
-    assert '"prepend"' in json.dumps(schema_of("skill"))
+    assert '"prepend"' in json.dumps(schema_of("skill", PROTOCOLS))
     ran = run(
         catalog.skills["t.notes"],
         ScriptedRunner({"t.note": [gives(notes=["one"]), gives(notes=["two"])]}),
