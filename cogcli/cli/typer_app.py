@@ -49,6 +49,8 @@ class Parser:
     def __init__(self, argv: list[str]) -> None:
         self.argv = argv
         self.command = ""
+        self.words_only = False
+        """Whether `--` stood before the command."""
         self.flags: dict[str, Any] = {}
         self.given: dict[str, Any] = {}
 
@@ -80,45 +82,76 @@ class _Level:
             return rest
         parser: Parser = ctx.obj
         parser.command = self.words
-        typed = self._typed(ctx, args)
+        typed, wrong = self._scan(ctx, args)
         if isinstance(self, TyperCommand) and _TEXTS & (typed | parser.flags.keys()):
             parser.flags.update(dict.fromkeys(_TEXTS & typed, True))
             return []  # whatever else is typed: help is there for those who do not know yet
+        if wrong:
+            raise wrong[0]
         try:
             rest = super().parse_args(ctx, list(args))  # type: ignore[misc]
         except _Refused as error:
-            raise self._refusal(ctx, error, args) from error
+            raise self._refusal(error) from error
         self._keep(ctx, parser, typed)
         parser.given = {name: ctx.params[name] for name in typed if name in ctx.params}
         return rest
 
-    def _typed(self, ctx: Any, args: list[str]) -> set[str]:
-        """The names of the flags typed at this level. Raises UsageError for what typer would let pass."""
+    def _scan(self, ctx: Any, args: list[str]) -> tuple[set[str], list[UsageError]]:
+        """The names of the flags typed at this level, and what is wrong with flags, in their order.
+
+        Raises UsageError for a word that is no UTF-8.
+        """
         parser: Parser = ctx.obj
-        before, flags, own = len(parser.argv) - len(args), self.flags_of(ctx), self.params  # type: ignore[attr-defined]
-        is_group, typed, number = isinstance(self, TyperGroup), set(), 0
+        before, flags = len(parser.argv) - len(args), self.flags_of(ctx)
+        is_group = isinstance(self, TyperGroup)
+        typed: set[str] = set()
+        wrong: list[UsageError] = []
+        number = 0
         while number < len(args):
             word = args[number]
             require_argument(parser.argv, before + number)
             number += 1
-            if word == "--" or (is_group and not word.startswith("-")):
+            if word == "--":
+                parser.words_only = is_group
                 break
-            found, takes_next = _flags_in(word, flags)
-            for flag in found:
-                if flag.name in typed and flag in own and self.words and not flag.multiple:
-                    raise UsageError(
-                        "usage.flag", f"`{flag.opts[0]}` is given twice", hint="keep one of them"
-                    )
-                typed.add(flag.name)
-            if not takes_next or number == len(args):
+            if word == "-" or not word.startswith("-"):
+                if is_group:
+                    return typed, wrong
                 continue
-            if args[number].partition("=")[0] in flags:
-                raise _needs_value(found[-1], f"`{args[number]}`")
-            require_argument(parser.argv, before + number)
-            number += 1
-        for more in range(number, 0 if is_group else len(args)):
-            require_argument(parser.argv, before + more)
-        return typed
+            found, more = _flags_in(word, flags), args[number : number + 1]
+            if error := self._mistake(ctx, word, found, more) or self._twice(found, typed):
+                wrong.append(error)
+                continue
+            typed.update(flag.name for flag in found)
+            if _takes_next(word, found):
+                require_argument(parser.argv, before + number)
+                number += 1
+        for left in range(number, min(number + 1, len(args)) if is_group else len(args)):
+            require_argument(parser.argv, before + left)
+        return typed, wrong
+
+    def _mistake(self, ctx: Any, word: str, found: list[Any], more: list[str]) -> UsageError | None:
+        """What is wrong with the flags in a word, `more` being the word after it."""
+        name, sign, value = (
+            word.partition("=") if word.startswith("--") else (f"-{word[len(found) :]}", "", "")
+        )
+        if found[-1] is None:
+            return self._no_flag(ctx, name)
+        if found[-1].is_flag:
+            return UsageError("usage.value", f"`{name}` takes no value", found=value) if sign else None
+        if _takes_next(word, found) and (not more or more[0].partition("=")[0] in self.flags_of(ctx)):
+            what = f"`{found[-1].opts[0]}` needs a value"
+            given = f"`{more[0]}`" if more else "nothing"
+            return UsageError("usage.value", what, expected=found[-1].metavar, found=given)
+        return None
+
+    def _twice(self, found: list[Any], typed: set[str]) -> UsageError | None:
+        """What is wrong where a flag of this level was typed before."""
+        own = self.params if self.words else ()  # type: ignore[attr-defined]
+        for flag in found:
+            if flag.name in typed and flag in own and not flag.multiple:
+                return UsageError("usage.flag", f"`{flag.opts[0]}` is given twice", hint="keep one of them")
+        return None
 
     def flags_of(self, ctx: Any) -> dict[str, Any]:
         """The flags that are known at this level, by spelling."""
@@ -138,17 +171,8 @@ class _Level:
                     [*parser.flags.get(param.name, ()), *value] if param.multiple else value
                 )
 
-    def _refusal(self, ctx: Any, error: Any, args: list[str]) -> UsageError:
+    def _refusal(self, error: Any) -> UsageError:
         """An error of typer as one of ours."""
-        name = getattr(error, "option_name", "")
-        if name:
-            flag = self.flags_of(ctx).get(name)
-            if flag is None:
-                return self._no_flag(ctx, name)
-            if flag.is_flag:
-                value = next(word for word in args if word.startswith(f"{name}=")).partition("=")[2]
-                return UsageError("usage.value", f"`{name}` takes no value", found=value)
-            return _needs_value(flag, "nothing")
         if getattr(error, "param", None) is not None:
             arguments = usage(self)
             look = "cogcli skills ls" if arguments in ("SKILL", "ID") else f"cogcli {self.words} --help"
@@ -168,22 +192,22 @@ class _Level:
         return UsageError("usage.flag", f"{where} no flag `{name}`", hint=hint, next=(own,))
 
 
-def _flags_in(word: str, flags: dict[str, Any]) -> tuple[list[Any], bool]:
-    """The known flags in a word (`-qv` has two), and whether the next word is the value of the last one."""
+def _flags_in(word: str, flags: dict[str, Any]) -> list[Any]:
+    """The flags in a word (`-qv` has two), None for one that is not known; what follows that is no flag."""
     if word.startswith("--"):
-        flag = flags.get(word.partition("=")[0])
-        return [flag] if flag else [], flag is not None and not flag.is_flag and "=" not in word
+        return [flags.get(word.partition("=")[0])]
     found: list[Any] = []
-    for sign in word[1:] if word.startswith("-") else "":
-        flag = flags.get(f"-{sign}")
-        if flag is None or (found and not found[-1].is_flag):
+    for sign in word[1:]:
+        found.append(flags.get(f"-{sign}"))
+        if found[-1] is None or not found[-1].is_flag:
             break
-        found.append(flag)
-    return found, bool(found) and not found[-1].is_flag and len(word) == len(found) + 1
+    return found
 
 
-def _needs_value(flag: Any, found: str) -> UsageError:
-    return UsageError("usage.value", f"`{flag.opts[0]}` needs a value", expected=flag.metavar, found=found)
+def _takes_next(word: str, found: list[Any]) -> bool:
+    """Whether the value of the last flag in a word is the next word."""
+    joined = "=" in word if word.startswith("--") else len(word) > len(found) + 1
+    return not found[-1].is_flag and not joined
 
 
 class LazyCommand(_Level, TyperCommand):
@@ -194,11 +218,11 @@ class LazyCommand(_Level, TyperCommand):
         rest = super().parse_args(ctx, args)
         if ctx.resilient_parsing:
             return rest
-        lists = [len(value) for value in ctx.params.values() if isinstance(value, tuple | list)]
-        if rest or any(count > self.declared.most for count in lists):
+        lists = [ctx.params.get(param.name) or () for param in self.params if param.nargs < 0]
+        if extra := [*rest, *(word for words in lists for word in words[self.declared.most :])]:
             raise UsageError(
                 "usage.value",
-                f"`{self.words}` has no place for `{(rest or args)[0]}`",
+                f"`{self.words}` has no place for `{extra[0]}`",
                 expected=usage(self) or "no further words",
                 next=(f"cogcli {self.words} --help",),
             )
@@ -221,11 +245,12 @@ class LazyGroup(_Level, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The next command with the words left to it. Raises UsageError where there is none."""
-        words = f"{self.words} {args[0]}".strip()
+        words = f"{self.words} {args[0]}" if self.words else args[0]
+        rest = args[1:] if ctx.resilient_parsing or not ctx.obj.words_only else ["--", *args[1:]]
         if words in COMMANDS:
-            return args[0], load(words), args[1:]
+            return args[0], load(words), rest
         if not self.words and verbs(words):
-            return args[0], group(words), args[1:]
+            return args[0], group(words), rest
         if ctx.resilient_parsing:
             return None, None, []
         raise self._no_command(args[0], self.list_commands(ctx))

@@ -62,6 +62,38 @@ def test_after_two_dashes_everything_is_a_word() -> None:
     assert not call.flags.json
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--", "skills", "show", "--json"],
+        ["skills", "--", "show", "--json"],
+        ["skills", "show", "--", "--json"],
+    ],
+)
+def test_two_dashes_may_stand_before_the_command(argv: list[str]) -> None:
+    call = parse(argv)
+    assert (call.command, bound(call, "skill_id"), call.flags.json) == ("skills show", "--json", False)
+    assert refused("--", "skills", "--json").message == "`skills` has no command `--json`"
+    assert refused("--", "a\udcff").code == "input.encoding"
+
+
+@pytest.mark.parametrize("argv", [["ls "], [" ls"], ["ls\n"], ["skills "], ["skills", "ls "], ["skills", ""]])
+def test_a_command_is_named_by_its_very_words(argv: list[str]) -> None:
+    assert refused(*argv).code == "usage.command"
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version", "--json"])
+def test_a_switch_takes_no_value(flag: str) -> None:
+    for command in ("ls", "search"):
+        error = refused("skills", command, f"{flag}=1")
+        assert (error.message, error.found) == (f"`{flag}` takes no value", "1")
+
+
+def test_the_word_that_has_no_place_is_named() -> None:
+    assert refused("help", "-q", "a", "b", "c", "extra").message == "`help` has no place for `extra`"
+    assert refused("ls", "-q", "extra").message == "`ls` has no place for `extra`"
+
+
 def test_a_lone_dash_and_a_negative_looking_value_are_values() -> None:
     assert parse(["run", "x.y", "--input", "-"]).given["input"] == "-"
     assert parse(["run", "x.y", "--goal", "-5 degrees"]).given["goal"] == "-5 degrees"
@@ -75,7 +107,15 @@ def test_a_bare_group_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [("--help", "run"), ("run", "--help"), ("run", "-h", "--limit"), ("run", "-qh")]
+    "argv",
+    [
+        ("--help", "run"),
+        ("run", "--help"),
+        ("run", "-h", "--limit"),
+        ("run", "-qh"),
+        ("run", "--plan", "--plan", "-h"),
+        ("run", "--json=1", "--goal", "-h"),
+    ],
 )
 def test_help_is_of_the_command_wherever_it_was_asked_for(argv: tuple[str, ...]) -> None:
     call = parse(list(argv))
@@ -95,6 +135,9 @@ def test_the_version_is_told_wherever_it_was_asked_for(argv: tuple[str, ...]) ->
         (["state", "shwo"], "usage.command", "`show`"),
         (["text.summarize"], "usage.command", "cogcli run text.summarize"),
         (["run", "x.y", "--inptu", "{}"], "usage.flag", "`--input`"),
+        (["run", "x.y", "-input", "{}"], "usage.flag", "`--input`"),
+        (["run", "x.y", "-qinput", "{}"], "usage.flag", "`--input`"),
+        (["skills", "-verbose"], "usage.flag", "`--verbose`"),
         (["--input", "{}", "run", "x.y"], "usage.flag", "run --input"),
         (["run", "x.y", "--trust-level", "elevatd"], "usage.value", "`elevated`"),
         (["run", "x.y", "--goal", "a", "--goal", "b"], "usage.flag", "keep one"),
