@@ -16,23 +16,24 @@ from cogcli.app import scenario_run
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.exchange import Check
 from cogcli.verification.output_diff import differences
 from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read_scenario
-from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Check, Verdict, join_differences
+from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict, join_differences
 
 if TYPE_CHECKING:
     from cogcli.app.scenario_run import RecordingRunner, Stage
     from cogcli.app.settings import Settings
     from cogcli.core.problems import Problem
     from cogcli.core.redact import Redactor
+    from cogcli.protocols.exchange import Judge, ObservedExchange
+    from cogcli.protocols.http.observed import Answering
     from cogcli.runs.results import RunResult
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
     from cogcli.specs.service import Service
-    from cogcli.verification.call_judges import Judge
-    from cogcli.verification.exchange import ObservedExchange
-    from cogcli.verification.loopback_server import Answering, Loopback
+    from cogcli.verification.loopback_server import Loopback
 
 OUTPUTS: Final = "outputs equal expected_output"
 
@@ -360,7 +361,7 @@ def _static_check(wrong: list[Problem]) -> Check:
 
 def _judge(binding: Binding, service: Service) -> Judge | None:
     from cogcli.core.document_fault import DocumentFault
-    from cogcli.verification.call_judges import judge_of
+    from cogcli.protocols.live_document import judge_of
 
     try:
         return judge_of(binding, service)
@@ -370,7 +371,7 @@ def _judge(binding: Binding, service: Service) -> Judge | None:
 
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
     from cogcli.core.document_fault import DocumentFault
-    from cogcli.verification.call_judges import document_server
+    from cogcli.protocols.live_document import document_server
     from cogcli.verification.named_mocks import canned_replies, stand_in
 
     if scenario.mock_server and scenario.mock_server.replies:
@@ -388,7 +389,7 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
 
 def _exchange(server: Loopback | None, runner: RecordingRunner) -> ObservedExchange | None:
     """The last request and its reply; None where no request was sent."""
-    from cogcli.verification.exchange import exchange_from_mock, exchange_from_record
+    from cogcli.protocols.exchange import exchange_from_mock, exchange_from_record
 
     if server is not None:
         return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
 from cogcli.core.problems import ProblemsFound
+from cogcli.protocols.rule import InvokerRule, InvokerRules, RuleBroken, require
 from cogcli.verification.harness import Bench
-from cogcli.verification.rule_runner import InvokerRule, InvokerRules, RuleBroken, require
 
 _SKILL: Final = """\
 id: bench.read

@@ -11,7 +11,7 @@ from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from cogcli.verification.rule_runner import InvokerRule, InvokerRules
+    from cogcli.protocols.rule import InvokerRule, InvokerRules
     from cogcli.verification.verdict import Verdict
 
 _AT_ONCE = 8
@@ -20,13 +20,12 @@ _AT_ONCE = 8
 def list_invoker_rules(protocol: str) -> InvokerRules:
     """The rules of one protocol by id. Raises UsageError for a protocol without rules."""
     from cogcli.protocols import PROTOCOLS
-    from cogcli.verification import mcp_rules, openapi_rules, openrpc_rules
 
-    known = {"openapi": openapi_rules.LINES, "openrpc": openrpc_rules.LINES, "mcp": mcp_rules.LINES}
-    spoken = [name for name in known if name in PROTOCOLS]
-    if protocol not in spoken:
-        raise UsageError("usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(spoken)}")
-    return known[protocol]
+    row = PROTOCOLS.get(protocol)
+    if row is None or row.rules is None:
+        ruled = [name for name, row in PROTOCOLS.items() if row.rules]
+        raise UsageError("usage.value", f"`--protocol`: found `{protocol}`, expected {', '.join(ruled)}")
+    return row.rules()
 
 
 def list_failure_rules() -> InvokerRules:
@@ -56,8 +55,7 @@ def provoke_rules(
 
 
 def _one(id: str, line: InvokerRule) -> Verdict:
-    from cogcli.verification.harness import Bench
-    from cogcli.verification.rule_runner import verdict_of
+    from cogcli.verification.harness import Bench, verdict_of
 
     with Bench() as bench:
         return verdict_of(id, line, bench)

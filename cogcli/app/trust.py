@@ -95,8 +95,9 @@ def store_path(environ: Mapping[str, str]) -> str:
 def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     """The registry roots that share a project's trust: its own, its host overrides, those that its file names, and the
     registries beside its scenarios."""
+    from cogcli.protocols import PROTOCOLS
     from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
-    from cogcli.verification.scenario import PROTOCOLS, REGISTRY, directory_of
+    from cogcli.verification.scenario import REGISTRY, directory_of
 
     project = os.path.abspath(project)
     path = os.path.join(project, PROJECT_FILE)
@@ -106,7 +107,11 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
         Layer(HOST, os.path.join(project, HOST_FOLDER), False, host=True),
     ]
     named = [os.path.abspath(root) for root in file.values.get("registry", ())]
-    beside = [os.path.join(project, directory_of(protocol), REGISTRY) for protocol in PROTOCOLS]
+    beside = [
+        os.path.join(project, directory_of(protocol), REGISTRY)
+        for protocol, row in PROTOCOLS.items()
+        if row.rules
+    ]
     layers += [Layer(root, root, False) for root in (*named, *beside)]
     return distinct(layer for layer in layers if os.path.isdir(layer.root))
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cogcli.cli.streams import OutputStream
+    from cogcli.protocols.exchange import Check, Frame
     from cogcli.report.styled_text import StyledLine
-    from cogcli.verification.verdict import Check, Frame, Verdict
+    from cogcli.verification.verdict import Verdict
 
 _SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}
 _NAMES = 40

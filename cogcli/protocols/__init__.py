@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cogcli.protocols.contract_finding import ContractJudges
     from cogcli.protocols.invoker import Invoker, InvokerContext
     from cogcli.protocols.live_document import DocumentKind
+    from cogcli.protocols.rule import InvokerRules
     from cogcli.specs.binding import Binding
     from cogcli.specs.checks.context import CheckContext, ProtocolChecks
     from cogcli.specs.protocol import Grammar
@@ -62,7 +63,9 @@ class ProtocolRow(NamedTuple):
     """The module that its calls import, and the extra that installs it; empty for none."""
     extra: str = ""
     document: Callable[[], DocumentKind] | None = None
-    """How its documents are read, fetched and compared; None where services publish none."""
+    """How its documents are read, fetched, compared and mocked; None where services publish none."""
+    rules: Callable[[], InvokerRules] | None = None
+    """What its invoker promises, each provoked by `verify-invoker`; None where nothing is."""
 
     def check_contracts(self, context: CheckContext, name: str, bindings: Iterable[Binding]) -> None:
         """Report where the bindings of this protocol, called `name`, contradict what describes their services."""
@@ -109,6 +112,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         contract=_member("openapi.contract:JUDGES"),
         invoker=_invoker("openapi.invoker:OpenApi"),
         document=_member("openapi.document:KIND"),
+        rules=_member("openapi.rules:RULES"),
         described_by=_documented,
         address_keys=("base_url",),
         library="httpx",
@@ -118,6 +122,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         contract=_member("openrpc.contract:JUDGES"),
         invoker=_invoker("openrpc.invoker:OpenRpc"),
         document=_member("openrpc.document:KIND"),
+        rules=_member("openrpc.rules:RULES"),
         described_by=_documented,
         address_keys=("url", "base_url"),
         batches=True,
@@ -129,6 +134,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         checks=_member("mcp.checks:CHECKS"),
         contract=_member("mcp.contract:JUDGES"),
         invoker=_invoker("mcp.invoker:Mcp"),
+        rules=_member("mcp.rules:RULES"),
         described_by=_locked_unless_shipped,
         address_keys=("url",),
         json_rpc=True,

@@ -12,7 +12,7 @@ import orjson
 from cogcli.core.calls import Cancellation
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RuntimeErrorBase, ServerFaultError
-from cogcli.documents.loader import MAX_BYTES, parse_document
+from cogcli.documents.loader import MAX_BYTES, identity_of, load, parse_document
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import failure, quote
@@ -23,6 +23,8 @@ from cogcli.specs.binding import Binding
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
     from cogcli.documents.changes import ContractChange
+    from cogcli.protocols.exchange import Judge
+    from cogcli.protocols.http.observed import Answering
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.specs.service import Service
 
@@ -40,6 +42,27 @@ class DocumentKind(NamedTuple):
     parse: Callable[[dict[str, Any]], Any]
     changes: Callable[[Any, Any], tuple[ContractChange, ...]]
     fetch: Callable[[DocumentRequest], dict[str, Any]]
+    judge: Callable[[Binding, Service], Judge | None]
+    """The checks of a binding's calls by the document, None without one; raises DocumentFault."""
+    mock: Callable[[dict[str, Any], Service], Answering]
+    """A server that answers as the document says; raises DocumentFault."""
+
+
+def document_server(service: Service) -> Answering | None:
+    """A mock server by the service's document; None without one. Raises DocumentFault."""
+    described, identity = PROTOCOLS[service.kind].document, identity_of(service)
+    if described is None or identity is None:
+        return None
+    value = load(identity)
+    if isinstance(value, DocumentFault):
+        raise value
+    return described().mock(value, service)
+
+
+def judge_of(binding: Binding, service: Service) -> Judge | None:
+    """The checks of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    described = PROTOCOLS[service.kind].document
+    return described().judge(binding, service) if described else None
 
 
 def live_document(service: Service, context: InvokerContext, seconds: float) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from shlex import quote
 from typing import Final
 
 from cogcli.core.redact import Redactor
+from cogcli.protocols.http.observed import Seen
 from cogcli.specs.binding import Binding
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service
-from cogcli.verification.loopback_server import Seen
 
 _OURS: Final = frozenset(
     (

@@ -18,10 +18,11 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow, RuntimeErrorBase
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.mcp.rules import tool_members
+from cogcli.protocols.rule import InvokerRule, InvokerRules, RuleBroken, require, require_error
 from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, HarnessCall, Ran
-from cogcli.verification.loopback_server import Answering, Loopback, Reply, Seen, json_reply
-from cogcli.verification.mcp_rules import SERVER, require_sdk
-from cogcli.verification.rule_runner import InvokerRule, InvokerRules, RuleBroken, require, require_error
+from cogcli.verification.loopback_server import Loopback
 
 CANARY: Final = "canary-4f9d1c7e2b"
 UNSPOKEN: Final = "morse"
@@ -233,17 +234,7 @@ def _tool(name: str, *options: str, command: str = sys.executable, **wire: Any) 
 
     @contextmanager
     def setting(bench: Bench) -> Iterator[dict[str, Any]]:
-        require_sdk()
-        service = {"command": command, "args": ["-S", SERVER, *options]}
-        environ = {"PATH": os.defpath, "HOME": bench.directory}
-        yield {
-            "operation": name,
-            "root": bench.directory,
-            "service": service,
-            "environ": environ,
-            "url": "",
-            **wire,
-        }
+        yield {**tool_members(bench, name, *options, settings={"command": command}), "url": "", **wire}
 
     return setting
 

@@ -14,11 +14,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.bindings.breaker import Circuits
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.system import SystemClock, SystemIds
 from cogcli.engine.run import Finished
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.http.observed import Answering, Seen
+from cogcli.protocols.rule import InvokerRule, RuleBroken, RuleSkipped
 from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import launch
 from cogcli.runs.prepare import PreparedRun, RunRequest
@@ -29,7 +31,8 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import service_from
 from cogcli.specs.skill import skill_from
-from cogcli.verification.loopback_server import Answering, Loopback, Seen
+from cogcli.verification.loopback_server import Loopback
+from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -165,6 +168,17 @@ class Bench:
         files = _files(result.directory)
         return Ran(result.finished, events, runner.attempts, runner.deadlines, files, runner.seconds)
 
+    def call(self, answering: Answering | None, path: str = "", **members: Any) -> tuple[Ran, list[Seen]]:
+        """The result of a call to a server at `path`, to none for None, and the requests that it got."""
+        if answering is None:
+            return self.run(HarnessCall(**members)), []
+        with Loopback(answering) as server:
+            return self.run(HarnessCall(url=f"{server.url}{path}", **members)), server.seen
+
+    def serve(self, answering: Answering) -> Loopback:
+        """A server, running inside `with`."""
+        return Loopback(answering)
+
     def _environment(self, wire: HarnessCall) -> RunEnvironment:
         return RunEnvironment(
             runs_dir=os.path.join(self.directory, "episodes"),
@@ -175,12 +189,6 @@ class Bench:
             open_registry=lambda: Registry([], protocols=PROTOCOLS, base=self.directory),
             circuits=Circuits(),  # of its own: the faults of one rule must not keep another's service from being called
         )
-
-
-def call_server(path: str, bench: Bench, answering: Answering, /, **members: Any) -> tuple[Ran, list[Seen]]:
-    """Make a call to a loopback server at `path`; its result, and the requests that the server got."""
-    with Loopback(answering) as server:
-        return bench.run(HarnessCall(url=f"{server.url}{path}", **members)), server.seen
 
 
 class _Timed:
@@ -287,7 +295,8 @@ def _capability(wire: HarnessCall) -> Capability:
 
 
 def _service(wire: HarnessCall) -> Service:
-    key = {"openapi": "base_url", "openrpc": "url", "mcp": "url"}.get(wire.protocol)
+    row = PROTOCOLS.get(wire.protocol)
+    key = next(iter(row.address_keys), "") if row else ""
     raw = {
         "id": "first",
         "kind": wire.protocol,
@@ -338,3 +347,20 @@ def _files(directory: str) -> dict[str, bytes]:
             with open(path, "rb") as file:
                 found[os.path.relpath(path, directory)] = file.read()
     return found
+
+
+def verdict_of(id: str, rule: InvokerRule, bench: Bench) -> Verdict:
+    """The verdict of checking one rule."""
+    begun = time.monotonic()
+    base = Verdict(id, PASSED, subject=rule.rule)
+    try:
+        rule.check(bench)
+    except RuleBroken as wrong:
+        base = base._replace(status=FAILED, reason=str(wrong), code="verify.failed")
+    except RuleSkipped as absent:
+        base = base._replace(status=SKIPPED, reason=str(absent))
+    except CogcliError as error:
+        base = base._replace(status=FAILED, reason=f"{error.code}: {error.message}", code=error.code)
+    except Exception as bug:  # one rule that cannot even be asked must not hide the others
+        base = base._replace(status=FAILED, reason=f"{type(bug).__name__}: {bug}", code="internal")
+    return base._replace(ms=round((time.monotonic() - begun) * 1000))

@@ -4,44 +4,17 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from cogcli.protocols.http.observed import Answering, Reply, Seen
 from cogcli.verification.scenario import LOOPBACK
 
 _LARGEST: Final = 64 * 1024 * 1024
 _IDLE: Final = 30.0
 """Seconds that a connection may be idle."""
-
-
-class Seen(NamedTuple):
-    """One request. Header names are lower case; `path` and `query` are not decoded."""
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class Reply(NamedTuple):
-    """One reply: the body in `chunks`, `pause` seconds before each but the first, `delay` seconds before the reply.
-
-    `length` is the announced length, the true one by default.
-    """
-
-    status: int = 200
-    headers: Mapping[str, str] = {}
-    chunks: tuple[bytes, ...] = ()
-    delay: float = 0.0
-    pause: float = 0.0
-    length: int | None = None
-
-
-Answering = Callable[[Seen], Reply]
 
 
 class Loopback:
@@ -165,11 +138,3 @@ class _Handler(BaseHTTPRequestHandler):
                 self.loopback.wait(reply.pause)
             self.wfile.write(chunk)
             self.wfile.flush()
-
-
-def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
-    """A value as a JSON reply."""
-    import orjson
-
-    given = {"Content-Type": "application/json", **(headers or {})}
-    return Reply(status, given, (orjson.dumps(value),))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
-from cogcli.verification.loopback_server import Answering, Reply, Seen, json_reply
+from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
 from cogcli.verification.scenario import CannedReply
 
 _MOST_WORDS: Final = 20

@@ -13,7 +13,6 @@ from cogcli.core.problems import suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PROTOCOLS: Final = ("openapi", "openrpc", "mcp")
 REGISTRY: Final = "registry"
 """A folder beside the scenarios that is an additional layer for them."""
 MATCHES: Final = ("exact", "subset", "shape")

@@ -14,6 +14,8 @@ from cogcli.documents.changes import openapi_changes
 from cogcli.documents.openapi import OpenApiDocument, openapi_of
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
+from cogcli.protocols.openapi.judge import judge_of
+from cogcli.protocols.openapi.mock import DocumentMock
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
@@ -66,4 +68,8 @@ def _is_page(reply: HttpReply) -> bool:
     return "html" in reply_body.media_type(reply)
 
 
-KIND: Final = DocumentKind("operation", OpenApiDocument, openapi_changes, download)
+def _mock(value: dict[str, Any], service: Service) -> DocumentMock:
+    return DocumentMock(value, urlsplit(service.settings.get("base_url") or "").path)
+
+
+KIND: Final = DocumentKind("operation", OpenApiDocument, openapi_changes, download, judge_of, _mock)

@@ -12,6 +12,8 @@ from cogcli.documents.loader import MAX_BYTES
 from cogcli.documents.openrpc import OpenRpcDocument
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest, document_error
+from cogcli.protocols.openrpc.judge import judge_of
+from cogcli.protocols.openrpc.mock import RpcMock
 from cogcli.protocols.openrpc.reply import result_of
 
 _DISCOVER: Final = {"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "id": 1}
@@ -33,4 +35,6 @@ def discover(request: DocumentRequest) -> dict[str, Any]:
     return request.document(orjson.dumps(found), "by rpc.discover", "discovered.json")
 
 
-KIND: Final = DocumentKind("method", OpenRpcDocument, openrpc_changes, discover)
+KIND: Final = DocumentKind(
+    "method", OpenRpcDocument, openrpc_changes, discover, judge_of, lambda value, _: RpcMock(value)
+)

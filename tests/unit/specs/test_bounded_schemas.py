@@ -15,7 +15,7 @@ from cogcli.schema.bundle import SchemaBundler
 from cogcli.schema.combinations import count_alternatives, count_parts
 from cogcli.schema.containment import covers, disjoint
 from cogcli.schema.lookup import members, schema_at
-from cogcli.verification.sample import NoSample, sample
+from cogcli.schema.sample import NoSample, sample
 
 
 def layers(count: int, make: Callable[[dict[str, str]], Any], last: Any) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from cogcli.core.redact import Redactor
 from cogcli.engine import call, invocation
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.mcp import pins, traffic
+from cogcli.protocols.mcp.rules import RULES as MCP
+from cogcli.protocols.openapi.rules import RULES as LINES
 from cogcli.protocols.openrpc import reply
-from cogcli.verification import failure_rules, mcp_rules, openrpc_rules
-from cogcli.verification.harness import Bench
-from cogcli.verification.openapi_rules import LINES
-from cogcli.verification.rule_runner import InvokerRule, InvokerRules, require, verdict_of
+from cogcli.protocols.openrpc.rules import RULES as RPC
+from cogcli.protocols.rule import InvokerRule, InvokerRules, require
+from cogcli.verification import failure_rules
+from cogcli.verification.harness import Bench, verdict_of
 from cogcli.verification.verdict import FAILED, PASSED
 
 OTHER_ENTRIES = ("command line", "environment")
@@ -99,18 +101,18 @@ def test_ids_that_are_not_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) 
     def blind(value: Any, id: int) -> str:
         return real({**value, "id": id} if isinstance(value, dict) else value, id)
 
-    assert provoked(openrpc_rules.LINES, "id.match").status == PASSED
+    assert provoked(RPC, "id.match").status == PASSED
     monkeypatch.setattr(reply, "_fault", blind)
-    assert provoked(openrpc_rules.LINES, "id.match").status == FAILED
+    assert provoked(RPC, "id.match").status == FAILED
 
 
 def test_a_lost_session_that_is_not_opened_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provoked(mcp_rules.LINES, "session.lost").status == PASSED
+    assert provoked(MCP, "session.lost").status == PASSED
     monkeypatch.setattr(traffic, "names_no_session", lambda words: False)
-    assert provoked(mcp_rules.LINES, "session.lost").status == FAILED
+    assert provoked(MCP, "session.lost").status == FAILED
 
 
 def test_a_changed_tool_that_is_not_refused_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provoked(mcp_rules.LINES, "pin").status == PASSED
+    assert provoked(MCP, "pin").status == PASSED
     monkeypatch.setattr(pins.Pins, "require_same", lambda self, service, server, tool: None)
-    assert provoked(mcp_rules.LINES, "pin").status == FAILED
+    assert provoked(MCP, "pin").status == FAILED

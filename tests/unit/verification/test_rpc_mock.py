@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cogcli.verification.loopback_server import Reply, Seen
-from cogcli.verification.rpc_mock import RpcMock
+from cogcli.protocols.http.observed import Reply, Seen
+from cogcli.protocols.openrpc.mock import RpcMock
 
 DOCUMENT = Path(__file__).parents[3] / "tooling/openrpc_scenarios/registry/documents/tides.json"
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.schema.pattern_sample import sample_text
+from cogcli.schema.sample import NoSample, sample
 from cogcli.schema.validator import errors
-from cogcli.verification.sample import NoSample, sample
 
 MADE: list[tuple[Any, Any]] = [
     ({"type": "integer"}, 0),

@@ -3,14 +3,25 @@ docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents.openrpc import RpcMethod
-from cogcli.schema.validator import errors
-from cogcli.verification.exchange import ObservedExchange
-from cogcli.verification.rpc_mock import join_faults, param_faults
-from cogcli.verification.verdict import Check, find_in_json
+from cogcli.documents.openrpc import RpcMethod, openrpc_of
+from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
+from cogcli.protocols.openrpc.mock import join_faults, param_faults
+
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.service import Service
+
+
+def judge_of(binding: Binding, service: Service) -> Judge | None:
+    """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    document = openrpc_of(service)
+    if document is None:
+        return None
+    method = document.method(binding.operation)
+    return lambda exchange: judge_exchange(exchange, method)
 
 
 def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
@@ -47,13 +58,8 @@ def _result(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
         error = answer.get("error") if isinstance(answer, dict) else None
         said = f"RPC error {error.get('code')}" if isinstance(error, dict) else "it holds none"
         return [Check("the answer has a result", False, said)]
-    wrong = errors(method.result, answer["result"])
-    if not wrong:
-        return [Check("the answer has a result", True), Check("result matches its schema", True)]
-    place, message = wrong[0]
-    said = f"{place.replace('/', '.')}: {message}" if place else message
-    frame = find_in_json(answer["result"], place)
-    return [Check("the answer has a result", True), Check("result matches its schema", False, said, frame)]
+    result = schema_check("result matches its schema", method.result, answer["result"])
+    return [Check("the answer has a result", True), result]
 
 
 def _value(data: bytes) -> Any:

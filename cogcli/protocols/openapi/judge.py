@@ -1,62 +1,32 @@
-"""Checking one request and its reply by their operation (docs/reference/protocols.md#scenarios)."""
+"""openapi: checking one request and its reply by their operation (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-import orjson
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
+from cogcli.protocols.openapi.mock import match_route, routes_of
+from cogcli.protocols.openapi.request_check import body_faults, parameter_faults
 
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
-from cogcli.schema.validator import errors
-from cogcli.verification.document_mock import match_route, routes_of
-from cogcli.verification.loopback_server import Reply, Seen
-from cogcli.verification.request_check import body_faults, parameter_faults
-from cogcli.verification.verdict import Check, find_in_json
+if TYPE_CHECKING:
+    from cogcli.specs.binding import Binding
+    from cogcli.specs.service import Service
 
 _SHOWN: Final = 3
 
 
-class ObservedExchange(NamedTuple):
-    """One request and its reply, unmasked; `status` is 0 without a reply.
-
-    `whole`: whether header values are known; a record holds only their names.
-    """
-
-    seen: Seen
-    status: int
-    media_type: str
-    reply: bytes
-    whole: bool = True
-
-
-def exchange_from_mock(seen: Seen, reply: Reply) -> ObservedExchange:
-    """The exchange of a request to a mock server."""
-    media_type = next((v for n, v in reply.headers.items() if n.lower() == "content-type"), "")
-    return ObservedExchange(seen, reply.status, media_type, b"".join(reply.chunks))
-
-
-def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
-    """The exchange in the record of an attempt; None where no request was made."""
-    url, status = record.get("url"), record.get("status_code")
-    if not url:
+def judge_of(binding: Binding, service: Service) -> Judge | None:
+    """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    document = openapi_of(service)
+    if document is None:
         return None
-    request, reply = record.get("request") or {}, record.get("reply") or {}
-    parts = urlsplit(str(url))
-    names = {str(name).lower(): "" for name in request.get("headers") or ()}
-    names["content-type"] = str(request.get("media_type") or "")
-    seen = Seen(str(record.get("method")), parts.path, parts.query, names, _bytes(request.get("body")))
-    media_type = str(record.get("media_type") or reply.get("media_type") or "")
-    return ObservedExchange(
-        seen, status if isinstance(status, int) else 0, media_type, _bytes(reply.get("body")), whole=False
-    )
-
-
-def _bytes(body: Any) -> bytes:
-    if body is None:
-        return b""
-    return body.encode() if isinstance(body, str) else orjson.dumps(body)
+    operation = document.operation(binding.operation, binding.metadata.get("method"))
+    base = urlsplit(service.settings.get("base_url") or document.server or "").path
+    return lambda exchange: judge_exchange(exchange, document, operation, base)
 
 
 def judge_exchange(
@@ -108,8 +78,6 @@ def _body(exchange: ObservedExchange, operation: OpenApiOperation) -> Iterator[C
 
 
 def _reply(exchange: ObservedExchange, schema: Any) -> Check:
-    from cogcli.core.strict_json import JsonRefused, loads
-
     name = "reply matches its schema"
     media_type = exchange.media_type.partition(";")[0].strip().lower()
     if media_type and not (media_type == "application/json" or media_type.endswith("+json")):
@@ -118,10 +86,4 @@ def _reply(exchange: ObservedExchange, schema: Any) -> Check:
         value = loads(exchange.reply)
     except JsonRefused as refused:
         return Check(name, False, str(refused))
-    wrong = errors(schema, value)
-    if not wrong:
-        return Check(name, True)
-    place, message = wrong[0]
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    said = f"{place.replace('/', '.')}: {message}{more}" if place else f"{message}{more}"
-    return Check(name, False, said, find_in_json(value, place))
+    return schema_check(name, schema, value)

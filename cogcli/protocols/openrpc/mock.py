@@ -14,11 +14,11 @@ from cogcli.core.document_fault import DocumentFault
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.loader import resolve
 from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
+from cogcli.protocols.http.observed import Reply, Seen, json_reply
+from cogcli.protocols.openapi.mock import add_examples
+from cogcli.protocols.openapi.request_check import RequestFault
+from cogcli.schema.sample import NoSample, sample
 from cogcli.schema.validator import errors
-from cogcli.verification.document_mock import add_examples
-from cogcli.verification.loopback_server import Reply, Seen, json_reply
-from cogcli.verification.request_check import RequestFault
-from cogcli.verification.sample import NoSample, sample
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 

@@ -16,9 +16,9 @@ import orjson
 from cogcli.core.json_pointer import found_at
 from cogcli.documents.loader import resolve
 from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
-from cogcli.verification.loopback_server import Reply, Seen, json_reply
-from cogcli.verification.request_check import RequestFault, faults_of
-from cogcli.verification.sample import NoSample, sample
+from cogcli.protocols.http.observed import Reply, Seen, json_reply
+from cogcli.protocols.openapi.request_check import RequestFault, faults_of
+from cogcli.schema.sample import NoSample, sample
 
 _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")
 

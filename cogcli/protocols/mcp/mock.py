@@ -1,6 +1,6 @@
 """An MCP server over stdio that behaves as its tools are named, well or badly. Run by its path, without any library.
 
-    python mcp_stand_in.py [silent | deaf] [FILE]
+    python mock.py [silent | deaf] [FILE]
 
 `silent` never answers; `deaf` ignores a closed stdin and SIGTERM; FILE takes the ids of this process and its child;
 the tool `forgets` knows no session in the first process of a FILE.

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from cogcli.documents.openapi import OpenApiOperation, Parameter
+from cogcli.protocols.http.observed import Seen
 from cogcli.schema.validator import errors
-from cogcli.verification.loopback_server import Seen
 
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9]\d*)")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")

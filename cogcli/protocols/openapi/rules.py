@@ -1,0 +1,163 @@
+"""The rules of the openapi invoker, each checked with a server on loopback
+(docs/reference/protocols.md#openapi, docs/reference/protocols.md#own-rules)."""
+
+from __future__ import annotations
+
+import gzip
+from functools import partial
+from typing import Any, Final
+
+from cogcli.protocols.http.observed import Answering, Reply, json_reply
+from cogcli.protocols.http.rules import (
+    SHORT,
+    address_case,
+    drip,
+    redirect_check,
+    retry_check,
+    secret_case,
+    slow,
+    typed,
+)
+from cogcli.protocols.rule import (
+    ANY_ERROR,
+    PATIENT,
+    SECRET,
+    InvokerRule,
+    InvokerRules,
+    RuleBench,
+    RuleBroken,
+    RuleCase,
+    require,
+    require_error,
+    require_ok,
+    succeed,
+)
+
+_PATH: Final = "/base"
+_case = partial(RuleCase, path=_PATH)
+_late = partial(_case, answering=slow, error="call.timeout", left=True, within=PATIENT)
+_RAW: Final = {"metadata": {"response_mode": "raw"}}
+_TEXT: Final = {"metadata": {"response_mode": "text"}, "response": {"r": "response.text"}}
+_HEAD: Final = {"metadata": {"method": "HEAD"}}
+_NAMED: Final = {"operation": "notes/{id}/text", "request": {"id": "input.id"}, "metadata": {"method": "GET"}}
+_NO_JSON: Final = (b'{"a": NaN}', b'{"a": 1, "a": 2}', b"[" * 200 + b"]" * 200, b'{"a": 1')
+_MAPPED: Final = {"response": {"r": "response.choices.0.message.content_json.risk"}}
+_NEEDED: Final = {**_MAPPED, "capability": {"outputs": {"r": {"type": "any", "required": True}}}}
+
+
+def _zipped(body: bytes) -> Answering:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    return lambda seen: Reply(200, headers, (gzip.compress(body),))
+
+
+def _chat(content: str) -> Answering:
+    return lambda seen: json_reply({"choices": [{"message": {"content": content}}]})
+
+
+def _header(name: str) -> Any:
+    return lambda seen: seen[0].headers.get(name)
+
+
+def _default_timeout(bench: RuleBench) -> None:
+    ran, _ = bench.call(succeed, _PATH)
+    require_ok(ran)
+    if not 25 < ran.deadlines[0] <= 30:
+        raise RuleBroken(f"the invoker was given {ran.deadlines[0]:.1f} s, expected 30")
+
+
+def _fault(bench: RuleBench) -> None:
+    ran, seen = bench.call(typed("text/plain", b"no", status=500), _PATH)
+    error = require_error(ran, "call.server-error", left=True)
+    require((type(error).__name__, error.retryable, len(seen)), ("ServerFaultError", True, 1), "the error")
+
+
+def _retry_after(bench: RuleBench) -> None:
+    replies = iter((Reply(503, {"Retry-After": "0"}), json_reply({"n": 2})))
+    patient = {"retry_count": 1, "retry_backoff_base": 30}
+    ran, seen = bench.call(lambda asked: next(replies), _PATH, metadata=patient)
+    require(require_ok(ran), {"r": {"n": 2}}, "outputs")
+    require(len(seen), 2, "requests")
+    require(len({asked.headers.get("idempotency-key") for asked in seen}), 1, "idempotency keys")
+
+
+def _proxy(bench: RuleBench) -> None:
+    with bench.serve(succeed) as proxy:
+        environ = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"), proxy.url)
+        ran, seen = bench.call(succeed, _PATH, environ=environ)
+        require_ok(ran)
+        require((len(seen), len(proxy.seen)), (1, 0), "requests here, at the proxy")
+
+
+RULES: Final[InvokerRules] = {
+    "method.default": InvokerRule("POST with a JSON body", (
+        _case(sent=lambda seen: [(s.method, s.path, s.body) for s in seen],
+              wanted=[("POST", "/base/op", b'{"a":1}')]),)),
+    "method.get": InvokerRule("metadata.method GET puts inputs into the query", (
+        _case(call={"metadata": {"method": "GET"}}, wanted=[("GET", "a=1", b"")],
+              sent=lambda seen: [(s.method, s.query, s.body) for s in seen]),)),
+    "timeout.binding": InvokerRule("the binding's timeout before the service's", (
+        _late(call={"metadata": {"timeout_seconds": SHORT}, "service_metadata": {"timeout_seconds": 30}}),)),
+    "timeout.service": InvokerRule("the service's timeout where the binding has none", (
+        _late(call={"service_metadata": {"timeout_seconds": SHORT}}),)),
+    "timeout.default": InvokerRule("30 seconds where neither has one", _default_timeout),
+    "timeout.drip": InvokerRule("a dripping body ends on time", (
+        _late(answering=drip, call={"metadata": {"timeout_seconds": 2 * SHORT}}),)),
+    "headers.service": InvokerRule("headers of the service are sent", (
+        _case(call={"service_metadata": {"headers": {"X-Team": "harbour"}}},
+              sent=_header("x-team"), wanted="harbour"),)),
+    "headers.merge": InvokerRule("the binding's headers win, without regard to case", (
+        _case(call={"service_metadata": {"headers": {"X-Team": "service", "Accept": "application/json"}},
+                    "metadata": {"headers": {"x-team": "binding"}}},
+              sent=_header("x-team"), wanted="binding"),)),
+    "headers.env": InvokerRule("${NAME} is filled in, and masked in every file", (
+        _case(lambda seen: json_reply({"echo": seen.headers.get("x-api-key")}), hidden=SECRET,
+              call={"service_metadata": {"headers": {"X-Api-Key": "${BENCH_KEY}"}},
+                    "environ": {"BENCH_KEY": SECRET}},
+              sent=_header("x-api-key"), wanted=SECRET),)),
+    "headers.auth": InvokerRule("auth_ref gives a bearer token, masked in every file", (secret_case(_case),)),
+    "headers.sent": InvokerRule("traceparent, and an Idempotency-Key for effects", (
+        _case(call={"effect": "idempotent"}, wanted=(True, "00-"),
+              sent=lambda seen: (bool(_header("idempotency-key")(seen)), _header("traceparent")(seen)[:3])),)),
+    "mode.json": InvokerRule("JSON by its media type", (
+        _case(typed("application/problem+json", b'{"a": [1, null]}'), outputs={"r": {"a": [1, None]}}),)),
+    "mode.text": InvokerRule("response_mode text gives {text}", (
+        _case(typed("text/html", b"<p>hi"), call=_TEXT, outputs={"r": "<p>hi"}),)),
+    "mode.raw": InvokerRule("response_mode raw gives {body or body_base64, content_type}", (
+        _case(typed("text/csv", b"a,b"), call=_RAW,
+              outputs={"r": {"body": "a,b", "content_type": "text/csv"}}),
+        _case(typed("image/png", b"\x89PNG"), call=_RAW,
+              outputs={"r": {"body_base64": "iVBORw==", "content_type": "image/png"}}))),
+    "mode.not-json": InvokerRule("what is no strict JSON is refused", (
+        _case(typed("text/html", b"<p>hi"), error="response.not-json", says="text/html"),
+        *(_case(typed("application/json", body), error="response.not-json") for body in _NO_JSON))),
+    "mode.empty": InvokerRule("no body, 204 and HEAD give {}", (
+        *(_case(typed("application/json", status=n), outputs={"r": {}}) for n in (204, 200)),
+        _case(call=_HEAD, outputs={"r": {}}))),
+    "status.500": InvokerRule("500 is a server fault, and retryable", _fault),
+    "redirect": InvokerRule("a redirect is told, never followed",
+                            redirect_check(succeed, _PATH, 302, "/stolen", {}, says=True)),
+    "size.reply": InvokerRule("replies and requests over the cap are refused", (
+        _case(typed("application/json", b'"' + b"x" * 50_000 + b'"'), error="response.size",
+              call={"metadata": {"max_response_bytes": 1000}}),
+        _case(call={"metadata": {"max_request_bytes": 10}, "input": {"a": "x" * 100}},
+              error="request.size", left=False, wanted=0))),
+    "gzip.bomb": InvokerRule("compressed replies count as what they inflate to", (
+        _case(_zipped(b" " * 20_000_000), call={"metadata": {"max_response_bytes": 1_000_000}},
+              error="response.size"),
+        _case(_zipped(b'{"a": 1}'), outputs={"r": {"a": 1}}))),
+    "retry.after": InvokerRule("Retry-After before the binding's own wait", _retry_after),
+    "retry.effect": InvokerRule("an effect that may have left is not repeated",
+                                retry_check(_PATH, {"none": 3, "idempotent": 3, "effect": 1, "unknown": 1})),
+    "path.encoding": InvokerRule("path values are encoded, and never lead elsewhere", (
+        _case(call={"input": {"id": "a/b c?d#e%"}, **_NAMED}, sent=lambda seen: seen[0].path,
+              wanted="/base/notes/a%2Fb%20c%3Fd%23e%25/text"),
+        *(_case(call={"input": {"id": bad}, **_NAMED}, error=ANY_ERROR, wanted=0)
+          for bad in ("", ".", "..", None, ["x"])))),
+    "address": InvokerRule("private addresses only where the service says so", (
+        address_case(_case),
+        RuleCase(None, call={"url": "http://169.254.169.254/latest"}, error="safety.scope"))),
+    "proxy": InvokerRule("proxies of the environment are not used", _proxy),
+    "content-json": InvokerRule("JSON in a chat reply's text is read strictly", (
+        _case(_chat('```json\n{"risk": 3}\n```'), call=_MAPPED, outputs={"r": 3}),
+        _case(_chat("I would say three."), call=_NEEDED, error="response.missing"))),
+}  # fmt: skip

@@ -1,0 +1,143 @@
+"""The rules of the openrpc invoker, each checked with a server on loopback
+(docs/reference/protocols.md#openrpc, docs/reference/protocols.md#own-rules)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.http.rules import (
+    SHORT,
+    address_case,
+    drip,
+    redirect_check,
+    retry_check,
+    secret_case,
+    slow,
+    typed,
+)
+from cogcli.protocols.rule import ANY_ERROR, PATIENT, InvokerRule, InvokerRules, RuleBench, RuleCase
+
+_PATH: Final = "/rpc"
+_RPC: Final = {"protocol": "openrpc"}
+_LEFT_OUT: Final = object()
+_DOCUMENT: Final = {
+    "openrpc": "1.3.2",
+    "info": {"title": "Bench", "version": "1"},
+    "methods": [
+        {
+            "name": "add",
+            "paramStructure": "by-position",
+            "params": [{"name": "b", "schema": True}, {"name": "a", "schema": True}],
+            "result": {"name": "sum", "schema": {"type": "number"}},
+        },
+        {"name": "tell", "params": [{"name": "a", "schema": True}]},
+    ],
+}
+_ADD: Final = {"operation": "add", "input": {"a": 1, "b": 2}, "request": {"a": "input.a", "b": "input.b"}}
+_TELL: Final = {"operation": "tell", "response": {}}
+_HEADERS: Final = {
+    "service_metadata": {"headers": {"X-Team": "service"}}, "metadata": {"headers": {"x-team": "binding"}},
+}  # fmt: skip
+_NO_JSON: Final = (
+    ("text/html", b"<p>"),
+    ("application/json", b'{"jsonrpc": "2.0", "id": 1, "result": NaN}'),
+    ("application/json", b'{"jsonrpc": "2.0", "id": 1, "id": 1, "result": 1}'),
+    ("application/json", b""),
+)
+
+
+def _case(answering: Answering, *, call: dict[str, Any] | None = None, **wanted: Any) -> RuleCase:
+    return RuleCase(answering, {**_RPC, **(call or {})}, path=_PATH, **wanted)
+
+
+def _with_document(bench: RuleBench) -> dict[str, Any]:
+    """Members of a call whose service has a document."""
+    with open(os.path.join(bench.directory, "bench.json"), "w", encoding="utf-8") as file:
+        json.dump(_DOCUMENT, file)
+    return {"root": bench.directory, "service": {"spec_ref": "bench.json"}}
+
+
+def _call(seen: list[Seen]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(seen[0].body)
+    return found
+
+
+def _result(result: Any, **members: Any) -> Answering:
+    """A server that answers with this result; `members` replace those of the envelope, `_LEFT_OUT` removes one."""
+
+    def answering(seen: Seen) -> Reply:
+        answer = {"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "result": result, **members}
+        return json_reply({name: value for name, value in answer.items() if value is not _LEFT_OUT})
+
+    return answering
+
+
+def _error(code: Any, status: int = 200, message: Any = "no") -> Answering:
+    def answering(seen: Seen) -> Reply:
+        error = {"code": code, "message": message}
+        return json_reply({"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "error": error}, status)
+
+    return answering
+
+
+_broken: Final[Callable[..., RuleCase]] = partial(_case, error="call.server-error", left=True)
+_rejected: Final[Callable[..., RuleCase]] = partial(_case, error="call.rejected")
+
+RULES: Final[InvokerRules] = {
+    "post": InvokerRule("a POST to the url, version 2.0, ids from 1", (
+        _case(_result({"n": 1}), outputs={"r": {"n": 1}},
+              sent=lambda seen: (seen[0].method, seen[0].path, _call(seen)),
+              wanted=("POST", _PATH, {"jsonrpc": "2.0", "method": "op", "params": {"a": 1}, "id": 1})),)),
+    "result.any": InvokerRule("the result is the body, whatever its type", (
+        *(_case(_result(result), outputs={"r": result}) for result in (7, "text", [1], None, False)),)),
+    "result.one": InvokerRule("exactly one of result and error", (
+        _broken(_result(7, error={"code": -32000, "message": "no"})),
+        _broken(_result(_LEFT_OUT)), _broken(_result(7, jsonrpc="1.0")))),
+    "id.match": InvokerRule("an answer's id fits by type and value", (
+        *(_broken(_result(7, id=wrong)) for wrong in (2, "1", 1.5, None, True, [1])),)),
+    "params.position": InvokerRule("params by position where the document says so", (
+        _case(_result(3), call=_ADD, setting=_with_document, outputs={"r": 3},
+              sent=lambda seen: _call(seen)["params"], wanted=[2, 1]),)),
+    "notification": InvokerRule("a method without result has no id; answers are ignored", (
+        *(_case(answering, call=_TELL, setting=_with_document,
+                sent=lambda seen: "id" in _call(seen), wanted=False)
+          for answering in (lambda seen: Reply(204), _result(9))),
+        _case(lambda seen: Reply(500), call=_TELL, setting=_with_document, error="call.server-error"))),
+    "method.name": InvokerRule("only method names are sent, never rpc.*", (
+        *(_case(_result(1), call={"operation": name}, error=ANY_ERROR, wanted=0)
+          for name in ("rpc.discover", "a b", "x\r\ny", "", "x" * 129)),)),
+    "errors.fault": InvokerRule("-32603 and -32000 to -32099 are server faults", (
+        *(_broken(_error(code)) for code in (-32603, -32000, -32099)),)),
+    "errors.rejected": InvokerRule("other codes are rejections", (
+        *(_rejected(_error(code), left=True) for code in (-32602, -32700, 1, -31999)),)),
+    "errors.unknown": InvokerRule("-32601 hints at services refresh", (
+        _rejected(_error(-32601), says="services refresh"),)),
+    "errors.status": InvokerRule("an RPC error counts whatever the HTTP status is", (
+        *(_rejected(_error(-32602, status)) for status in (400, 404, 500, 503)),
+        _case(lambda seen: Reply(503), error="call.overloaded"))),
+    "errors.malformed": InvokerRule("error members of a wrong type never crash", (
+        *(_case(_error(code, message=message), error="call.server-error")
+          for code, message in (("-32602", "no"), (-32602, None), (None, "no"), (1.5, "no"))),)),
+    "not-json": InvokerRule("what is no strict JSON is told with its status", (
+        *(_case(typed(media, body), error="response.not-json", says="200") for media, body in _NO_JSON),)),
+    "size.reply": InvokerRule("replies over the cap are refused", (
+        _case(_result("x" * 50_000), call={"metadata": {"max_response_bytes": 1000}},
+              error="response.size"),)),
+    "headers": InvokerRule("headers as for openapi, the token masked in every file", (
+        secret_case(partial(_case, _result(1)), **_HEADERS),
+        _case(_result(1), call=_HEADERS, sent=lambda seen: seen[0].headers.get("x-team"), wanted="binding"))),
+    "timeout": InvokerRule("silent and dripping servers end on time", (
+        *(_case(answering, call={"metadata": {"timeout_seconds": SHORT}}, error="call.timeout", left=True,
+                within=PATIENT) for answering in (drip, slow)),)),
+    "redirect": InvokerRule("a redirect is told, never followed",
+                            redirect_check(_result(1), _PATH, 307, "", _RPC)),
+    "retry.effect": InvokerRule("an effect that may have left is not repeated",
+                                retry_check(_PATH, {"none": 3, "idempotent": 3, "effect": 1}, **_RPC)),
+    "address": InvokerRule("private addresses only where the service says so", (
+        address_case(partial(_case, _result(1))),)),
+}  # fmt: skip

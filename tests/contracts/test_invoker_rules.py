@@ -1,0 +1,30 @@
+"""The rules that `openapi verify-invoker` provokes, of every protocol that promises any: the same rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogcli.protocols import PROTOCOLS
+from cogcli.verification.harness import Bench, verdict_of
+from cogcli.verification.verdict import PASSED
+
+RULES = {
+    f"{name} {id}": rule
+    for name, row in PROTOCOLS.items()
+    if row.rules
+    for id, rule in row.rules().items()
+}  # fmt: skip
+COUNTS = {"openapi": 26, "openrpc": 19, "mcp": 19}
+"""A rule that is gone is a promise that is no longer held: a lower number needs a reason."""
+
+
+def test_no_rule_of_a_protocol_is_lost() -> None:
+    assert {name: len(row.rules()) for name, row in PROTOCOLS.items() if row.rules} == COUNTS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", RULES)
+def test_an_invoker_keeps_its_rule(id: str) -> None:
+    with Bench() as bench:
+        verdict = verdict_of(id, RULES[id], bench)
+    assert verdict.status == PASSED, verdict.reason
