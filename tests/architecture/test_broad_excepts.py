@@ -23,7 +23,7 @@ EDGES = {
         "verification/loopback_server.py": 1, "yaml/parsers.py": 1,
     },
     "a cache that may be lost": {"episode/listing/episode_index.py": 5, "specs/cache.py": 6},
-    "one of many, which must not hide the others": {"runs/error_payload.py": 1, "verification/rule_runner.py": 1},
+    "one of many, which must not hide the others": {"runs/error_payload.py": 1, "verification/harness.py": 1},
 }  # fmt: skip
 CLEANING_UP = {
     "protocols/mcp/stdio.py": 1, "protocols/pythoncall/worker_pool.py": 1, "runs/launch.py": 1,
