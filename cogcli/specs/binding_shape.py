@@ -91,14 +91,16 @@ def _check_request(request: Any, report: ProblemReport) -> None:
             parse_template(text)
         except TemplateFault as fault:
             hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
-            report.error("request.template", path, f"`{_dotted(path)}`: {fault}", hint=hint)
+            report.error("request.template", path, f"`{_join_path(path)}`: {fault}", hint=hint)
 
 
 def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
     """Report credentials written out in a binding: they belong into the service, or into a header by a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
-        report.error("secret.literal", path, f"`{_dotted(path)}` holds a secret as written text", hint=hint)
+        report.error(
+            "secret.literal", path, f"`{_join_path(path)}` holds a secret as written text", hint=hint
+        )
     operation = raw.get("operation")
     if isinstance(operation, str) and address_holds_credential(operation):
         report.error("secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint)
@@ -120,5 +122,5 @@ def _check_response(response: Any, report: ProblemReport) -> None:
             report.warn("response.literal", ("response", name), message, hint=hint)
 
 
-def _dotted(path: tuple[Any, ...]) -> str:
+def _join_path(path: tuple[Any, ...]) -> str:
     return ".".join(map(str, path))

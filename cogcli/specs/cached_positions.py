@@ -28,7 +28,7 @@ class FilePlaces(dict[str, "Places"]):
         super().__init__()
         self.cache = cache
         self._files: dict[str, tuple[str, str]] = {}
-        self._known: dict[str, dict[str, Any]] = {}
+        self._positions: dict[str, dict[str, Any]] = {}
         self._news: set[str] = set()
 
     def note(self, file: str, path: str, digest: str) -> None:
@@ -42,7 +42,7 @@ class FilePlaces(dict[str, "Places"]):
 
     def position(self, file: str, path: KeyPath, *, key: bool, within: Within = None) -> tuple[int, int]:
         """Line and column of the value or key at a path, or of a place in the text of the value."""
-        known = self._remembered(file)
+        known = self._cached_positions(file)
         name = f"{'key' if key else 'value'}{''.join(f'/{part}' for part in path)}"
         if within:
             name += f"@{within[1]}"
@@ -60,7 +60,7 @@ class FilePlaces(dict[str, "Places"]):
         """Write the new positions to the cache."""
         if self.cache:
             for file in self._news & self._files.keys():
-                self.cache.keep(_KIND, self._files[file][1], Compiled(self._known[file], []))
+                self.cache.keep(_KIND, self._files[file][1], Compiled(self._positions[file], []))
             self.cache.flush()
         self._news.clear()
 
@@ -74,11 +74,11 @@ class FilePlaces(dict[str, "Places"]):
         self[file] = parsed.places
         return parsed.places
 
-    def _remembered(self, file: str) -> dict[str, Any] | None:
+    def _cached_positions(self, file: str) -> dict[str, Any] | None:
         """The cached positions of a file, None where they cannot be cached."""
         if self.cache is None or not self._files.get(file, ("", ""))[1]:
             return None
-        if file not in self._known:
+        if file not in self._positions:
             found = self.cache.get(_KIND, self._files[file][1])
-            self._known[file] = found.raw if found else {}
-        return self._known[file]
+            self._positions[file] = found.raw if found else {}
+        return self._positions[file]

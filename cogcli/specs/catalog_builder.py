@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from cogcli.core.problems import Problem
     from cogcli.specs.host_overrides import Host
     from cogcli.specs.layout import FoundFile, Layout
-    from cogcli.specs.spec_reader import Reader, SpecFile
+    from cogcli.specs.spec_reader import SpecFile, SpecReader
 
 
 class CatalogBuilder:
     """Builds a catalog. `given` are files outside all layers; they count as the last layer."""
 
-    def __init__(self, layouts: Sequence[Layout], reader: Reader, *, given: Sequence[FoundFile] = ()) -> None:
+    def __init__(
+        self, layouts: Sequence[Layout], reader: SpecReader, *, given: Sequence[FoundFile] = ()
+    ) -> None:
         self.skills: dict[str, Skill] = {}
         self.capabilities: dict[str, Capability] = {}
         self.bindings: dict[str, Binding] = {}
@@ -62,7 +64,7 @@ class CatalogBuilder:
         bound: Callable[[str], str | None] | None,
     ) -> Catalog:
         """The catalog of everything added so far."""
-        host = self._host.frozen()
+        host = self._host.build()
         by_capability: dict[str, list[str]] = {}
         for id, binding in sorted(self.bindings.items()):
             by_capability.setdefault(binding.capability, []).append(id)
@@ -152,7 +154,7 @@ class CatalogBuilder:
         if own is None:
             return None
         chain = chain_of(own, self._capability_file, self.canonical)
-        report = ProblemReport(own.file, self._reader.places)
+        report = ProblemReport(own.file, self._reader.places, subject=f"capability `{own.id}`")
         check_chain(chain, report, lambda: [place.id for place in self.files("capability")])
         self.problems += report.problems
         if chain.fault:
@@ -238,9 +240,9 @@ class CatalogBuilder:
     def _host_choices(self, host: Host) -> dict[str, str]:
         """The pins of the host's choices for the capabilities in this catalog."""
         return {
-            f"{rule}:{id}": digest_of(said)
+            f"{rule}:{id}": digest_of(choice)
             for id in self.capabilities
-            for rule, said in host.said_of(id).items()
+            for rule, choice in host.choices_of(id).items()
         }
 
     def _find(self, kind: str, id: str) -> list[FoundFile]:
@@ -260,7 +262,7 @@ class CatalogBuilder:
         last = found[-1].layer
         winners = [place for place in found if place.layer == last]
         for place in found[: len(found) - len(winners)]:
-            self._shadows.append(Shadow(kind, id, place.layer.name, self._reader.shown(place.path)))
+            self._shadows.append(Shadow(kind, id, place.layer.name, self._reader.display_path(place.path)))
         if len(winners) > 1:
             self._refuse_duplicates(kind, id, [self._reader.load(place) for place in winners])
             return None

@@ -31,8 +31,8 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     capability = catalog.capabilities.get(binding.capability)
     found = list(_environment_reasons(binding, service, options.environ))
     if binding.protocol != service.kind:
-        said = f"speaks {binding.protocol}, service `{service.id}` is {service.kind}"
-        found.append(Reason("binding.protocol", said))
+        text = f"speaks {binding.protocol}, service `{service.id}` is {service.kind}"
+        found.append(Reason("binding.protocol", text))
     wanted = conformance_needed(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
@@ -102,13 +102,13 @@ def untrusted_reason(service: Service, binding: Binding | None = None) -> Iterat
     binding, the same where the layer of either is untrusted."""
     if service.trusted and (binding is None or binding.trusted):
         return
-    said = f"service `{service.id}`: {_distrust_reason(service, binding)}, "
+    text = f"service `{service.id}`: {_distrust_reason(service, binding)}, "
     if service.module and not is_shipped(service.module):
-        yield _untrusted_of(f"{said}so module `{service.module}` is not imported")
+        yield _untrusted_of(f"{text}so module `{service.module}` is not imported")
     if "command" in service.settings:
-        yield _untrusted_of(f"{said}so `{service.settings['command']}` is not started")
+        yield _untrusted_of(f"{text}so `{service.settings['command']}` is not started")
     if _uses_secrets(None, service):
-        yield _untrusted_of(f"{said}so it gets no variable and no secret")
+        yield _untrusted_of(f"{text}so it gets no variable and no secret")
 
 
 def _untrusted_header_reasons(binding: Binding, service: Service) -> Iterator[Reason]:
@@ -142,8 +142,8 @@ def _target_reasons(service: Service, allowed: tuple[str, ...]) -> Iterator[Reas
     listed = service.metadata.get("targets") or ()
     missing = [target for target in allowed if target not in listed]
     if missing:
-        said = f"service `{service.id}`: not listed as {' and '.join(missing)}"
-        yield _scope_reason(f"{said}, which the capability demands")
+        text = f"service `{service.id}`: not listed as {' and '.join(missing)}"
+        yield _scope_reason(f"{text}, which the capability demands")
 
 
 def _scope_reasons(
@@ -157,9 +157,9 @@ def _scope_reasons(
         "no_credential_passthrough": _uses_secrets(binding, service) and "is given credentials",
     }
     for constraint in constraints:
-        said = broken.get(constraint)
-        if said:
-            yield _scope_reason(f"service `{service.id}`: {said}, {constraint} forbids it")
+        text = broken.get(constraint)
+        if text:
+            yield _scope_reason(f"service `{service.id}`: {text}, {constraint} forbids it")
 
 
 def _scope_reason(text: str) -> Reason:

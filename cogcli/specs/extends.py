@@ -52,13 +52,12 @@ def fold_chain(files: Sequence[SpecFile]) -> dict[str, Any]:
 def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], list[str]]) -> None:
     """Report the problems of a chain at its first file."""
     own, *bases = chain.files
-    subject = f"capability `{own.id}`"
     if chain.fault:
         code, reason = chain.fault
         base = (chain.files[-1].raw or {})["extends"]
-        said = f"extends `{base}` by way of `{bases[-1].id}`" if bases else f"extends `{base}`"
+        base_text = f"extends `{base}` by way of `{bases[-1].id}`" if bases else f"extends `{base}`"
         hint = suggestion(base, known()) if code == "extends.unknown" else ""
-        report.error(code, ("extends",), f"{subject}: {said}: {reason}", hint=hint)
+        report.error(code, ("extends",), f"{base_text}: {reason}", hint=hint)
     elif bases:
-        for path, said in find_weakened_keys(own.raw or {}, fold_chain(bases)):
-            report.error("extends.weakens", path, f"{subject}: weaker than its base: {said}", key=True)
+        for path, reason in find_weakened_keys(own.raw or {}, fold_chain(bases)):
+            report.error("extends.weakens", path, f"weaker than its base: {reason}", key=True)

@@ -52,14 +52,14 @@ class Host(NamedTuple):
     services_files: frozenset[str] = frozenset()
     """Those of the files that hold services, several in each."""
 
-    def said_of(self, capability: str) -> dict[str, Any]:
+    def choices_of(self, capability: str) -> dict[str, Any]:
         """The choices for a capability by kind of rule, without places, for a run's pins."""
-        said: dict[str, Any] = {}
+        choices: dict[str, Any] = {}
         if active := self.active.get(capability):
-            said["active"] = active.binding
+            choices["active"] = active.binding
         if override := self.overrides.get(capability):
-            said["override"] = [override.binding, override.service, override.mode]
-        return said
+            choices["override"] = [override.binding, override.service, override.mode]
+        return choices
 
 
 class HostFiles:
@@ -85,7 +85,7 @@ class HostFiles:
         else:
             self._add_overrides(raw.get("overrides") or [], loaded.file)
 
-    def frozen(self) -> Host:
+    def build(self) -> Host:
         """The choices of the files added so far."""
         return Host(
             self._active,

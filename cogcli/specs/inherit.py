@@ -38,14 +38,15 @@ def find_weakened_keys(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[
             if inherited is None:
                 continue
             if field["type"] != inherited["type"]:
-                said = f"`{side}.{name}` is {field['type']}, in the base {inherited['type']}"
-                found.append(((side, name), said))
+                reason = f"`{side}.{name}` is {field['type']}, in the base {inherited['type']}"
+                found.append(((side, name), reason))
             if inherited.get("required") and not field.get("required"):
                 found.append(((side, name), f"`{side}.{name}` is optional, in the base required"))
     merged = {**(base.get("safety") or {}), **(own.get("safety") or {})}
     if own.get("safety") is not None:
         found += [
-            (("safety", key), said) for key, said in find_weakened_safety(merged, base.get("safety") or {})
+            (("safety", key), reason)
+            for key, reason in find_weakened_safety(merged, base.get("safety") or {})
         ]
     return found
 

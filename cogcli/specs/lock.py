@@ -78,22 +78,22 @@ def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
     try:
         value = loads(read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES)
     except FileRefused as refused:
-        return _damaged(identity, refused.message)
+        return _damage_fault(identity, refused.message)
     except JsonRefused as refused:
-        return _damaged(identity, refused.message, place=(refused.line, refused.column))
+        return _damage_fault(identity, refused.message, place=(refused.line, refused.column))
     services = value.get("services") if isinstance(value, dict) else None
     if not isinstance(services, dict) or value.get("schema") != SCHEMA:
-        return _damaged(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
+        return _damage_fault(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
     found: dict[str, LockedTools] = {}
     for id, entry in services.items():
         tools = entry.get("tools") if isinstance(entry, dict) else None
         if not isinstance(tools, list):
-            said = f"the entry of service `{id}` is not as it was written"
-            return _damaged(identity, said, pointer=("services", id))
+            message = f"the entry of service `{id}` is not as it was written"
+            return _damage_fault(identity, message, pointer=("services", id))
         for index, tool in enumerate(tools):
             if not _is_tool(tool):
-                said = f"the entry of service `{id}` is not as it was written"
-                return _damaged(identity, said, pointer=("services", id, "tools", str(index)))
+                message = f"the entry of service `{id}` is not as it was written"
+                return _damage_fault(identity, message, pointer=("services", id, "tools", str(index)))
         found[id] = {tool["name"]: tool for tool in tools}
     return found
 
@@ -107,7 +107,7 @@ def _is_tool(value: Any) -> bool:
     )
 
 
-def _damaged(
+def _damage_fault(
     identity: Identity, why: str, *, pointer: Pointer | None = None, place: tuple[int, int] = (0, 0)
 ) -> DocumentFault:
     hint = "restore it; or remove it and agree anew: cogcli services refresh ID --accept"

@@ -15,7 +15,7 @@ def module_file(module: str, root: str) -> str | None:
     if is_shipped(module):
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         return _below(package, parts[1:])
-    return (_below(root, parts) if root else None) or _installed(parts)
+    return (_below(root, parts) if root else None) or _find_installed(parts)
 
 
 def _below(folder: str, parts: list[str]) -> str | None:
@@ -23,7 +23,7 @@ def _below(folder: str, parts: list[str]) -> str | None:
     return next((p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None)
 
 
-def _installed(parts: list[str]) -> str | None:
+def _find_installed(parts: list[str]) -> str | None:
     """The file of an installed module. Only the top-level package is looked up: finding a submodule imports its
     parents."""
     from importlib.util import find_spec

@@ -17,7 +17,7 @@ from cogcli.specs.layers import Layer, distinct
 from cogcli.specs.layout import FoundFile, Layout
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
-from cogcli.specs.spec_reader import Reader
+from cogcli.specs.spec_reader import SpecReader
 
 _KINDS = ("skill", "capability", "binding", "service")
 
@@ -31,10 +31,10 @@ class Registry:
     def __init__(
         self, layers: Sequence[Layer], *, protocols: Protocols, cache: CompiledCache | None = None, base: str
     ) -> None:
-        self.layers = distinct(layer._replace(root=_slashed(layer.root)) for layer in layers)
+        self.layers = distinct(layer._replace(root=_posix_path(layer.root)) for layer in layers)
         self._protocols = protocols
         self._cache = cache
-        self._base = _slashed(base)
+        self._base = _posix_path(base)
 
     def reach(self, skill_id: str, *, also: Iterable[str] = ()) -> Catalog:
         """The closure of one skill, and of the capabilities `also` that exist: nested skills, capabilities, gates, all
@@ -59,7 +59,7 @@ class Registry:
         if not builder.exists("capability", builder.canonical(name)):
             hint = suggestion(name, self.ids("capability"))
             raise CapabilityNotFoundError("capability.not-found", f"no capability `{name}`", hint=hint)
-        return self._load_closure(builder, layouts, _with_called(builder, [name]))
+        return self._load_closure(builder, layouts, _add_called(builder, [name]))
 
     def _load_closure(
         self, builder: CatalogBuilder, layouts: list[Layout], capabilities: Iterable[Capability]
@@ -100,7 +100,7 @@ class Registry:
         places = {place.path: place for place in found}
         wanted, outside, problems = _classify_paths(asked, places, reader)
         catalog = self._build_catalog(self._all(layouts, reader, outside), partial=False)
-        only = frozenset(map(reader.shown, wanted)) | {p.file for p in problems}
+        only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
         kept = [p for p in (*catalog.problems, *problems) if p.file in only]
         return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
 
@@ -120,7 +120,7 @@ class Registry:
         binding = builder.bindings.get(binding_id)
         return binding.capability if binding else None
 
-    def _all(self, layouts: list[Layout], reader: Reader, given: list[FoundFile]) -> CatalogBuilder:
+    def _all(self, layouts: list[Layout], reader: SpecReader, given: list[FoundFile]) -> CatalogBuilder:
         builder = CatalogBuilder(layouts, reader, given=given)
         for kind in ("skill", "capability", "service"):
             for place in builder.files(kind):
@@ -146,18 +146,18 @@ class Registry:
     def _layouts(self) -> list[Layout]:
         return [layout_of(layer) for layer in self.layers]
 
-    def _reader(self, contents: Mapping[str, bytes] | None = None) -> Reader:
-        return Reader(protocols=self._protocols, cache=self._cache, base=self._base, contents=contents)
+    def _reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:
+        return SpecReader(protocols=self._protocols, cache=self._cache, base=self._base, contents=contents)
 
     def _absolute(self, path: str) -> str:
-        return _slashed(os.path.join(self._base, path))
+        return _posix_path(os.path.join(self._base, path))
 
     def _not_found(self, skill_id: str) -> SkillNotFoundError:
         hint = suggestion(skill_id, self.ids("skill"))
         return SkillNotFoundError("skill.not-found", f"no skill `{skill_id}`", hint=hint)
 
 
-def _slashed(path: str) -> str:
+def _posix_path(path: str) -> str:
     return os.path.abspath(path).replace(os.sep, "/")
 
 
@@ -173,10 +173,10 @@ def _closure(builder: CatalogBuilder, skill_id: str, also: list[str]) -> Iterato
             if skill:
                 skills += skills_of(skill)
                 capabilities += capabilities_of(skill)
-    yield from _with_called(builder, capabilities)
+    yield from _add_called(builder, capabilities)
 
 
-def _with_called(builder: CatalogBuilder, capabilities: list[str]) -> Iterator[Capability]:
+def _add_called(builder: CatalogBuilder, capabilities: list[str]) -> Iterator[Capability]:
     """These capabilities and those called for them, gates and probes, each once."""
     seen: set[str] = set()
     while capabilities:
@@ -187,7 +187,7 @@ def _with_called(builder: CatalogBuilder, capabilities: list[str]) -> Iterator[C
             yield capability
 
 
-def _ids(found: Iterable[FoundFile], reader: Reader) -> list[str]:
+def _ids(found: Iterable[FoundFile], reader: SpecReader) -> list[str]:
     return sorted({place.id or reader.load(place).id for place in found})
 
 
@@ -198,11 +198,11 @@ _STRAY = {
 }
 
 
-def _stray_problems(layout: Layout, reader: Reader) -> Iterator[Problem]:
+def _stray_problems(layout: Layout, reader: SpecReader) -> Iterator[Problem]:
     for code, path, hint, why in layout.strays():
         severity: Severity = "E" if code == "id.format" else "W"
         message = f"{why or _STRAY[code]}, so not loaded"
-        yield Problem(code, severity, reader.shown(path), 0, 0, "", message, hint)
+        yield Problem(code, severity, reader.display_path(path), 0, 0, "", message, hint)
 
 
 def _is_root(path: str) -> bool:
@@ -211,7 +211,7 @@ def _is_root(path: str) -> bool:
 
 
 def _classify_paths(
-    asked: Iterable[str], places: Mapping[str, FoundFile], reader: Reader
+    asked: Iterable[str], places: Mapping[str, FoundFile], reader: SpecReader
 ) -> tuple[set[str], list[FoundFile], list[Problem]]:
     """(paths with directories expanded, files outside all layers, problems of files that cannot be read)."""
     from cogcli.specs.unlayered_files import kind_of_file, spec_files

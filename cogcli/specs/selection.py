@@ -112,14 +112,14 @@ def _by_flag(catalog: Catalog, id: str, options: SelectionOptions) -> Considered
 
 def _by_active(catalog: Catalog, id: str, options: SelectionOptions) -> Considered:
     active = catalog.host.active.get(id)
-    return _named("active", active.binding if active else None, active.file if active else "")
+    return _considered("active", active.binding if active else None, active.file if active else "")
 
 
 def _by_policy(catalog: Catalog, id: str, options: SelectionOptions) -> Considered:
-    return _named("policy", catalog.defaults.bindings.get(id), catalog.defaults.files.get(id, ""))
+    return _considered("policy", catalog.defaults.bindings.get(id), catalog.defaults.files.get(id, ""))
 
 
-def _named(rule: str, binding: str | None, file: str) -> Considered:
+def _considered(rule: str, binding: str | None, file: str) -> Considered:
     return Considered(
         rule, binding, binding is not None, "names none" if binding is None else f"named in {file}"
     )
@@ -129,14 +129,14 @@ def _by_override(catalog: Catalog, id: str, options: SelectionOptions) -> Consid
     """The binding of an override. Raises BindingResolutionError `binding.none` for a service without a binding."""
     override = catalog.host.overrides.get(id)
     if override is None:
-        return _named("override", None, "")
+        return _considered("override", None, "")
     name = override.binding or find_binding_on(catalog, id, override.service or "")
     if name is None:
-        said = f"{override.file} names service `{override.service}`, which has no binding for it"
+        reason = f"{override.file} names service `{override.service}`, which has no binding for it"
         if override.prefers:
-            return Considered("override", None, False, said)
+            return Considered("override", None, False, reason)
         hint = f"add a binding on `{override.service}`, or write mode: prefer"
-        raise nothing_named_error(id, said, hint, file=override.file)
+        raise nothing_named_error(id, reason, hint, file=override.file)
     if override.prefers:
         link = _evaluate_link(catalog, id, name, options, named=True)
         if not link.eligible:
@@ -150,8 +150,8 @@ def _by_only(catalog: Catalog, id: str, options: SelectionOptions) -> Considered
     ids = _no_candidates(catalog, id)
     if len(ids) == 1:
         return Considered("only", ids[0], True, "the only one")
-    said = f"there are {len(ids)}: {', '.join(ids)}" if ids else "there is none"
-    return Considered("only", None, False, said)
+    reason = f"there are {len(ids)}: {', '.join(ids)}" if ids else "there is none"
+    return Considered("only", None, False, reason)
 
 
 _RULES: Final[dict[str, Callable[[Catalog, str, SelectionOptions], Considered]]] = {

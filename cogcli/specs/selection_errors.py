@@ -33,12 +33,12 @@ def no_binding_error(catalog: Catalog, id: str, candidates: Sequence[str]) -> Bi
     return _error("binding.none", id, "no binding", hint)
 
 
-def nothing_named_error(id: str, said: str, hint: str, *, file: str) -> BindingResolutionError:
+def nothing_named_error(id: str, text: str, hint: str, *, file: str) -> BindingResolutionError:
     """`binding.none`: the file that names a capability's binding names no usable one.
 
     The file has a problem of its own, to which the error refers by `file`.
     """
-    error = _error("binding.none", id, said, hint)
+    error = _error("binding.none", id, text, hint)
     error.file = file
     return error
 
@@ -52,8 +52,8 @@ def ambiguous_error(
     hint = f"name one: {_naming_hint(id, usable[0])}" if usable else "none of them can be called here"
     if rest:
         hint += f"\nwhy not {_list_names(rest)}: cogcli bindings explain {id}"
-    said = f"{len(ids)} bindings and no rule names one: {_list_names([*usable, *rest])}"
-    return _error("binding.ambiguous", id, said, hint)
+    text = f"{len(ids)} bindings and no rule names one: {_list_names([*usable, *rest])}"
+    return _error("binding.ambiguous", id, text, hint)
 
 
 def unknown_binding_reason(catalog: Catalog, id: str, name: str) -> Reason:
@@ -87,11 +87,11 @@ def ineligible_error(
     all_reasons = [reason for link in tried for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
     whose = f"`{name}`" if asked else _named_by(catalog, selection)
-    said = f"{whose}: {tried[0].reason}"
+    text = f"{whose}: {tried[0].reason}"
     for link in tried[1:]:
-        said += f"; its fallback `{link.binding_id}`: {link.reason}"
+        text += f"; its fallback `{link.binding_id}`: {link.reason}"
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
-    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, said, "\n".join(cures))
+    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, text, "\n".join(cures))
     binding = catalog.bindings.get(name)
     if not asked and (binding is None or binding.capability != id):
         error.file = _namer(catalog, selection)  # it has a problem of its own
@@ -131,7 +131,7 @@ def _list_names(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _error(code: str, id: str, said: str, hint: str) -> BindingResolutionError:
-    error = BindingResolutionError(code, f"capability `{id}`: {said}", hint=hint)
+def _error(code: str, id: str, text: str, hint: str) -> BindingResolutionError:
+    error = BindingResolutionError(code, f"capability `{id}`: {text}", hint=hint)
     error.capability_id = id
     return error

@@ -48,9 +48,9 @@ class _ShapeChecker:
         ):
             self._wrong_type(shape, value, path, subject, named)
         elif isinstance(shape, Text):
-            self._text(shape, value, path, _said(subject, path, named))
+            self._text(shape, value, path, _subject_of(subject, path, named))
         elif isinstance(shape, NumberShape):
-            self._number(shape, value, path, _said(subject, path, named))
+            self._number(shape, value, path, _subject_of(subject, path, named))
         elif isinstance(shape, ListOf):
             self._list(shape, value, path, subject, named)
         elif isinstance(shape, MapOf):
@@ -68,12 +68,12 @@ class _ShapeChecker:
             if secretive or (isinstance(value, str) and text_holds_credential(value))
             else preview(value)
         )
-        message = f"{_said(subject, path, named)}: found {found}, expected {_kind_names(shape)}"
+        message = f"{_subject_of(subject, path, named)}: found {found}, expected {_kind_names(shape)}"
         self.report.error(secretive or "value.type", path, message, hint=hint)
 
-    def _text(self, shape: Text, value: str, path: KeyPath, said: str) -> None:
+    def _text(self, shape: Text, value: str, path: KeyPath, subject: str) -> None:
         if shape.choices and value not in shape.choices:
-            message = f"{said}: found {preview(value)}, expected {expected_text(shape)}"
+            message = f"{subject}: found {preview(value)}, expected {expected_text(shape)}"
             other_case = next(
                 (f"write {choice}" for choice in shape.choices if choice.lower() == value.lower()), ""
             )
@@ -85,34 +85,33 @@ class _ShapeChecker:
             or (shape.longest and len(value) > shape.longest)
         ):
             found = "" if shape.secretive else f"found {preview(value)}, "
-            message = f"{said}: {found}expected {expected_text(shape)}"
+            message = f"{subject}: {found}expected {expected_text(shape)}"
             self.report.error(shape.code, path, message, hint=shape.hint)
 
-    def _number(self, shape: NumberShape, value: float, path: KeyPath, said: str) -> None:
+    def _number(self, shape: NumberShape, value: float, path: KeyPath, subject: str) -> None:
         low = shape.least is not None and value < shape.least
         if low or (shape.most is not None and value > shape.most) or _is_at_most(shape.above, value):
             self.report.error(
-                "value.range", path, f"{said}: found {preview(value)}, expected {expected_text(shape)}"
+                "value.range", path, f"{subject}: found {preview(value)}, expected {expected_text(shape)}"
             )
 
     def _list(self, shape: ListOf, value: list[Any], path: KeyPath, subject: str, named: int) -> None:
         if len(value) < shape.least or (shape.most and len(value) > shape.most):
-            said = _said(subject, path, named)
-            message = f"{said}: found {len(value)} entries, expected {_range_text(shape.least, shape.most)}"
-            self.report.error(shape.code, path, message)
+            found = f"found {len(value)} entries, expected {_range_text(shape.least, shape.most)}"
+            self.report.error(shape.code, path, f"{_subject_of(subject, path, named)}: {found}")
         for index, item in enumerate(value):
             self.check(shape.item, item, (*path, index), subject, named)
 
     def _map(self, shape: MapOf, value: dict[str, Any], path: KeyPath, subject: str, named: int) -> None:
         if shape.filled and not any(shape.foreign or not is_ignored(name) for name in value):
-            self.report.error("value.range", path, f"{_said(subject, path, named)}: empty, expected an entry")
+            self.report.error(
+                "value.range", path, f"{_subject_of(subject, path, named)}: empty, expected an entry"
+            )
         for name, item in value.items():
             if not shape.foreign and is_ignored(name):
                 continue
             if shape.name.pattern and not shape.name.pattern.fullmatch(name):
-                message = (
-                    f"{_said(subject, path, named)}: found name `{name}`, expected {shape.name.expected}"
-                )
+                message = f"{_subject_of(subject, path, named)}: found name `{name}`, expected {shape.name.expected}"
                 self.report.error(shape.name.code, (*path, name), message, key=True)
             self.check(shape.value, item, (*path, name), subject, named)
 
@@ -136,7 +135,7 @@ class _ShapeChecker:
                 self.report.error("key.missing", path, f"{subject}: key `{prefix}{name}` is missing")
 
 
-def _said(subject: str, path: KeyPath, named: int) -> str:
+def _subject_of(subject: str, path: KeyPath, named: int) -> str:
     own = ".".join(map(str, path[named:]))
     return f"{subject}: `{own}`" if own else subject
 
@@ -175,5 +174,5 @@ def _number_text(shape: NumberShape) -> str:
     if shape.least is not None and shape.most is not None:
         return f"{words} from {shape.least:g} to {shape.most:g}"
     bounds = {"above": shape.above, "at least": shape.least, "at most": shape.most}
-    said = ", ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
-    return f"{words} {said}".strip()
+    limits = ", ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+    return f"{words} {limits}".strip()

@@ -32,7 +32,7 @@ class SpecFile(NamedTuple):
     problems: list[Problem]
 
 
-class Reader:
+class SpecReader:
     """Reads spec files, each once. Shown names are relative to `base` where the file is below it."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Reader:
         self._contents = contents or {}
         self._loaded: dict[tuple[str, str], SpecFile] = {}
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         """The name of a file in messages."""
         return path[len(self._base) :] if path.startswith(self._base) else path
 
@@ -70,23 +70,23 @@ class Reader:
         services: dict[str, Any] = raw["services"] if raw else {}
         return services
 
-    def parsed(self, path: str) -> Parsed:
+    def parse(self, path: str) -> Parsed:
         """A file parsed but not checked: its kind is not known yet."""
         from cogcli.yaml import reader
 
-        file = self.shown(path)
+        file = self.display_path(path)
         if path in self._contents:
             return reader.parse(self._contents[path], file=file)
         return reader.read_file(path, file=file)[1]
 
     def _entry(self, found: FoundFile) -> SpecFile:
         """One service of a file with several, pinned by its own entry, not by the whole file."""
-        said = self.entries(found).get(found.id)
-        raw = None if said is None else {"id": found.id, **said}
-        return SpecFile(found, self.shown(found.path), found.id, digest_of(said), raw, [])
+        expected = self.entries(found).get(found.id)
+        raw = None if expected is None else {"id": found.id, **expected}
+        return SpecFile(found, self.display_path(found.path), found.id, digest_of(expected), raw, [])
 
     def _load(self, found: FoundFile) -> SpecFile:
-        file = self.shown(found.path)
+        file = self.display_path(found.path)
         data = self._bytes(found.path)
         if data is None:
             return self._read_again(found, file)
@@ -94,7 +94,7 @@ class Reader:
         self.places.note(file, found.path, name)
         compiled = self._cache.get(found.kind, name) if self._cache else None
         if compiled is None:
-            return self._parsed(found, file, data, name)
+            return self._parse(found, file, data, name)
         problems = [Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings]
         return self._check_path(found, file, name, compiled.raw, problems)
 
@@ -106,7 +106,7 @@ class Reader:
         if data:
             name = digest(data)
             self.places.note(file, found.path, name)
-            return self._parsed(found, file, data, name)
+            return self._parse(found, file, data, name)
         self.places[file] = parsed.places
         return SpecFile(found, file, found.id or _stem(found.path), "", None, parsed.problems)
 
@@ -119,16 +119,16 @@ class Reader:
         except FileRefused:
             return None
 
-    def _parsed(self, found: FoundFile, file: str, data: bytes, name: str) -> SpecFile:
+    def _parse(self, found: FoundFile, file: str, data: bytes, name: str) -> SpecFile:
         from cogcli.yaml import json_reader, reader
 
         parsed = (json_reader.parse if found.kind == "active" else reader.parse)(data, file=file)
         self.places[file] = parsed.places
         if parsed.value is None:
             return SpecFile(found, file, found.id or _stem(found.path), name, None, parsed.problems)
-        return self._checked(found, file, name, parsed)
+        return self._check_content(found, file, name, parsed)
 
-    def _checked(self, found: FoundFile, file: str, name: str, parsed: Parsed) -> SpecFile:
+    def _check_content(self, found: FoundFile, file: str, name: str, parsed: Parsed) -> SpecFile:
         from cogcli.specs.shapes import check_file
 
         value: dict[str, Any] = parsed.value or {}
@@ -167,14 +167,14 @@ def _path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, s
         message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"
         wrong.append(("id", message, f"write `id: {found.id}`, or move the file"))
     if found.capability and raw.get("capability") != found.capability:
-        said = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"
-        message = f"binding `{raw.get('id')}`: {said}"
+        expected = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"
+        message = f"binding `{raw.get('id')}`: {expected}"
         wrong.append(("capability", message, "move the file, or name the folder's capability"))
     if found.kind == "skill" and found.id:
         domain, slug = found.id.split(".")
-        for key, said in (("channel", found.channel), ("domain", domain), ("slug", slug)):
-            if raw.get(key) not in (None, said):
-                message = f"skill `{found.id}`: {key} `{raw[key]}`, its path says `{said}`"
+        for key, expected in (("channel", found.channel), ("domain", domain), ("slug", slug)):
+            if raw.get(key) not in (None, expected):
+                message = f"skill `{found.id}`: {key} `{raw[key]}`, its path says `{expected}`"
                 wrong.append((key, message, "remove the key, or move the file"))
     return wrong
 

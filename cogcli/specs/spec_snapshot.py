@@ -13,7 +13,7 @@ from cogcli.specs.binding import binding_from
 from cogcli.specs.capability import capability_from
 from cogcli.specs.catalog import Catalog, Defaults
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
-from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.fields import Fields
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service import service_from
 from cogcli.specs.skill import skill_from
@@ -59,22 +59,23 @@ def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
 
 def without_secret_requirements(catalog: Catalog) -> Catalog:
     """The catalog for reading a log: secret values are masked in a log, so that their declarations are not enforced."""
-    for skill in catalog.skills.values():
-        catalog.skills[skill.id] = skill._replace(inputs=_eased(skill.inputs), outputs=_eased(skill.outputs))
-    for id, capability in catalog.capabilities.items():
-        eased = capability._replace(inputs=_eased(capability.inputs), outputs=_eased(capability.outputs))
-        catalog.capabilities[id] = eased
+    kinds: tuple[dict[str, Any], ...] = (catalog.skills, catalog.capabilities)
+    for specs in kinds:
+        for id, spec in specs.items():
+            specs[id] = spec._replace(inputs=_relax(spec.inputs), outputs=_relax(spec.outputs))
     return catalog
 
 
-def _eased(fields: Fields) -> Fields:
-    return {name: _without_demands(field) if names_secret(name) else field for name, field in fields.items()}
-
-
-def _without_demands(field: FieldSpec) -> FieldSpec:
-    """The field of a masked value, which is always text."""
-    kind = field.type if field.type == "string" else "any"
-    return field._replace(type=kind, enum=None, items=None, schema=None)
+def _relax(fields: Fields) -> Fields:
+    """The fields with those of masked values, which are always text, without demands."""
+    return {
+        name: field._replace(
+            type=field.type if field.type == "string" else "any", enum=None, items=None, schema=None
+        )
+        if names_secret(name)
+        else field
+        for name, field in fields.items()
+    }
 
 
 _TABLE: Final = {

@@ -11,7 +11,7 @@ from cogcli.specs.layers import HOST_FOLDER
 
 if TYPE_CHECKING:
     from cogcli.core.problems import Problem
-    from cogcli.specs.spec_reader import Reader
+    from cogcli.specs.spec_reader import SpecReader
 
 _FOLDERS = {
     "capabilities": "capability",
@@ -39,7 +39,7 @@ def _yaml_files(folder: str) -> Iterator[str]:
                 yield f"{above}/{name}".replace(os.sep, "/")
 
 
-def kind_of_file(path: str, reader: Reader) -> tuple[str, list[Problem]]:
+def kind_of_file(path: str, reader: SpecReader) -> tuple[str, list[Problem]]:
     """The kind of a spec file by its folders, else by its keys; an empty one, with problems, where it cannot be
     parsed."""
     above, _, name = path.rpartition("/")
@@ -48,7 +48,7 @@ def kind_of_file(path: str, reader: Reader) -> tuple[str, list[Problem]]:
     for part in reversed(path.split("/")[:-1]):
         if part in _FOLDERS:
             return _FOLDERS[part], []
-    parsed = reader.parsed(path)
+    parsed = reader.parse(path)
     if parsed.value is None:
         return "", parsed.problems
     return _kind_by_keys(parsed.value), []
