@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from cogcli.app.verify_episodes import VerifyResult, place_of
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
 from cogcli.report.check_report import (
@@ -14,10 +15,13 @@ from cogcli.report.check_report import (
     MarkdownTable,
     cell,
     concise,
+    markdown,
     problems_summary,
     problems_table,
 )
+from cogcli.report.github import github
 from cogcli.report.humanize import count_of
+from cogcli.report.junit import junit
 from cogcli.verification.verdict import FAILED, SKIPPED
 
 if TYPE_CHECKING:
@@ -90,29 +94,6 @@ def _problem(verdict: Verdict) -> Problem:
     return Problem(code, "E", verdict.file, line, 1, "", f"{verdict.id}: {verdict.reason}")
 
 
-class VerifyResult(NamedTuple):
-    """The result for one episode. `findings` as in the envelope; `level` is empty where nothing could be read."""
-
-    name: str
-    findings: tuple[dict[str, Any], ...]
-    level: str = ""
-    proves: str = ""
-    repaired: bool = False
-
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        """The findings of severity error: altered, or unreadable."""
-        return [finding for finding in self.findings if finding["severity"] == "error"]
-
-
-def place_of(finding: dict[str, Any]) -> str:
-    """`FILE:LINE: ` of a finding; empty for one without a file."""
-    file, line = finding.get("file"), finding.get("line")
-    if not file:
-        return ""
-    return f"{file}:{line}: " if line else f"{file}: "
-
-
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
     """`verify`: a case per episode; warnings and information are notes."""
 
@@ -141,3 +122,22 @@ def _escaped(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return visible(text)
+
+
+def _sarif(report: CheckReport) -> str:
+    """SARIF with the pages of codes as its rules."""
+    from cogcli import __version__
+    from cogcli.app.explain import pages
+    from cogcli.report.sarif import sarif
+
+    rules = {code: (meaning, cure) for code, (meaning, _, cure) in pages().items()}
+    return sarif(report, rules, version=__version__)
+
+
+RENDERERS: Final[dict[str, Callable[[CheckReport], str]]] = {
+    "junit": junit,
+    "sarif": _sarif,
+    "md": markdown,
+    "github": github,
+}
+"""The text of a report by its kind."""

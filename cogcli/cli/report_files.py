@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
 from cogcli.core.problems import suggestion
 
-GITHUB = "github"
+if TYPE_CHECKING:
+    from cogcli.cli.context import CommandContext
+    from cogcli.report.check_report import CheckReport
+
+GITHUB: Final = "github"
 """The one kind without a PATH: annotations on stderr."""
+KINDS: Final = ("junit", "sarif", "json", "md", GITHUB)
 
 
 class ReportFile(NamedTuple):
@@ -22,14 +27,75 @@ class ReportFile(NamedTuple):
     path: str
 
 
-def parse_reports(values: Sequence[str], kinds: Sequence[str]) -> list[ReportFile]:
+class RequestedReports(NamedTuple):
+    """The reports of one command, and the kinds that it has."""
+
+    files: tuple[ReportFile, ...]
+    kinds: tuple[str, ...]
+
+    def write(
+        self,
+        context: CommandContext,
+        report_of: Callable[[], CheckReport],
+        code: int,
+        *,
+        most: int | None = None,
+    ) -> None:
+        """Write every report of a command that ends with `code`; annotations go to stderr.
+
+        Where the command has those, a table of at most `most` rows is appended to the file GITHUB_STEP_SUMMARY.
+        Raises EnvironmentRefusal `env.disk`.
+        """
+        for kind, path in self.files:
+            if kind != GITHUB:
+                _write_file(path, _render(context, kind, report_of, code))
+        if any(file.kind == GITHUB for file in self.files):
+            context.screen.notify(_render(context, GITHUB, report_of, code))
+        if GITHUB in self.kinds and (summary := context.environ.get("GITHUB_STEP_SUMMARY")):
+            _append_summary(summary, report_of(), most)
+
+
+def _render(context: CommandContext, kind: str, report_of: Callable[[], CheckReport], code: int) -> str:
+    if kind == "json":
+        from cogcli.cli.envelope import envelope
+
+        return envelope(
+            context.call.command, code, error=context.error, warnings=context.warnings, own=dict(context.own)
+        )
+    from cogcli.app.check_reports import RENDERERS
+
+    return RENDERERS[kind](report_of())
+
+
+def _write_file(path: str, text: str) -> None:
+    try:
+        write_atomic(path, text.encode("utf-8", "backslashreplace"), mode=0o644)
+    except OSError as error:
+        message = f"report `{path}` cannot be written: {error.strerror or error}"
+        hint = "free some space, or name another file"
+        raise EnvironmentRefusal("env.disk", message, hint=hint) from error
+
+
+def _append_summary(path: str, report: CheckReport, most: int | None) -> None:
+    """Append a table to a file. One that cannot be written is no error of the check."""
+    from cogcli.report.check_report import markdown
+
+    try:
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(markdown(report, limit=most))
+    except OSError:
+        return
+
+
+def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> RequestedReports:
     """The reports of `--report` flags. Raises UsageError for an unknown kind or a PATH that cannot be written."""
-    reports = [_parse_report(value, kinds) for value in values]
+    kinds = tuple(kind for kind in KINDS if kind not in without)
+    reports = tuple(_parse_report(value, kinds) for value in values)
     paths = [os.path.abspath(report.path) for report in reports if report.path]
     for path in paths:
         if paths.count(path) > 1:
             raise UsageError("usage.value", f"`--report`: two reports to `{path}`", hint="name another file")
-    return reports
+    return RequestedReports(reports, kinds)
 
 
 def _parse_report(value: str, kinds: Sequence[str]) -> ReportFile:
@@ -59,17 +125,3 @@ def _require_writable(path: str) -> None:
         raise UsageError(
             "usage.value", f"`--report`: `{path}`: {reason}", hint="name a file that can be written"
         )
-
-
-def write(reports: Sequence[ReportFile], texts: Mapping[str, Callable[[], str]]) -> None:
-    """Write every report but annotations. Raises EnvironmentRefusal `env.disk`."""
-    for kind, path in reports:
-        if kind == GITHUB:
-            continue
-        try:
-            write_atomic(path, texts[kind]().encode("utf-8", "backslashreplace"), mode=0o644)
-        except OSError as error:
-            message = f"report `{path}` cannot be written: {error.strerror or error}"
-            raise EnvironmentRefusal(
-                "env.disk", message, hint="free some space, or name another file"
-            ) from error

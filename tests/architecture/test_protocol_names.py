@@ -15,7 +15,6 @@ SPELLED = {
     "app/doctor.py": "the extra of the package that installs the MCP SDK",
     "cli/app.py": "the commands of that name",
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
-    "cli/commands/openapi_self.py": "the default of `--protocol`",
     "cli/commands/serve.py": "the module of the MCP SDK",
     "cli/options.py": "the choices of `--protocol`",
     "documents/openapi.py": "the version member of an OpenAPI document",

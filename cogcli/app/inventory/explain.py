@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.app.inventory.kinds import find_spec, shadows_of
 from cogcli.app.registry import Layers, open_registry, selection_options
@@ -93,6 +93,14 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
         "bindings": uses,
     }
     return ChoiceExplanation(body)
+
+
+_EXPLAIN: Final = {"skills": choose_for_skill, "services": explain_service}
+
+
+def explain_spec(settings: Settings, kind: str, name: str) -> ChoiceExplanation:
+    """What is chosen for a skill, through a service, else for the capability of this name. Raises as these."""
+    return _EXPLAIN.get(kind, choose_for_capability)(settings, name)
 
 
 def explain_choice(catalog: Catalog, capability_id: str, given: SelectionOptions) -> ChoiceExplanation:

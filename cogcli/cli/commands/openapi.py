@@ -1,4 +1,5 @@
-"""`openapi verify-bindings`: scenarios against mock servers, or live (docs/reference/protocols.md#scenarios)."""
+"""`openapi verify-bindings`: scenarios against mock servers, or live (docs/reference/protocols.md#scenarios);
+`verify-invoker`, `verify-errors`: the rules of cogcli itself, each provoked (docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from cogcli.app import openapi_checks as app
-from cogcli.cli import report_files, verdict_reports
+from cogcli.app.check_reports import verdicts_report
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import Flags, Protocol, Reports, integer, switch, text
+from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import cells
@@ -17,10 +19,10 @@ from cogcli.report.humanize import count_of
 from cogcli.verification.verdict import FAILED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cogcli.report.styled_text import StyledLine
-    from cogcli.verification.scenario import Scenario
+    from cogcli.verification.rule_runner import InvokerRules
     from cogcli.verification.verdict import Verdict
 
 _LISTED = 40
@@ -56,25 +58,23 @@ class ScenarioFlags(Flags):
 def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     """Verify all scenarios, or the named ones; exit code 1 if one fails."""
     settings = context.settings
-    wanted = report_files.parse_reports(flags.report, verdict_reports.KINDS)
+    wanted = parse_reports(flags.report, without=("sarif",))
     protocol = flags.protocol or "openapi"
     source = app.find_scenarios(settings, protocol, flags.scenarios_dir)
     scenarios = app.read_scenarios(settings, source, _names(context, source, flags))
     jobs, live = flags.jobs or 4, flags.live
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
-    if not context.json:
-        context.screen.answer_lines([_head(context, scenarios, jobs=jobs, live=live)])
-
-    def show(verdict: Verdict) -> None:
-        if not context.json:
-            context.screen.answer_lines([row(context.screen.out, verdict, names)])
-
+    servers = "live services" if live else "mock servers on 127.0.0.1"
+    dot = context.screen.out.glyphs.dot
+    listener = _start(
+        context, f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", names
+    )
     verified = app.verify_bindings(
-        settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=show
+        settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
     )
     if not context.json:
         context.screen.answer_lines(_summary(context, verified.verdicts, verified.seconds, flags))
-    return conclude(context, "openapi verify-bindings", verified.verdicts, verified.seconds, wanted)
+    return _conclude(context, verified, wanted)
 
 
 def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioFlags) -> list[str] | None:
@@ -93,12 +93,6 @@ def _names(context: CommandContext, source: app.ScenarioSource, flags: ScenarioF
         listed.append(f"  and {len(known) - _LISTED} more")
     head = f"scenarios in {where}:" if known else f"there are no scenarios in {where}"
     raise UsageError("usage.flag", "say `--all`, or `--scenario FILE`", hint="\n".join([head, *listed]))
-
-
-def _head(context: CommandContext, scenarios: Sequence[Scenario], *, jobs: int, live: bool) -> StyledLine:
-    dot = context.screen.out.glyphs.dot
-    servers = "live services" if live else "mock servers on 127.0.0.1"
-    return [(f"{count_of(len(scenarios), 'scenario')} {dot} {servers} {dot} {jobs} at a time", "bold")]
 
 
 def _summary(
@@ -124,52 +118,73 @@ def _again(context: CommandContext, verdict: Verdict, flags: ScenarioFlags) -> s
     return f"{' '.join(map(quote, words))}{context.again} --scenario {quote(verdict.file)}"
 
 
-def conclude(
-    context: CommandContext,
-    command: str,
-    verdicts: Sequence[Verdict],
-    seconds: float,
-    wanted: list[report_files.ReportFile],
-) -> int:
+@command(
+    examples=(
+        ("cogcli openapi verify-invoker", "timeouts, headers, modes, caps, retries"),
+        (
+            "cogcli openapi verify-invoker --json | jq '.scenarios[] | select(.passed | not)'",
+            "what failed",
+        ),
+        ("cogcli openapi verify-invoker --report junit:invoker.xml", "for CI"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def verify_invoker(context: CommandContext, *, protocol: Protocol = "openapi", report: Reports) -> int:
+    """Provoke every rule of an invoker; exit code 1 if one fails."""
+    from cogcli.app.self_checks import list_invoker_rules
+
+    return _provoke(context, list_invoker_rules(protocol or "openapi"), "rule", report)
+
+
+@command(
+    examples=(
+        ("cogcli openapi verify-errors", "every row of the failure model"),
+        ("cogcli openapi verify-errors --json | jq -r '.scenarios[].id'", "which there are"),
+        ("cogcli openapi verify-errors --report junit:errors.xml", "for CI"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def verify_errors(context: CommandContext, *, report: Reports = ()) -> int:  # type: ignore[assignment]
+    """Provoke every row of the failure model; exit code 1 if one fails."""
+    from cogcli.app.self_checks import list_failure_rules
+
+    return _provoke(context, list_failure_rules(), "row", report)
+
+
+def _provoke(context: CommandContext, lines: InvokerRules, noun: str, report: Sequence[str]) -> int:
+    from cogcli.app.self_checks import provoke_rules
+
+    wanted, out = parse_reports(report, without=("sarif",)), context.screen.out
+    head = f"{count_of(len(lines), noun)} {out.glyphs.dot} servers on 127.0.0.1"
+    verified = provoke_rules(lines, listener=_start(context, head, max(map(cells, lines), default=0)))
+    if not context.json:
+        failed = [line for v in verified.verdicts if v.status == FAILED for line in details(out, v)]
+        context.screen.answer_lines([*failed, [(sums(verified.verdicts, verified.seconds), "")]])
+    return _conclude(context, verified, wanted)
+
+
+def _start(context: CommandContext, head: str, names: int) -> Callable[[Verdict], None]:
+    """Write the first line; returns what writes a line for each verdict, names in a column of this width."""
+    if context.json:
+        return lambda verdict: None
+    context.screen.answer_lines([[(head, "bold")]])
+    return lambda verdict: context.screen.answer_lines([row(context.screen.out, verdict, names)])
+
+
+def _conclude(context: CommandContext, verified: app.VerifiedScenarios, wanted: RequestedReports) -> int:
     """Fill the envelope, write the reports; returns the exit code."""
+    verdicts, seconds = verified
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]
-    code = NO if failed else OK
     if failed:
-        first = failed[0]
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
         context.error = {
             "code": "verify.failed",
-            "message": f"{first.id}: {first.reason}{count}",
+            "message": f"{failed[0].id}: {failed[0].reason}{count}",
             "retryable": False,
             "hint": "",
             "next": ["cogcli explain verify.failed"],
         }
-
-    def whole() -> str:
-        from cogcli.cli.envelope import envelope
-
-        return envelope(command, code, error=context.error, warnings=context.warnings, own=dict(context.own))
-
-    texts = {
-        "junit": lambda: verdict_reports.junit_of(command, verdicts, seconds=seconds),
-        "md": lambda: verdict_reports.markdown_of(command, verdicts),
-        "json": whole,
-    }
-    report_files.write(wanted, texts)
-    if any(report.kind == report_files.GITHUB for report in wanted):
-        context.screen.notify(verdict_reports.github_of(verdicts))
-    _write_github_summary(context, command, verdicts)
+    code = NO if failed else OK
+    wanted.write(context, lambda: verdicts_report(context.call.command, verdicts, seconds), code)
     return code
-
-
-def _write_github_summary(context: CommandContext, command: str, verdicts: Sequence[Verdict]) -> None:
-    """Append a table to `GITHUB_STEP_SUMMARY`, where set. A file that cannot be written is no error of the check."""
-    path = context.environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        return
-    try:
-        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(verdict_reports.markdown_of(command, verdicts))
-    except OSError:
-        return

@@ -3,21 +3,21 @@ docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from cogcli.cli import check_reports, report_files
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.envelope import dumps, envelope
+from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, argument, choice, switch, text
 from cogcli.cli.render_error import problem_lines
+from cogcli.cli.report_files import parse_reports
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.report.check_report import concise
 from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cogcli.app.checks import RegistryCheck
     from cogcli.report.styled_text import StyledLine
@@ -49,16 +49,16 @@ def validate(
 ) -> int:
     """Check all, or the paths given."""
     from cogcli.app import checks
+    from cogcli.app.check_reports import registry_report
 
-    wanted = report_files.parse_reports(report, check_reports.KINDS)
+    wanted = parse_reports(report)
     paths, contents = _paths(context, words, stdin_filename)
     checked = checks.validate(context.settings, paths, contents=contents)
     code = _fill_envelope(context, checked, strict=strict)
     sources = Sources(context.base, contents)
     if not context.json:
         _FORMATS[format](context, checked, sources)
-    _write_report(context, checked, sources, wanted, code, strict=strict)
-    _write_github_summary(context, checked)
+    wanted.write(context, lambda: registry_report(checked, strict=strict, end_of=sources.end), code, most=100)
     return code
 
 
@@ -87,30 +87,6 @@ def _fill_envelope(context: CommandContext, checked: RegistryCheck, *, strict: b
         first = next((p for p in checked.problems if p.severity == "E"), checked.problems[0])
         context.error = {**first.to_payload(), "retryable": False, "next": [f"cogcli explain {first.code}"]}
     return NO if failed else OK
-
-
-def _write_report(
-    context: CommandContext,
-    checked: RegistryCheck,
-    sources: Sources,
-    wanted: list[report_files.ReportFile],
-    code: int,
-    *,
-    strict: bool,
-) -> None:
-    def whole() -> str:
-        own: Mapping[str, Any] = context.own
-        return envelope("validate", code, error=context.error, warnings=context.warnings, own=dict(own))
-
-    texts = {
-        "junit": lambda: check_reports.junit_of(checked, strict=strict),
-        "sarif": lambda: check_reports.sarif_of(checked, sources),
-        "md": lambda: check_reports.markdown_of(checked),
-        "json": whole,
-    }
-    report_files.write(wanted, texts)
-    if any(report.kind == report_files.GITHUB for report in wanted):
-        context.screen.notify(check_reports.github_of(checked, sources))
 
 
 def _text(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
@@ -146,19 +122,9 @@ def _jsonl(context: CommandContext, checked: RegistryCheck, sources: Sources) ->
 
 
 def _github(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
-    context.screen.answer(check_reports.github_of(checked, sources))
+    from cogcli.app.check_reports import RENDERERS, registry_report
 
-
-def _write_github_summary(context: CommandContext, checked: RegistryCheck) -> None:
-    """Append a table to `GITHUB_STEP_SUMMARY`, where set. A file that cannot be written is no error of the check."""
-    path = context.environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        return
-    try:
-        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(check_reports.markdown_of(checked, limit=100))
-    except OSError:
-        return
+    context.screen.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
 
 
 _FORMATS = {"text": _text, "concise": _concise, "jsonl": _jsonl, "github": _github}

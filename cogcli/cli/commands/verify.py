@@ -7,21 +7,26 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.app import episodes
-from cogcli.app.check_reports import VerifyResult
-from cogcli.cli import report_files, verify_report
+from cogcli.app.check_reports import episodes_report
+from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, place_of
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, switch, text
-from cogcli.core.errors import ENVIRONMENT, NO, OK, CogcliError, UsageError
-from cogcli.episode.findings import Finding, FindingSeverity
-from cogcli.episode.layout import MANIFEST
+from cogcli.cli.report_files import parse_reports
+from cogcli.core.errors import ENVIRONMENT, NO, OK, UsageError
+from cogcli.core.terminal_text import visible
+from cogcli.report.glyphs import style_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from cogcli.report.glyphs import Glyphs
+    from cogcli.report.styled_text import StyledLine
 
 _REPAIR = "first finish what a crash while sealing left, and move a damaged last line away"
+_SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
+"""By severity: the status whose sign and colour a finding gets."""
 _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
@@ -46,68 +51,45 @@ def verify(
 ) -> int:
     """Verify the named episodes, all, or the newest."""
     started = time.monotonic()
-    wanted = report_files.parse_reports(report, verify_report.KINDS)
+    wanted = parse_reports(report, without=("sarif", "github"))
     directories = _directories(context, names, all=all)
-    trusted = {"key": _key(key), "head": _head(head, directories)}
+    verifier = EpisodeVerifier(context.settings, _key(key), _head(head, directories), repair, context.warn)
     results: list[VerifyResult] = []
-    seals: dict[str, tuple[Path, str]] = {}
-    for directory in directories:
-        one = _verify(context, directory, trusted, repair=repair, alone=len(directories) == 1)
-        if len(directories) > 1:
-            one = _add_duplicate(one, directory, seals)
+    for one in verifier.verify(directories):
         results.append(one)
         if not context.json:
-            context.screen.answer_lines(verify_report.lines_of(one, context.screen.out.glyphs))
+            context.screen.answer_lines(_lines(one, context.screen.out.glyphs))
     code = _fill_envelope(context, results)
-    _write_reports(context, results, wanted, code, time.monotonic() - started)
+    wanted.write(context, lambda: episodes_report(results, time.monotonic() - started), code)
     return code
 
 
-def _verify(
-    context: CommandContext, directory: Path, trusted: dict[str, str | None], *, repair: bool, alone: bool
-) -> VerifyResult:
-    repaired, name = False, directory.name
-    try:
-        if repair:
-            repaired = _repair(context, directory)
-        found = episodes.verify_episode(directory, **trusted)
-    except CogcliError as error:
-        if alone:
-            raise
-        finding = {"episode": name, "code": error.code, "severity": "error", "message": error.message}
-        return VerifyResult(name, (finding,))
-    findings = tuple(verify_report.finding_object(name, finding) for finding in found.findings)
-    return VerifyResult(name, findings, found.level, found.proves, repaired)
+def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
+    """A heading, a line per finding, and the level that is proven."""
+    if not result.level:
+        return [[(glyphs.sign("failed"), "red"), (f" {visible(result.findings[0]['message'])}", "")]]
+    doubtful = result.level in ("unvouched", "unfinished")
+    warned = doubtful or any(finding["severity"] == "warning" for finding in result.findings)
+    status = "failed" if result.errors else "warning" if warned else "done"
+    lines: list[StyledLine] = [
+        [(f"{glyphs.sign(status)} ", style_of(status)), (f"{result.name}  {_summary(result)}", "")]
+    ]
+    for finding in result.findings:
+        word = _SIGNS[finding["severity"]]
+        text = visible(f"{place_of(finding)}{finding['code']}: {finding['message']}")
+        lines.append([(f"  {glyphs.sign(word)} ", style_of(word)), (text, "")])
+    if not result.errors:
+        lines.append([(f"  {result.level}: {result.proves}", "dim")])
+    return lines
 
 
-def _add_duplicate(one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]) -> VerifyResult:
-    """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
-    id."""
-    seal = episodes.seal_of(directory)
-    if seal is None:
-        return one
-    place, known = seals.setdefault(seal.episode_id, (directory, seal.sha256))
-    if place == directory:
-        return one
-    same = seal.sha256 == known
-    what = "a copy of" if same else "another episode than"
-    severity: FindingSeverity = "info" if same else "error"
-    message = f"{what} the one in `{place}`, both sealed as `{seal.episode_id:.80}`"
-    found = verify_report.finding_object(one.name, Finding("episode.twice", severity, MANIFEST, 0, message))
-    return one._replace(findings=(*one.findings, found), level=one.level if same else "altered")
-
-
-def _repair(context: CommandContext, directory: Path) -> bool:
-    """Repair the episode; False where nothing was to do, or it is impossible, which becomes a warning."""
-    from cogcli.app.repair import repair
-
-    try:
-        return repair(context.settings, directory)
-    except CogcliError as error:
-        if error.code != "episode.unreadable":
-            raise
-        context.warn(error)
-        return False
+def _summary(result: VerifyResult) -> str:
+    count = len(result.errors)
+    intact = "nothing vouches for it" if result.level == "unvouched" else "nothing altered"
+    text = f"{count} finding{'s' if count != 1 else ''}" if count else intact
+    text += ", not sealed" if result.level == "unfinished" else ""
+    repaired = ", mended now" if result.level == "unfinished" else ", sealed now"
+    return text + (repaired if result.repaired else "")
 
 
 def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> int:
@@ -138,26 +120,6 @@ def _error(finding: dict[str, Any]) -> dict[str, Any]:
         "hint": "",
         "next": [f"cogcli explain {finding['code']}"],
     }
-
-
-def _write_reports(
-    context: CommandContext,
-    results: Sequence[VerifyResult],
-    wanted: list[report_files.ReportFile],
-    code: int,
-    seconds: float,
-) -> None:
-    def whole() -> str:
-        from cogcli.cli.envelope import envelope
-
-        return envelope("verify", code, error=context.error, warnings=context.warnings, own=dict(context.own))
-
-    texts = {
-        "junit": lambda: verify_report.junit_of(results, seconds=seconds),
-        "md": lambda: verify_report.markdown_of(results),
-        "json": whole,
-    }
-    report_files.write(wanted, texts)
 
 
 def _directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:

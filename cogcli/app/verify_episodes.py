@@ -1,0 +1,105 @@
+"""`verify` over several episodes: each by itself, then copies of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cogcli.app.episodes import seal_of, verify_episode
+from cogcli.core.errors import CogcliError
+from cogcli.episode.findings import Finding, FindingSeverity
+from cogcli.episode.layout import MANIFEST
+
+if TYPE_CHECKING:
+    from cogcli.app.settings import Settings
+
+
+class VerifyResult(NamedTuple):
+    """The result for one episode. `findings` as in the envelope; `level` is empty where nothing could be read."""
+
+    name: str
+    findings: tuple[dict[str, Any], ...]
+    level: str = ""
+    proves: str = ""
+    repaired: bool = False
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """The findings of severity error: altered, or unreadable."""
+        return [finding for finding in self.findings if finding["severity"] == "error"]
+
+
+def place_of(finding: dict[str, Any]) -> str:
+    """`FILE:LINE: ` of a finding; empty for one without a file."""
+    file, line = finding.get("file"), finding.get("line")
+    if not file:
+        return ""
+    return f"{file}:{line}: " if line else f"{file}: "
+
+
+class EpisodeVerifier(NamedTuple):
+    """How episodes are verified: with `key`, their signatures, with `head`, the hash of the last event.
+
+    `repair`: each is repaired before; where that is impossible, `warn` gets the reason.
+    """
+
+    settings: Settings
+    key: str | None
+    head: str | None
+    repair: bool
+    warn: Callable[[CogcliError], None]
+
+    def verify(self, directories: list[Path]) -> Iterator[VerifyResult]:
+        """The result for each. Raises CogcliError for the only one that cannot be read; of several it is a finding."""
+        seals: dict[str, tuple[Path, str]] = {}
+        for directory in directories:
+            try:
+                result = self._verify_one(directory)
+            except CogcliError as error:
+                if len(directories) == 1:
+                    raise
+                finding = {"code": error.code, "severity": "error", "message": error.message}
+                result = VerifyResult(directory.name, ({"episode": directory.name, **finding},))
+            yield _add_duplicate(result, directory, seals) if len(directories) > 1 else result
+
+    def _verify_one(self, directory: Path) -> VerifyResult:
+        repaired = self.repair and self._repair(directory)
+        found = verify_episode(directory, key=self.key, head=self.head)
+        return VerifyResult(
+            directory.name, _payloads(directory.name, found.findings), found.level, found.proves, repaired
+        )
+
+    def _repair(self, directory: Path) -> bool:
+        """Repair the episode; False where nothing was to do, or it is impossible."""
+        from cogcli.app.repair import repair
+
+        try:
+            return repair(self.settings, directory)
+        except CogcliError as error:
+            if error.code != "episode.unreadable":
+                raise
+            self.warn(error)
+            return False
+
+
+def _payloads(name: str, findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
+    """Findings as objects of the envelope."""
+    return tuple({"episode": name, **finding._asdict()} for finding in findings)
+
+
+def _add_duplicate(one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]) -> VerifyResult:
+    """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
+    id."""
+    seal = seal_of(directory)
+    if seal is None:
+        return one
+    place, known = seals.setdefault(seal.episode_id, (directory, seal.sha256))
+    if place == directory:
+        return one
+    same = seal.sha256 == known
+    what = "a copy of" if same else "another episode than"
+    severity: FindingSeverity = "info" if same else "error"
+    message = f"{what} the one in `{place}`, both sealed as `{seal.episode_id:.80}`"
+    found = _payloads(one.name, [Finding("episode.twice", severity, MANIFEST, 0, message)])
+    return one._replace(findings=(*one.findings, *found), level=one.level if same else "altered")

@@ -1,0 +1,166 @@
+"""`skills`, `capabilities`, `bindings` and `services`: `ls`, `search`, `show` and `explain`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, NamedTuple
+
+from cogcli.cli.command import Examples, command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.listing import Column
+from cogcli.cli.listing import show as show_list
+from cogcli.cli.options import ListFlags, SearchLimit, SearchWords, Source, SpecFilter, SpecId, argument
+from cogcli.core.errors import OK
+from cogcli.core.terminal_text import visible_block
+
+
+class _KindOnScreen(NamedTuple):
+    """The columns of a kind's list; for examples a domain, a word and an id."""
+
+    columns: tuple[str, ...]
+    domain: str
+    word: str
+    id: str
+    explained: str
+
+
+_CAPABILITY: Final = "text.content.summarize"
+_KINDS: Final = {
+    "skills": _KindOnScreen(
+        ("id", "version", "description"), "text", "summary", "text.summarize", "text.summarize"
+    ),
+    "capabilities": _KindOnScreen(
+        ("id", "version", "binding", "description"), "text", "summary", _CAPABILITY, _CAPABILITY
+    ),
+    "bindings": _KindOnScreen(
+        ("id", "capability", "service", "protocol", "layer", "channel", "conformance"),
+        "text",
+        "summarize",
+        "python_text_content_summarize_lead",
+        _CAPABILITY,
+    ),
+    "services": _KindOnScreen(
+        ("id", "kind", "address", "layer", "channel", "description"),
+        "text",
+        "csv",
+        "official_text",
+        "official_text",
+    ),
+}
+
+
+def _kind(name: str) -> _KindOnScreen:
+    return _KINDS[name.split()[0]]
+
+
+def _ls_examples(name: str) -> Examples:
+    return (
+        (f"cogcli {name}", "all"),
+        (f"cogcli {name} --domain {_kind(name).domain} --usable", "some"),
+        (f"cogcli {name} --format jsonl", "for scripts"),
+    )
+
+
+@command(examples=_ls_examples, exits=(0, 2, 3))
+def ls(context: CommandContext, *, wanted: SpecFilter, flags: ListFlags) -> int:
+    """List the specs of a kind that fit."""
+    from cogcli.app.inventory.listing import list_specs
+
+    return _answer(context, list_specs(context.settings, context.kind, **vars(wanted)), flags)
+
+
+def _search_examples(name: str) -> Examples:
+    kind = _kind(name)
+    return (
+        (f"cogcli {name} {kind.word}", "by a word"),
+        (f"cogcli {name} {kind.domain} {kind.word} --limit 3", "by several"),
+        (f"cogcli {name} {kind.word} --format jsonl", "for scripts"),
+    )
+
+
+@command(examples=_search_examples, exits=(0, 2, 3), most=100)
+def search(context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags) -> int:
+    """Find specs of a kind by words."""
+    from cogcli.app.inventory.listing import search_specs
+
+    return _answer(context, search_specs(context.settings, context.kind, words, limit), flags)
+
+
+def _answer(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags) -> int:
+    from cogcli.app.inventory.kinds import KINDS
+
+    kind = context.kind
+    context.own[kind] = rows
+    if not context.json:
+        show_list(context, [Column(name) for name in _KINDS[kind].columns], rows, flags)
+        if not rows and context.screen.err.tty and not context.screen.quiet:
+            context.screen.notify(f"no {KINDS[kind].singular} fits\n")
+    return OK
+
+
+def _show_examples(name: str) -> Examples:
+    line = f"cogcli {name} {_kind(name).id}"
+    if name.startswith("skills "):
+        words = ("what it takes", "its YAML", ".spec.inputs")
+    else:
+        words = ("what it says", "its file", ".spec")
+    return (
+        (line, words[0]),
+        (f"{line} --source", words[1]),
+        (f"{line} --json | jq {words[2]}", "for scripts"),
+    )
+
+
+@command(examples=_show_examples, exits=(0, 2, 3))
+def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
+    """Show the spec, or its file."""
+    from cogcli.app.inventory.listing import read_source, spec_details
+    from cogcli.cli.inventory_screen import spec_lines
+
+    kind = context.kind
+    if source and not context.json:
+        context.screen.answer(visible_block(read_source(context.settings, kind, id)))
+        return OK
+    spec = spec_details(context.settings, kind, id)
+    context.own["spec"] = spec
+    if source:
+        context.own["source"] = read_source(context.settings, kind, id)
+    if not context.json:
+        context.screen.answer_lines(spec_lines(kind, spec, context.screen.out.width))
+    return OK
+
+
+def _explain_examples(name: str) -> Examples:
+    line = f"cogcli {name} {_kind(name).explained}"
+    return (
+        (line, "in words"),
+        (f"{line} --json | jq .explanation", "for scripts"),
+        (f"{line} -C ../other", "as another project has it"),
+    )
+
+
+@command(examples=_explain_examples, exits=(0, 2, 3, 4))
+def explain(context: CommandContext, id: SpecId) -> int:
+    """Write the explanation; where nothing can be called, the reason becomes the error of the command."""
+    return _explain(context, id)
+
+
+@command(examples=_explain_examples, exits=(0, 2, 3, 4))
+def explain_capability(
+    context: CommandContext, capability: Annotated[str, argument("CAP", "capabilities")]
+) -> int:
+    """As `explain`, for a capability, whatever the kind."""
+    return _explain(context, capability)
+
+
+def _explain(context: CommandContext, id: str) -> int:
+    from cogcli.app.inventory.explain import explain_spec
+    from cogcli.cli.inventory_screen import explanation_lines
+
+    found = explain_spec(context.settings, context.kind, id)
+    context.own["explanation"] = found.body
+    if not context.json:
+        width = context.screen.out.width
+        context.screen.answer_lines(explanation_lines(context.kind, found.body, width))
+    if found.error:
+        raise found.error
+    return OK

@@ -1,0 +1,206 @@
+"""One spec of any kind on a screen: all of it, or why what is chosen for it is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cogcli.core.terminal_text import cells, pad, truncate, visible
+from cogcli.report.styled_text import StyledLine
+
+_STYLES: Final = {"chosen": "green", "unusable": "red"}
+_STATE: Final = len("not named")
+_ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows")
+"""The members with lines of their own."""
+
+
+def spec_lines(kind: str, spec: dict[str, Any], width: int | None) -> list[StyledLine]:
+    """The lines of `show`: all of a spec."""
+    return _skill_spec_lines(spec, width) if kind == "skills" else list(_plain_lines(kind, spec, width))
+
+
+def explanation_lines(kind: str, body: dict[str, Any], width: int | None) -> list[StyledLine]:
+    """The lines of `explain`, each ending where the terminal does."""
+    lines = {"skills": _skill, "services": _service}.get(kind, _capability)
+    return [_fit_line(line, width) for line in lines(body)]
+
+
+def _skill_spec_lines(spec: dict[str, Any], width: int | None) -> list[StyledLine]:
+    head = (visible(f"{spec['id']} {spec['version']}"), "bold")
+    lines: list[StyledLine] = [[head, (f"  {visible(spec['name'])}", "")]]
+    lines.append([(_fit(visible(spec["description"]), width), "")])
+    lines += _fields("inputs", spec["inputs"], width) + _fields("outputs", spec["outputs"], width)
+    lines.append([("steps", "bold")])
+    size = max((cells(step["id"]) for step in spec["steps"]), default=0)
+    lines += [[(_fit(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
+    lines.append([("from    ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")])
+    lines += [[("hides   ", "dim"), (visible(file), "")] for file in spec["shadows"]]
+    lines.append([("run     ", "dim"), (visible(spec["run"]), "")])
+    return lines
+
+
+def _fields(title: str, fields: dict[str, Any], width: int | None) -> list[StyledLine]:
+    lines: list[StyledLine] = [[(title, "bold")]] if fields else []
+    size = max((cells(name) for name in fields), default=0)
+    for name, field in fields.items():
+        lines.append([(_fit(f"  {pad(name, size)}  {visible(_field(field))}", width), "")])
+    return lines
+
+
+def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[StyledLine]:
+    head = f"{spec['id']} {spec.get('version', '')}".rstrip()
+    yield [(visible(head), "bold")]
+    if spec.get("description"):
+        yield [(_cut(visible(spec["description"]), width), "")]
+    plain = {k: v for k, v in spec.items() if k not in _ABOVE and not isinstance(v, dict) and _has_value(v)}
+    size = max([len("replaces"), *(cells(name) for name in plain)])
+    for name, value in plain.items():
+        yield [(f"{pad(name, size)}  ", "dim"), (_cut(visible(_text(value)), width, size + 2), "")]
+    for name, value in spec.items():
+        if isinstance(value, dict) and value:
+            yield [(name, "bold")]
+            inner = max(cells(key) for key in value)
+            for key, item in value.items():
+                text = f"  {pad(key, inner)}  {_text(item)}"
+                yield [(_cut(visible(text), width), "")]
+    yield [(f"{pad('from', size)}  ", "dim"), (visible(f"{spec['layer']}  {spec['file']}"), "")]
+    for shadow in spec["shadows"]:
+        text = visible(f"{shadow['layer']}  {shadow['file']}")
+        yield [(f"{pad('replaces', size)}  ", "dim"), (text, "")]
+    if kind != "services":
+        asked = spec["capability"] if kind == "bindings" else spec["id"]
+        yield [(f"{pad('why', size)}  ", "dim"), (visible(f"cogcli bindings explain {asked}"), "")]
+
+
+def _has_value(value: Any) -> bool:
+    """Whether a value is displayed: `false` and 0 are, None and empty ones are not."""
+    return value is False or bool(value)
+
+
+def _text(value: Any) -> str:
+    from cogcli.cli.envelope import dumps
+
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    if isinstance(value, dict) and value.keys() >= {"type", "required", "default"}:
+        return _field(value)
+    return dumps(value)
+
+
+def _field(field: dict[str, Any]) -> str:
+    from cogcli.cli.envelope import dumps
+
+    parts = [f"{field['type']:<7}", "required" if field["required"] else "optional"]
+    if field["default"] is not None:
+        parts.append(f"default {dumps(field['default'])}")
+    if field["enum"]:
+        parts.append(f"one of {', '.join(map(str, field['enum']))}")
+    return "  ".join([" ".join(parts), " ".join((field["description"] or "").split())]).rstrip()
+
+
+def _cut(text: str, width: int | None, used: int = 0) -> str:
+    return text if width is None else truncate(text, max(10, width - used))
+
+
+def _fit(text: str, width: int | None) -> str:
+    return text if width is None else truncate(text, width)
+
+
+def _fit_line(line: StyledLine, width: int | None) -> StyledLine:
+    """A line that ends where the terminal does."""
+    if width is None:
+        return line
+    kept: StyledLine = []
+    for text, style in line:
+        if width <= 0:
+            break
+        kept.append((truncate(text, width), style))
+        width -= cells(text)
+    return kept
+
+
+def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
+    yield _head(body)
+    yield _row("conformance", f"at least {body['required_conformance_profile']}")
+    yield _row("from", f"{body['layer']}  {body['file']}")
+    yield from _hidden_lines(body["shadows"])
+    yield [("rules", "bold")]
+    yield from _rules(body["considered"])
+    yield [("bindings", "bold")]
+    yield from _bindings(body["bindings"])
+
+
+def _head(body: dict[str, Any]) -> StyledLine:
+    """The capability and what is called for it."""
+    chosen = [row["binding_id"] for row in body["bindings"] if row["state"] == "chosen"]
+    if not chosen:
+        return [(visible(body["capability_id"]), "bold"), (" → ", "dim"), ("nothing", "red")]
+    source = body["selection_source"]
+    return [
+        (visible(body["capability_id"]), "bold"),
+        (" → ", "dim"),
+        (visible(chosen[0]), "green"),
+        (f"  by rule `{source}`", ""),
+    ]
+
+
+def _row(name: str, text: str) -> StyledLine:
+    return [(f"{name:<11}  ", "dim"), (visible(text), "")]
+
+
+def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
+    for shadow in shadows:
+        yield [(f"{indent}{'replaces':<11}  ", "dim"), (visible(f"{shadow['layer']}  {shadow['file']}"), "")]
+
+
+def _rules(considered: list[dict[str, Any]]) -> Iterator[StyledLine]:
+    from cogcli.specs.selection import RULES
+
+    asked = {row["rule"]: row for row in considered}
+    size = max([0, *(cells(row["binding_id"]) for row in considered if row["binding_id"])])
+    for rule in RULES:
+        row = asked.get(rule, {"binding_id": None, "reason": "not asked", "chosen": False})
+        text = f"{pad(row['binding_id'] or '', size)}  {row['reason']}"
+        yield [(f"  {rule:<9}  ", ""), (visible(text).rstrip(), "" if row["chosen"] else "dim")]
+
+
+def _bindings(rows: list[dict[str, Any]]) -> Iterator[StyledLine]:
+    size = max([0, *(cells(row["binding_id"]) for row in rows)])
+    indent = " " * (2 + _STATE + 2)
+    for row in rows:
+        yield [
+            (f"  {row['state']:<{_STATE}}  ", _STYLES.get(row["state"], "dim")),
+            (visible(f"{pad(row['binding_id'], size)}  {row['reason']}"), ""),
+        ]
+        if "layer" not in row:
+            yield from [[(indent, ""), (visible(row["file"]), "dim")]] if row["file"] else []
+            continue
+        where = f"{row['protocol']}:{row['service_id']}  {row['conformance_profile']}"
+        yield [(indent, ""), (visible(f"{where}  {row['layer']}  {row['file']}"), "dim")]
+        yield from _hidden_lines(row["shadows"], indent)
+        yield from _hidden_lines(row["service_shadows"], f"{indent}service ")
+
+
+def _skill(body: dict[str, Any]) -> Iterator[StyledLine]:
+    yield [(visible(body["skill_id"]), "bold")]
+    if body["file"]:
+        yield _row("from", f"{body['layer'] or 'broken'}  {body['file']}")
+    yield from _hidden_lines(body["shadows"])
+    for choice in body["capabilities"]:
+        yield _head(choice)
+        yield from _bindings([row for row in choice["bindings"] if row["state"] != "not named"])
+
+
+def _service(body: dict[str, Any]) -> Iterator[StyledLine]:
+    yield [(visible(body["service_id"]), "bold"), ("" if body["trusted"] else "  not trusted", "red")]
+    yield _row("from", f"{body['layer']}  {body['file']}")
+    yield from _hidden_lines(body["shadows"])
+    if not body["bindings"]:
+        yield _row("bindings", "none: nothing can call it")
+    for row in body["bindings"]:
+        yield [(visible(row["capability_id"]), "bold")]
+        yield from _bindings([{**row, "service_shadows": []}])
