@@ -178,12 +178,10 @@ def run_us(runs: Path, count: int, shape: str) -> float:
     from cogcli.core.calls import Answer, Attempt, BindingChain, Member
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
-    from cogcli.engine.context import RunOptions
+    from cogcli.engine.context import Engine, RunOptions
     from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
-    from cogcli.runs.launch import engine_of
     from cogcli.specs.capability import capability_from
-    from cogcli.specs.catalog import Catalog
     from cogcli.specs.skill import skill_from
 
     class Constant:
@@ -211,8 +209,10 @@ def run_us(runs: Path, count: int, shape: str) -> float:
         redactor=Redactor(()),
         durability="process",
     )
-    catalog = Catalog(capabilities={capability.id: capability}, skills={skill.id: skill})
-    engine = engine_of(catalog, sink=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions())
+    engine = Engine(
+        sink=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions(),
+        capabilities={capability.id: capability}, skills={skill.id: skill},
+    )  # fmt: skip
     request = Request("bench", {"n": 1}, {}, 0, {}, {})
     plan = engine.plan_of(skill.id)
     started = time.perf_counter()
@@ -316,12 +316,11 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
     from cogcli.bindings.live_runner import LiveRunner
     from cogcli.core.redact import Redactor
     from cogcli.core.system import SystemClock, SystemIds
-    from cogcli.engine.context import RunOptions
+    from cogcli.engine.context import Engine, RunOptions
     from cogcli.engine.run import Request, execute
     from cogcli.episode.store import Store
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.secrets import Secrets
-    from cogcli.runs.launch import engine_of
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import capability_from
     from cogcli.specs.catalog import Catalog
@@ -366,9 +365,9 @@ def fanout_run(runs: Path, url: str, count: int) -> float:
         redactor=redactor,
         durability="process",
     )
-    engine = engine_of(
-        catalog._replace(skills={skill.id: skill}), sink=journal, runner=runner, clock=clock, ids=ids,
-        options=RunOptions(max_workers=FANOUT_WORKERS),
+    engine = Engine(
+        sink=journal, runner=runner, clock=clock, ids=ids, options=RunOptions(max_workers=FANOUT_WORKERS),
+        capabilities={capability.id: capability}, skills={skill.id: skill},
     )  # fmt: skip
     plan = engine.plan_of(skill.id)
     started = time.perf_counter()
