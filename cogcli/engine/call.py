@@ -148,7 +148,10 @@ def _require(
 
 def _call_chain(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     chain = run.engine.runner.chain(capability.id)
-    yield from _wait_for_turn(run, record)
+    dispatcher = run.engine.dispatcher
+    position = dispatcher.starts_at(run.state.run_id, record.path) if dispatcher else None
+    if position is not None:
+        yield Turn(position)  # without a slot: what the log has before this call needs it
     yield from _acquire_slot(run)
     record.chain, record.member = chain, chain.members[0]
     _record_intent(record, capability, chain)
@@ -156,14 +159,6 @@ def _call_chain(run: Run, record: StepRecord, capability: Capability, values: di
     record.count_answer(answer)
     output: dict[str, Any] = answer.output
     return output
-
-
-def _wait_for_turn(run: Run, record: StepRecord) -> Effects:
-    """On resume and replay: wait, without a slot, until all that the log has before this call has been delivered."""
-    dispatcher = run.engine.dispatcher
-    position = dispatcher.starts_at(run.state.run_id, record.path) if dispatcher else None
-    if position is not None:
-        yield Turn(position)
 
 
 def _acquire_slot(run: Run) -> Effects:

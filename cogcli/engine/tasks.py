@@ -523,8 +523,10 @@ class Loop:
 
     def _receive(self) -> None:
         """Wait for a result, a signal or the next deadline, and resume the tasks that it concerns."""
-        due = self._next_due()
-        timeout = None if due is None else max(0.0, due - time.monotonic())
+        timeout: float | None = 0.0
+        if self._inbox.empty():  # else the limits, of which there are many, need not be looked at
+            due = self._next_due()
+            timeout = None if due is None else max(0.0, due - time.monotonic())
         try:
             token, result, error = self._inbox.get(timeout=timeout)
         except Empty:
@@ -542,7 +544,9 @@ class Loop:
         return min(dues, default=None)
 
     def _limits(self) -> list[float]:
-        return [*(call.deadline for _, call in self._in_flight.values()), *self._timed.values()]
+        limits = [call.deadline for _, call in self._in_flight.values()]
+        limits.extend(self._timed.values())
+        return limits
 
     def _expire(self, now: float) -> None:
         for task, call in [entry for entry in self._in_flight.values() if entry[1].deadline <= now]:
