@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cogcli.core.errors import SkillNotFoundError
+from cogcli.core.errors import CogcliError, SkillNotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from cogcli.app.settings import Settings
@@ -61,14 +62,24 @@ def reach(settings: Settings, skill_id: str) -> Catalog:
     return open_registry(settings).reach(skill_id)
 
 
-def load(settings: Settings, request: RunRequest, catalog: Catalog | None = None) -> PreparedRun:
-    """The prepared run of a request. `catalog`: the closure of its skill, where it has been read already.
-
-    Raises SkillNotFoundError, and what `prepare` does.
-    """
+def load(settings: Settings, request: RunRequest) -> PreparedRun:
+    """The prepared run of a request. Raises SkillNotFoundError, and what `prepare` does."""
     from cogcli.runs.prepare import prepare
 
-    return prepare(catalog or reach(settings, request.skill_id), request, settings.environ)
+    return prepare(reach(settings, request.skill_id), request, settings.environ)
+
+
+def load_given(
+    settings: Settings,
+    request: RunRequest,
+    catalog: Catalog,
+    problems: Sequence[CogcliError],
+    doubtful: Iterable[str],
+) -> PreparedRun:
+    """The prepared run of a command line, over the closure of its skill. Raises as `prepare_given`."""
+    from cogcli.runs.given_inputs import prepare_given
+
+    return prepare_given(catalog, request, settings.environ, problems, doubtful)
 
 
 def run(settings: Settings, prepared: PreparedRun, **parts: Any) -> RunResult:

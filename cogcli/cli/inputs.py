@@ -2,7 +2,7 @@
 (docs/reference/command-line.md#inputs).
 
 1. `-p` wins over the object of --input or --input-file; both of these together are an error.
-2. Text from `-p` is converted by the declared type, JSON never is.
+2. Text from `-p` is read here and gets its declared type in `runs/given_inputs.py`; JSON never is converted.
 3. stdin is read only where `-` asks, once, and never more than the limit.
 4. Problems are collected and reported together.
 """
@@ -10,26 +10,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.stdin import read_stdin
 from cogcli.core.errors import UsageError
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.jsonvalue import preview
-from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
+from cogcli.core.strict_json import MAX_BYTES
+from cogcli.runs.given_inputs import GivenText, json_value
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
     from cogcli.cli.options import RunFlags
-    from cogcli.specs.fields import FieldSpec
-
-_CODES: Final = {
-    "json.encoding": "input.encoding",
-    "json.empty": "input.empty",
-    "json.size": "input.size",
-    "json.nodes": "input.size",
-}
-_FROM_TEXT: Final = {"boolean": {"true": True, "false": False}}
 
 
 class Assembled:
@@ -37,23 +29,23 @@ class Assembled:
 
     def __init__(self) -> None:
         self.inputs: dict[str, Any] = {}
+        """Values, and a GivenText for each text of `-p`."""
         self.frame: dict[str, Any] = {}
         self.problems: list[UsageError] = []
         self.doubtful: set[str] = set()
         """Names of given inputs, readable or not (`*` for all): they are not missing."""
 
 
-def assemble(context: CommandContext, flags: RunFlags, fields: dict[str, FieldSpec]) -> Assembled:
+def assemble(context: CommandContext, flags: RunFlags) -> Assembled:
     """Read the inputs and the frame of a run. Raises nothing: problems are in the result."""
-    return _Assembly(context, flags, fields).assemble()
+    return _Assembly(context, flags).assemble()
 
 
 class _Assembly:
-    def __init__(self, context: CommandContext, flags: RunFlags, fields: dict[str, FieldSpec]) -> None:
+    def __init__(self, context: CommandContext, flags: RunFlags) -> None:
         self._flags = flags
         self._screen = context.screen
         self._typed = context.settings.named
-        self._fields = fields
         self._result = Assembled()
         self._stdin_read = False
 
@@ -93,10 +85,10 @@ class _Assembly:
 
     def _from_flag(self, text: str) -> dict[str, Any]:
         if text == "-":
-            return _object(_json(self._stdin(), "stdin"), "stdin", flag="--input")
+            return _object(json_value(self._stdin(), "stdin"), "stdin", flag="--input")
         if text.startswith("@"):
             return _object(*_file_value(text[1:]), flag="--input")
-        inputs = _object(_json(text, "--input"), "", flag="--input")
+        inputs = _object(json_value(text, "--input"), "", flag="--input")
         self._typed.append(inputs)
         return inputs
 
@@ -118,7 +110,7 @@ class _Assembly:
     def _pair_value(self, name: str, text: str, as_json: bool) -> Any:
         where = f"-p {name}"
         if as_json:
-            value = _json(text, where)
+            value = json_value(text, where)
             self._typed.append(value)
             return value
         if text.startswith("@@"):
@@ -129,8 +121,7 @@ class _Assembly:
             text, where = _text(_bytes(text[1:]), text[1:]), f"-p {name}, file {text[1:]}"
         else:
             self._typed.append(text)
-        spec = self._fields.get(name)
-        return text if spec is None else _convert_text(text, spec.type, name, where)
+        return GivenText(text, where)
 
     def _stdin(self) -> bytes:
         if self._stdin_read:
@@ -150,7 +141,7 @@ def object_of(text: str, flag: str) -> dict[str, Any]:
     """The object in a flag, as JSON or `@FILE`. Raises UsageError."""
     if text.startswith("@"):
         return _object(*_file_value(text[1:]), flag=flag)
-    return _object(_json(text, flag), flag=flag)
+    return _object(json_value(text, flag), flag=flag)
 
 
 def _bytes(path: str) -> bytes:
@@ -194,7 +185,7 @@ def _file_value(path: str) -> tuple[Any, str]:
     """The value in a YAML or JSON file, and the name of the file. Raises UsageError."""
     if path.lower().endswith((".yaml", ".yml")):
         return _yaml(path), path
-    return _json(_bytes(path), path, file=path), path
+    return json_value(_bytes(path), path, file=path), path
 
 
 def _yaml(path: str) -> Any:
@@ -211,61 +202,9 @@ def _yaml(path: str) -> Any:
     return parsed.value
 
 
-def _json(data: bytes | str, where: str, *, file: str = "") -> Any:
-    try:
-        return loads(data)
-    except JsonRefused as error:
-        code = _CODES.get(error.code, "input.json")
-        message = (
-            f"`{where}` is not JSON: {error.message}"
-            if code == "input.json"
-            else f"`{where}`: {error.message}"
-        )
-        if error.line and not file:
-            message += f" (line {error.line}, column {error.column})"
-        raise UsageError(
-            code,
-            message,
-            hint=error.hint,
-            file=file,
-            line=error.line if file else 0,
-            column=error.column if file else 0,
-        ) from error
-
-
 def _object(value: Any, file: str = "", *, flag: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     where = f"`{flag}`" + (f" ({file})" if file else "")
     what = {"--frame-file": "the fields of a frame", "--output": "outputs"}.get(flag, "inputs")
     raise UsageError("input.type", f"{where}: expected an object of {what}, found {preview(value)}")
-
-
-def _convert_text(text: str, wanted: str, name: str, where: str) -> Any:
-    """Text converted to the declared type. Raises UsageError `input.type`."""
-    if wanted in ("string", "any"):
-        return text
-    if wanted in ("array", "object"):
-        return _container(text, wanted, name, where)
-    word = text.strip()
-    if wanted == "boolean" and word in _FROM_TEXT["boolean"]:
-        return _FROM_TEXT["boolean"][word]
-    if wanted in ("integer", "number") and _looks_like_a_number(word):
-        return _json(word, where)
-    expected = "true or false" if wanted == "boolean" else wanted
-    raise UsageError("input.type", f"`{name}`: expected {expected}, found {preview(text)}")
-
-
-def _looks_like_a_number(word: str) -> bool:
-    return word[:1] in "-0123456789" and word[-1:].isdigit() and not set(word) - set("0123456789.eE+-")
-
-
-def _container(text: str, wanted: str, name: str, where: str) -> Any:
-    if text.lstrip()[:1] != ("[" if wanted == "array" else "{"):
-        example = '["a"]' if wanted == "array" else '{"a": 1}'
-        raise UsageError(
-            "input.type",
-            f"`{name}`: expected {wanted}, found {preview(text)}",
-            hint=f"give JSON: -p '{name}:={example}'",
-        )
-    return _json(text, where)

@@ -13,15 +13,13 @@ from cogcli.cli.live_run import DisplayListener, SignalHandlers, answer_pause, r
 from cogcli.cli.options import RunFlags, Skill
 from cogcli.cli.progress import display_for
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
-from cogcli.core.problems import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from cogcli.cli.progress import Display
-    from cogcli.runs.prepare import PreparedRun, RunRequest
+    from cogcli.runs.prepare import PreparedRun
     from cogcli.runs.results import RunResult
-    from cogcli.specs.catalog import Catalog
 
 
 @command(
@@ -84,48 +82,18 @@ def _load(context: CommandContext, skill_id: str, flags: RunFlags) -> PreparedRu
     problems: list[CogcliError] = []
     options = run_options(context, flags, problems)
     catalog = app.reach(context.settings, skill_id)
-    assembled = given.assemble(context, flags, skill_of(catalog, skill_id).inputs)
+    skill_of(catalog, skill_id)  # before stdin is read for a skill that cannot run
+    assembled = given.assemble(context, flags)
     request = RunRequest(skill_id=skill_id, inputs=assembled.inputs, frame=assembled.frame, **options)
     problems += assembled.problems
     try:
-        return _check_all(context, request, catalog, problems, assembled.doubtful)
+        return app.load_given(context.settings, request, catalog, problems, assembled.doubtful)
     except CogcliError as error:
         if flags.plan:
             from cogcli.cli.plan import show_refused
 
             show_refused(context, catalog, request, error)
         raise
-
-
-def _check_all(
-    context: CommandContext,
-    request: RunRequest,
-    catalog: Catalog,
-    problems: list[CogcliError],
-    doubtful: Iterable[str],
-) -> PreparedRun:
-    from cogcli.app import run_skill as app
-    from cogcli.cli.error_group import raise_together
-
-    try:
-        loaded = app.load(context.settings, request, catalog)
-    except CogcliError as error:
-        problems = [*problems, *_unknown_capabilities(request, catalog)]
-        if not problems:
-            raise
-        raise_together(problems, error, doubtful=doubtful)
-    raise_together([*problems, *_unknown_capabilities(request, catalog)])
-    return loaded
-
-
-def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
-    """An error per capability of `--bind` or `--confirm` that the skill never calls: a typo must not pass."""
-    known = {*catalog.capabilities, *catalog.aliases}
-    for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
-        for name in names:
-            if name not in known:
-                what = f"`{flag}`: `{request.skill_id}` uses no capability `{name[:60]}`"
-                yield UsageError("usage.value", what, hint=suggestion(name, sorted(known)) or "leave it out")
 
 
 def _check_id(skill_id: str) -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from cogcli.cli import error_output
 from cogcli.cli.command import Call
 from cogcli.cli.context import CommandContext
-from cogcli.cli.error_group import raise_together
 from cogcli.cli.streams import Screen
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, USAGE, VETOED, CogcliError, exit_code
 from cogcli.core.problems import Problem, ProblemsFound
+from cogcli.runs.given_inputs import raise_together
 
 CODES = sorted(
     [*(code for code in FAILURE_OF if exit_code(code) in (USAGE, ENVIRONMENT)), "safety.scope", "flow.cycle"]

@@ -1,0 +1,165 @@
+"""A run as a command line asks for it: texts get the declared types of their inputs, and all that is wrong is told
+together (docs/reference/command-line.md#inputs, docs/reference/command-line.md#problems-at-once)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cogcli.core.errors import CogcliError, UsageError
+from cogcli.core.jsonvalue import preview
+from cogcli.core.problems import Problem, ProblemsFound, suggestion
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.runs.prepare import PreparedRun, RunRequest, prepare
+
+if TYPE_CHECKING:
+    from cogcli.specs.catalog import Catalog
+    from cogcli.specs.fields import Fields
+
+_CODES: Final = {
+    "json.encoding": "input.encoding",
+    "json.empty": "input.empty",
+    "json.size": "input.size",
+    "json.nodes": "input.size",
+}
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+class GivenText(NamedTuple):
+    """The text of an input that has no type yet; `where` it was given, for messages."""
+
+    text: str
+    where: str
+
+
+def prepare_given(
+    catalog: Catalog,
+    request: RunRequest,
+    environ: Mapping[str, str],
+    problems: Sequence[CogcliError],
+    doubtful: Iterable[str],
+) -> PreparedRun:
+    """As `prepare`, for inputs among which are GivenText. Raises its problems together with `problems`, those of
+    reading the command line; `doubtful` as in `raise_together`."""
+    skill = catalog.skills.get(request.skill_id)
+    inputs, unreadable = convert_texts(request.inputs, skill.inputs if skill else {})
+    problems = [*problems, *unreadable, *_unknown_capabilities(request, catalog)]
+    try:
+        prepared = prepare(catalog, request._replace(inputs=inputs), environ)
+    except CogcliError as error:
+        if not problems:
+            raise
+        raise_together(problems, error, doubtful=doubtful)
+        raise
+    raise_together(problems)
+    return prepared
+
+
+def convert_texts(given: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], list[UsageError]]:
+    """The inputs, each text with the declared type of its input, and an error for each that has none of that type; such
+    an input is left out."""
+    inputs: dict[str, Any] = {}
+    problems: list[UsageError] = []
+    for name, value in given.items():
+        if not isinstance(value, GivenText):
+            inputs[name] = value
+            continue
+        try:
+            inputs[name] = _convert_text(value, fields[name].type, name) if name in fields else value.text
+        except UsageError as error:
+            problems.append(error)
+    return inputs, problems
+
+
+def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
+    """An error per capability of `--bind` or `--confirm` that the skill never calls: a typo must not pass."""
+    known = {*catalog.capabilities, *catalog.aliases}
+    for flag, names in (("--bind", request.binds), ("--confirm", request.confirmed)):
+        for name in names:
+            if name not in known:
+                what = f"`{flag}`: `{request.skill_id}` uses no capability `{name[:60]}`"
+                yield UsageError("usage.value", what, hint=suggestion(name, sorted(known)) or "leave it out")
+
+
+def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
+    """Text converted to the declared type. Raises UsageError `input.type`."""
+    text, where = given
+    if wanted in ("string", "any"):
+        return text
+    if wanted in ("array", "object"):
+        return _container(text, wanted, name, where)
+    word = text.strip()
+    if wanted == "boolean" and word in _BOOLEANS:
+        return _BOOLEANS[word]
+    if wanted in ("integer", "number") and _looks_like_a_number(word):
+        return json_value(word, where)
+    expected = "true or false" if wanted == "boolean" else wanted
+    raise UsageError("input.type", f"`{name}`: expected {expected}, found {preview(text)}")
+
+
+def _looks_like_a_number(word: str) -> bool:
+    return word[:1] in "-0123456789" and word[-1:].isdigit() and not set(word) - set("0123456789.eE+-")
+
+
+def _container(text: str, wanted: str, name: str, where: str) -> Any:
+    if text.lstrip()[:1] != ("[" if wanted == "array" else "{"):
+        example = '["a"]' if wanted == "array" else '{"a": 1}'
+        raise UsageError(
+            "input.type",
+            f"`{name}`: expected {wanted}, found {preview(text)}",
+            hint=f"give JSON: -p '{name}:={example}'",
+        )
+    return json_value(text, where)
+
+
+def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
+    """The value in JSON text. Raises UsageError with the place."""
+    try:
+        return loads(data)
+    except JsonRefused as error:
+        code = _CODES.get(error.code, "input.json")
+        message = (
+            f"`{where}` is not JSON: {error.message}"
+            if code == "input.json"
+            else f"`{where}`: {error.message}"
+        )
+        if error.line and not file:
+            message += f" (line {error.line}, column {error.column})"
+        raise UsageError(
+            code,
+            message,
+            hint=error.hint,
+            file=file,
+            line=error.line if file else 0,
+            column=error.column if file else 0,
+        ) from error
+
+
+def raise_together(
+    problems: Sequence[CogcliError], error: CogcliError | None = None, *, doubtful: Iterable[str] = ()
+) -> None:
+    """Raise all as one ProblemsFound, a single one as itself; return where there is none.
+
+    `error` is the one of loading. Inputs in `doubtful` (all for `*`) were given but unreadable, so `input.missing` is
+    left out for them. ProblemsFound decides the order and the exit code.
+    """
+    if not problems and error is None:
+        return
+    if len(problems) == 1 and error is None:
+        raise problems[0]
+    both = [problem_from_error(problem) for problem in problems]
+    names = ["" if name == "*" else f"`{name}`" for name in doubtful]
+    if error is not None:
+        found = list(getattr(error, "problems", ())) or [problem_from_error(error)]
+        both += [
+            p for p in found if p.code != "input.missing" or not any(name in p.message for name in names)
+        ]
+    if len(both) == 1:
+        raise problems[0]
+    raise ProblemsFound(both)
+
+
+def problem_from_error(error: CogcliError) -> Problem:
+    """An error as a Problem."""
+    hint = error.hint or (f"expected {error.expected}" if error.expected else "")
+    return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, hint)
