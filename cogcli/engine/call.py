@@ -228,7 +228,9 @@ def _try_once(
     """The Answer of one attempt. While an effect may have left, a failure beside it does not cancel the step."""
     if run.engine.doubts is not None:
         run.engine.loop.shield(True)  # a winner beside it does not settle what happened here
-        yield from run.engine.doubts.settle(run, record, capability, values, number)
+        record.idempotency_key = yield from run.engine.doubts.settle(
+            run, record.path, record.idempotency_key, capability, number
+        )
         run.engine.loop.shield(False)
         if not run.engine.doubts.open(run.state.run_id, record.path):
             yield from _acquire_slot(run)  # a probe has released its own

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.core.ports import Clock, IdSource
 from cogcli.core.step_path import StepPath
+from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.engine.ports import CapabilityRunner, Dispatcher, EventSink
 from cogcli.engine.tasks import Effects, Loop, Spawn
@@ -18,9 +19,6 @@ from cogcli.mapping.apply import ReusedResult, apply
 from cogcli.specs.capability import Capability
 from cogcli.specs.skill import Skill
 from cogcli.state.execution import ExecutionState
-
-if TYPE_CHECKING:
-    from cogcli.engine.doubt import Doubts, EarlierCalls
 
 
 class RunOptions(NamedTuple):
@@ -42,6 +40,23 @@ class RunOptions(NamedTuple):
             "confirmed_capabilities": sorted(self.confirmed_capabilities),
             "binds": dict(self.binds),
         }
+
+
+class Doubts(Protocol):
+    """The calls of a resumed run that may have happened before."""
+
+    def settle(self, run: Run, path: str, key: str, capability: Capability, number: int) -> Effects:
+        """Decide about this attempt of a step, if it is in doubt, and append that; gives the idempotency key that it is
+        sent with, `key` unless the service has closed that. A probe that it calls is a governed call."""
+        ...
+
+    def open(self, run_id: str, step: str) -> bool:
+        """Whether the log has an undecided call of this step that may have happened."""
+        ...
+
+    def first_open(self) -> EffectInDoubtError | None:
+        """The error of the first such call in the log; None without one."""
+        ...
 
 
 class Engine:

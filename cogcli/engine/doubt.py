@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.calls import Answer
 from cogcli.core.canonical import digest_of
@@ -19,11 +19,6 @@ from cogcli.engine.outcome import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from cogcli.engine.context import Run
-    from cogcli.engine.step_recorder import StepRecord
-    from cogcli.engine.tasks import Effects
-    from cogcli.specs.capability import Capability
 
 _BY_NAME: Final = Redactor()
 CHOICES: Final = ("rerun", "skip", "fail", "done")
@@ -37,24 +32,6 @@ class DoubtResolution(NamedTuple):
     reason: str = ""
     output: dict[str, Any] | None = None
     """With `done`: what the call answered, checked by the capability's contract."""
-
-
-class Doubts(Protocol):
-    """The calls of a resumed run that may have happened before."""
-
-    def settle(
-        self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
-    ) -> Effects:
-        """Decide about this attempt, if it is in doubt, and append that. A probe that it calls is a governed call."""
-        ...
-
-    def open(self, run_id: str, step: str) -> bool:
-        """Whether the log has an undecided call of this step that may have happened."""
-        ...
-
-    def first_open(self) -> EffectInDoubtError | None:
-        """The error of the first such call in the log; None without one."""
-        ...
 
 
 class Earlier(NamedTuple):

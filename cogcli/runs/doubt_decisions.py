@@ -27,7 +27,6 @@ from cogcli.specs.fields import fit_values
 if TYPE_CHECKING:
     from cogcli.core.calls import Answer, Attempt
     from cogcli.engine.context import Run
-    from cogcli.engine.step_recorder import StepRecord
     from cogcli.engine.tasks import Effects
     from cogcli.episode.journal import Journal
     from cogcli.events.envelope import Event
@@ -64,45 +63,41 @@ class OpenDoubts:
         """By the id of a write-ahead record: the later episode that was told to repeat its call, where that keeps the
         probe's promise from counting."""
 
-    def settle(
-        self, run: Run, record: StepRecord, capability: Capability, values: dict[str, Any], number: int
-    ) -> Effects:
-        """Decide about this attempt, if it is in doubt, by the rules above. A generator of engine effects.
+    def settle(self, run: Run, path: str, key: str, capability: Capability, number: int) -> Effects:
+        """Decide about this attempt, if it is in doubt, by the rules above. A generator of engine effects; it gives the
+        idempotency key of the call.
 
         On return the decision, and the repeat if it is one, are on disk. Undecided calls are left to `answer`.
         """
-        record.idempotency_key = self._log.keys.get((run.state.run_id, record.path), record.idempotency_key)
-        intent = self._in_doubt(run.state.run_id, record.path, number)
+        key = self._log.keys.get((run.state.run_id, path), key)
+        intent = self._in_doubt(run.state.run_id, path, number)
         if intent is None:
-            return
+            return key
         closed = False
         if not _harmless(intent, capability.effect):
             resolution = self._recorded_resolution(intent)
             closed = resolution is not None and is_promise(resolution)
             if resolution is None:
-                known = yield from self._ask_probe(run, record, intent, capability)
+                known = yield from self._ask_probe(run, intent, capability, key)
                 closed = known is not None and is_promise(known)
                 if closed and self._is_repeated_since(intent):
                     known = None
                 answer = self._answers.get(intent.step_id) or self._answers.get(None)
                 resolution = self._record(intent, known or answer)
             if resolution is None or resolution.choice != "rerun":
-                return
+                return key
         if closed:
-            record.idempotency_key += "+"  # the service takes nothing under the key that it has closed
-        self._record_repeat(intent, key=record.idempotency_key if closed else None)
+            key += "+"  # the service takes nothing under the key that it has closed
+        self._record_repeat(intent, key=key if closed else None)
+        return key
 
-    def _ask_probe(self, run: Run, record: StepRecord, intent: Event, capability: Capability) -> Effects:
+    def _ask_probe(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
         """The resolution that the capability's probe gives; None without a probe or without a usable answer."""
         if not capability.probe:
             return None
         path = intent.step_id or ""
-        return (
-            yield from ask_probe(
-                run, path, capability, intent.payload["input"], record.idempotency_key,
-                self._log.probes[intent.run_id, path],
-            )
-        )  # fmt: skip
+        number = self._log.probes[intent.run_id, path]
+        return (yield from ask_probe(run, path, capability, intent.payload["input"], key, number))
 
     def _is_repeated_since(self, intent: Event) -> bool:
         """Whether a later run was told to repeat this call: it happened there, or may have. Kept for the error text."""

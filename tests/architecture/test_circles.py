@@ -9,10 +9,7 @@ from support.sources import PACKAGE, modules, said
 
 KNOWN: frozenset[frozenset[str]] = frozenset(
     frozenset(f"cogcli.{name}" for name in names.split())
-    for names in (
-        "engine.doubt engine.context engine.step_recorder",
-        "protocols.pythoncall.function_call protocols.pythoncall.readable_files",
-    )
+    for names in ("protocols.pythoncall.function_call protocols.pythoncall.readable_files",)
 )
 """Circles that are still there. Nothing is added; a circle that is gone leaves the list."""
 
