@@ -57,8 +57,7 @@ class _Survey:
         self.nested: dict[str, dict[str, Any]] = {}
         self.calls = calls
         self._catalog = catalog
-        known = catalog.capabilities
-        self._by_name = known | {alias: known[id] for alias, id in catalog.aliases.items() if id in known}
+        self._by_name = catalog.by_name
 
     def skill(self, skill: Skill) -> dict[str, Any]:
         """Version, number of waves and steps of one skill."""

@@ -206,7 +206,7 @@ def _harmless(intent: Event, effect: str) -> bool:
 def resolutions_from(
     log: LogIndex,
     answers: Iterable[DoubtAnswer],
-    capabilities: Mapping[str, Capability],
+    find_capability: Callable[[str], Capability | None],
     *,
     by: str,
     reason: str,
@@ -236,17 +236,17 @@ def resolutions_from(
             raise _no_such_doubt(step, still_open)
         output = answer.output
         if answer.choice == "done" and intent is not None:
-            output = _check_output(intent, output or {}, capabilities)
+            output = _check_output(intent, output or {}, find_capability)
         found[step] = DoubtResolution(answer.choice, f"human:{by}", reason, output)
     return found
 
 
 def _check_output(
-    intent: Event, output: dict[str, Any], capabilities: Mapping[str, Capability]
+    intent: Event, output: dict[str, Any], find_capability: Callable[[str], Capability | None]
 ) -> dict[str, Any]:
     """The output with the types of the capability's contract; unchanged for a capability that is not known any more."""
     name = intent.payload["capability"]
-    capability = capabilities.get(name)
+    capability = find_capability(name)
     if capability is None:
         return output
     kept, violations = fit_values(capability.outputs, output)

@@ -15,6 +15,7 @@ from cogcli.core.canonical import compact
 from cogcli.core.errors import CogcliError
 from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.doubt import EarlierCalls
+from cogcli.episode.rules import FIRST, rules_of
 from cogcli.runs.results import finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.spec_snapshot import document_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cogcli.mapping.apply import ReusedResult
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.runs.environment import RunEnvironment
+    from cogcli.runs.log_index import LogIndex
     from cogcli.runs.prepare import PreparedRun
     from cogcli.runs.results import Control, RunResult
     from cogcli.specs.catalog import Catalog
@@ -123,10 +125,24 @@ def engine_of(
     `effects` are those of the run that this one repeats, as in its `run.started`; `behind` as in EarlierCalls; `parts`
     are the other arguments of Engine.
     """
-    known = catalog.capabilities
-    by_name = {alias: known[id] for alias, id in catalog.aliases.items() if id in known}
     earlier = EarlierCalls(effects, behind) if effects else None
-    return Engine(capabilities={**by_name, **known}, skills=catalog.skills, earlier=earlier, **parts)
+    return Engine(capabilities=catalog.by_name, skills=catalog.skills, earlier=earlier, **parts)
+
+
+def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: Any) -> Engine:
+    """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
+    arguments of Engine."""
+    effects = started.payload.get("effects")
+    engine = engine_of(
+        catalog,
+        options=_options_from(started.payload["options"]),
+        taken_over=log.reused,
+        effects=effects,
+        behind=log.behind if effects else None,
+        **parts,
+    )
+    engine.passes_null = rules_of(started.payload) == FIRST
+    return engine
 
 
 def live_runner(
@@ -172,7 +188,7 @@ def invoker_context(
     )
 
 
-def options_from(recorded: dict[str, Any]) -> RunOptions:
+def _options_from(recorded: dict[str, Any]) -> RunOptions:
     """The RunOptions recorded in `run.started`; unknown members are left out."""
     known = {name: value for name, value in recorded.items() if name in RunOptions._fields}
     known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())

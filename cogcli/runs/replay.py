@@ -44,9 +44,8 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
     from cogcli.core.redact import Redactor
     from cogcli.core.system import FakeClock, FakeIds
     from cogcli.engine.run import execute
-    from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance import approvals
-    from cogcli.runs.launch import engine_of, options_from
+    from cogcli.runs.launch import engine_over_log
     from cogcli.runs.log_index import read_log_index
     from cogcli.runs.replay_adapters import (
         Diverged,
@@ -67,34 +66,28 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
         return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
     control = Control()
     sink = ReplaySink(log, Redactor(()), control)
-    engine = engine_of(
+    engine = engine_over_log(
         catalog,
-        options=options_from(started.payload["options"]),
+        log,
+        started,
         sink=sink,
         runner=sink,
         dispatcher=sink.dispatcher,
         clock=FakeClock(0),
         ids=FakeIds(0),
         approvals=approvals.ReplayedApprovals(log.approvals),
-        taken_over=log.reused,
-        effects=started.payload.get("effects"),
-        behind=log.behind if started.payload.get("effects") else None,
     )
     control.attach(engine)
     engine.waits_in_doubt = log.stops
-    engine.passes_null = rules_of(started.payload) == FIRST
     plan = engine.plan_of(started.payload["skill"]["id"])
     try:
         execute(engine, plan, request_from(started), started.run_id or "")
+        found = sink.find_missing()
     except EndOfLog:
-        pass
+        found = sink.find_missing()
     except Diverged as diverged:
-        return ReplayResult(
-            started.episode_id, len(events), _explain_by_change(diverged.difference, log), tuple(changed)
-        )
-    return ReplayResult(
-        started.episode_id, len(events), _explain_by_change(sink.find_missing(), log), tuple(changed)
-    )
+        found = diverged.difference
+    return ReplayResult(started.episode_id, len(events), _explain_by_change(found, log), tuple(changed))
 
 
 def _explain_by_change(difference: ReplayDifference | None, log: LogIndex) -> ReplayDifference | None:

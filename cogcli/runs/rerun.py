@@ -80,8 +80,7 @@ def reuse_of(log: LogIndex, prepared: PreparedRun, from_step: str | None) -> Reu
     from cogcli.engine.plan import plan_skill
 
     catalog = prepared.catalog
-    names = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
-    plan = plan_skill(prepared.skill, {**names, **catalog.capabilities}, catalog.skills)
+    plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     ids = [planned.step.id for planned in plan.steps]
     if from_step is not None and from_step not in ids:
         hint = suggestion(from_step, ids) or f"steps are {', '.join(ids[:20])}"

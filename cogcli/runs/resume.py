@@ -54,7 +54,8 @@ def resume(
     """
     from cogcli.core.redact import Redactor
     from cogcli.episode.store import Store
-    from cogcli.runs.launch import live_runner, options_from
+    from cogcli.runs.doubt_decisions import resolutions_from
+    from cogcli.runs.launch import live_runner
     from cogcli.runs.log_index import LogIndex
     from cogcli.runs.results import in_doubt, pause_in_doubt
 
@@ -76,12 +77,17 @@ def resume(
             require_consent(log)
         catalog, selection, selected, changed = _specs(environment, log, request, directory)
         answers = _match_answers(log, request)
-        resolutions = _parse_decisions(log, request, catalog, directory)
-        _append_resumption(journal, log, answers, request, changed)
-        options = options_from(_beginning(log).payload["options"])
-        live = live_runner(
-            environment, catalog, selection, redactor, max_workers=options.max_workers, selected=selected
+        resolutions = resolutions_from(
+            log,
+            request.in_doubt,
+            catalog.capability,
+            by=request.by or "somebody",
+            reason=request.reason,
+            episode=directory.name,
         )
+        _append_resumption(journal, log, answers, request, changed)
+        workers = _beginning(log).payload["options"].get("max_workers", 8)
+        live = live_runner(environment, catalog, selection, redactor, max_workers=workers, selected=selected)
         try:
             return _continue_run(
                 environment, journal, log, catalog, live, answers, resolutions, request, listener, control
@@ -132,10 +138,9 @@ def _continue_run(
 ) -> RunResult:
     from functools import partial
 
-    from cogcli.episode.rules import FIRST, rules_of
     from cogcli.governance.approvals import Approvals
     from cogcli.runs.doubt_decisions import OpenDoubts
-    from cogcli.runs.launch import engine_of, options_from, run_engine
+    from cogcli.runs.launch import engine_over_log, run_engine
     from cogcli.runs.replay import request_from
     from cogcli.runs.rerun_effects import find_repeats
     from cogcli.runs.results import Control, finish_run
@@ -147,9 +152,10 @@ def _continue_run(
     later_repeats = partial(find_repeats, environment.runs_dir, started.episode_id)
     doubts = OpenDoubts(log, journal, resolutions, later_repeats)
     sink = ResumeSink(journal, log, control, abort=request.abort)
-    engine = engine_of(
+    engine = engine_over_log(
         catalog,
-        options=options_from(started.payload["options"]),
+        log,
+        started,
         sink=sink,
         dispatcher=sink.dispatcher,
         runner=UnmaskedRunner(live, doubts.answer),
@@ -157,14 +163,10 @@ def _continue_run(
         ids=environment.ids,
         listener=_only_new(listener, log),
         approvals=Approvals((*log.approvals, *new)),
-        taken_over=log.reused,
         doubts=None if request.abort else doubts,
         asked=log.asked if request.allow_changed_specs else None,
-        effects=started.payload.get("effects"),
-        behind=log.behind if started.payload.get("effects") else None,
     )
     engine.waits_in_doubt = not request.abort
-    engine.passes_null = rules_of(started.payload) == FIRST
     engine.spent_ms = log.sittings.milliseconds
     finished = run_engine(
         engine,
@@ -266,24 +268,6 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
     if len({event.id for event, _ in answers}) < len(answers):
         raise UsageError("usage.flag", "one request is both approved and rejected", hint="keep one answer")
     return answers
-
-
-def _parse_decisions(
-    log: LogIndex, request: ResumeRequest, catalog: Catalog, directory: Path
-) -> dict[str | None, DoubtResolution]:
-    """The resolutions of `--in-doubt` by step path. Raises UsageError as `resolutions_from` does."""
-    from cogcli.runs.doubt_decisions import resolutions_from
-
-    by = request.by or "somebody"
-    capabilities = {alias: catalog.capabilities[id] for alias, id in catalog.aliases.items()}
-    return resolutions_from(
-        log,
-        request.in_doubt,
-        {**capabilities, **catalog.capabilities},
-        by=by,
-        reason=request.reason,
-        episode=directory.name,
-    )
 
 
 def _names(request: Event) -> set[str]:

@@ -81,3 +81,9 @@ class Catalog(NamedTuple):
     def capability(self, id: str) -> Capability | None:
         """The capability of an id or alias."""
         return self.capabilities.get(self.aliases.get(id, id))
+
+    @property
+    def by_name(self) -> dict[str, Capability]:
+        """The capabilities by id and by alias."""
+        known = self.capabilities
+        return {alias: known[id] for alias, id in self.aliases.items() if id in known} | dict(known)
