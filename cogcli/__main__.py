@@ -17,6 +17,8 @@ import sys
 def start() -> int:
     """Run the command line of this process, and end the process. Returns the exit code where it cannot end at once."""
     gc.disable()
+    if sys.path and sys.path[0] == os.path.dirname(sys.argv[0]):
+        del sys.path[0]  # where the script lies; every import would look there first
     return _end(main())
 
 

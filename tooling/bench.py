@@ -88,16 +88,21 @@ def startup(folder: Path) -> Iterator[Figure]:
 
     command(*skill)()
     for name, run, goal in (
-        ("--version", command("--version"), 3),
-        ("--help", command("--help"), 3),
-        ("ls", command("ls"), 6),
-        ("state show @last", command("state", "show", "@last"), 6),
-        ("trace @last", command("trace", "@last"), 6),
-        ("run, warm cache", command(*skill), 10),
+        ("--version", command("--version"), 2.5),
+        ("home", command(), 2.5),
+        ("--help", command("--help"), 2.5),
+        ("ls", command("ls"), 7),
+        ("state show @last", command("state", "show", "@last"), 7),
+        ("trace @last", command("trace", "@last"), 7),
+        ("run, warm cache", command(*skill), 13),
         ("run, cold cache", cold, 25),
     ):
         mine, bare = in_turn(run, lambda: cpu_ms([sys.executable, "-c", "pass"], project, home), rounds=11)
         yield Figure(name, mine / bare, "x", goal, f"{mine:.1f} ms beside {bare:.1f} ms")
+    for line in ("cogcli ", "cogcli run ", "cogcli trace ", "cogcli run bench.two --bind "):
+        asked = {"_COGCLI_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": line}
+        took = statistics.median(cpu_ms([str(COGCLI)], project, {**home, **asked}) for _ in range(11))
+        yield Figure(f"completion of `{line}`", took, "ms", 150)
 
 
 def cpu_ms(command: list[str], folder: Path, environment: dict[str, str]) -> float:

@@ -82,6 +82,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "config show": ("config_show:show", "settings, and where each comes from"),
     "config trust": ("config_trust:change_trust", "let the services of this project start code"),
+    "completion show": ("completion:show", "the script with which a shell completes commands and values"),
+    "completion install": ("completion:install", "write that script where your shell finds it"),
     "help": ("help:help", "a command, or one of the topics"),
     "explain": ("explain:explain", "an error code: what it means, an example, the cure"),
 }
@@ -95,7 +97,8 @@ ROWS = (
     ("Author", ("skills", "capabilities", "bindings", "services"), "  ls, show, search, explain"),
     ("", ("graph", "validate", "schema"), "draw, check, editors"),
     ("Check", ("doctor", "openapi"), "is all ready? do bindings work?"),
-    ("Manage", ("gc", "config", "serve", "explain", "help"), "clear away, settings, clients, codes"),
+    ("Manage", ("gc", "config", "completion", "serve"), "clear away, settings, tab key, clients"),
+    ("", ("explain", "help"), "codes, topics"),
 )
 """The home screen's rows: heading, commands and groups, what they are for."""
 

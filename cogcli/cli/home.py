@@ -14,7 +14,8 @@ Inspect  trace  state  ls  diff  verify   what happened, is it unaltered?
 Author   skills  capabilities  bindings  services    ls, show, search, explain
          graph  validate  schema          draw, check, editors
 Check    doctor  openapi                  is all ready? do bindings work?
-Manage   gc  config  serve  explain  help  clear away, settings, clients, codes
+Manage   gc  config  completion  serve    clear away, settings, tab key, clients
+         explain  help                    codes, topics
 Options  -C DIR  --registry DIR  --runs-dir DIR  --json  --color WHEN  -q  -v
          --debug  --version  -h
 Topics   cogcli help exit-codes | environment | inputs | paths | formats

@@ -21,7 +21,7 @@ from cogcli.runs.given_inputs import GivenText, json_value
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
-    from cogcli.cli.options import RunFlags
+    from cogcli.cli.run_flags import RunFlags
 
 
 class Assembled:

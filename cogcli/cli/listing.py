@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.cli.context import CommandContext
-    from cogcli.cli.options import ListFlags, TraceFlags
+    from cogcli.cli.options import ListFlags
+    from cogcli.cli.run_flags import TraceFlags
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

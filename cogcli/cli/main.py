@@ -37,6 +37,10 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     flags = argv[: argv.index("--")] if "--" in argv else argv
     json = "--json" in flags
+    if "_COGCLI_COMPLETE" in os.environ:
+        from cogcli.cli.completion import answer
+
+        return answer()
     if not argv or argv in (["--help"], ["-h"]):
         from cogcli.cli.home import HOME
 

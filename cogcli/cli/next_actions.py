@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.cli.options import TraceFlags
+from cogcli.cli.run_flags import TraceFlags
 from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from cogcli.cli.code_frame import Sources, frame
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.terminal_text import visible
 from cogcli.report.styled_text import StyledLine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cogcli.cli.code_frame import Sources
     from cogcli.core.problems import Problem
 
 _SECRETIVE = ("secret.literal", "service.url")
@@ -26,6 +26,8 @@ def error_lines(error: CogcliError, *, base: str = "", width: int | None = None)
         message, hint = f"{message}; {visible(hint)}", ""
     lines: list[StyledLine] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
     if error.file:
+        from cogcli.cli.code_frame import frame
+
         lines += frame(error.file, error.line, error.column, base=base, width=width)
     rows += [(name, visible(text)) for name, text in help_rows(hint)]
     size = max((len(name) for name, _ in rows), default=0)
@@ -58,6 +60,8 @@ def problem_lines(
     ]
     if problem.file:
         place = (problem.file, problem.line, problem.column)
+        from cogcli.cli.code_frame import frame
+
         framed = frame(*place, base=base, width=width, sources=sources)
         lines += framed[:1] if _is_secretive(problem) else framed
     for number, text in enumerate(_lines_of(problem.hint)):

@@ -9,7 +9,7 @@ from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
-    from cogcli.cli.options import RunFlags, TraceFlags
+    from cogcli.cli.run_flags import RunFlags, TraceFlags
     from cogcli.cli.streams import Screen
     from cogcli.events.envelope import Event
     from cogcli.runs.results import RunResult

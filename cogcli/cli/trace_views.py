@@ -16,7 +16,7 @@ from cogcli.report.glyphs import style_of
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
     from cogcli.cli.next_actions import TracedEpisode
-    from cogcli.cli.options import TraceFlags
+    from cogcli.cli.run_flags import TraceFlags
     from cogcli.events.envelope import Event
     from cogcli.report.lineage import TargetFlow
     from cogcli.report.run_view import StepView

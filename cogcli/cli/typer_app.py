@@ -11,6 +11,7 @@ and the methods of its commands that parse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -19,11 +20,10 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
-from typer.models import ArgumentInfo
 
 from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.command import Call
-from cogcli.cli.options import Flags, GlobalFlags, absent
+from cogcli.cli.options import Completes, Flags, GlobalFlags, absent, unwrap
 from cogcli.core.errors import UsageError
 from cogcli.core.outside import require_argument
 from cogcli.core.problems import suggestion
@@ -240,19 +240,18 @@ class LazyGroup(_Level, TyperGroup):
         """A command or group by name, to be listed: no module is imported. None for no such name."""
         words = f"{self.words} {cmd_name}".strip()
         if words in COMMANDS:
-            return TyperCommand(name=cmd_name, help=COMMANDS[words][1], rich_markup_mode=None)
-        return group(words) if not self.words and verbs(words) else None
+            return TyperCommand(name=cmd_name, short_help=COMMANDS[words][1])
+        below = verbs(words) if not self.words else []
+        return TyperCommand(name=cmd_name, short_help=", ".join(below)) if below else None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
         """The next command with the words left to it. Raises UsageError where there is none."""
         words = f"{self.words} {args[0]}" if self.words else args[0]
         rest = args[1:] if ctx.resilient_parsing or not ctx.obj.words_only else ["--", *args[1:]]
         if words in COMMANDS:
-            return args[0], load(words), rest
+            return args[0], load(words, ctx.obj if ctx.resilient_parsing else None), rest
         if not self.words and verbs(words):
             return args[0], group(words), rest
-        if ctx.resilient_parsing:
-            return None, None, []
         raise self._no_command(args[0], self.list_commands(ctx))
 
     def invoke(self, ctx: Any) -> Any:
@@ -275,23 +274,27 @@ def usage(command: Any) -> str:
     return " ".join(p.metavar for p in command.params if p.param_type_name == "argument" and p.metavar)
 
 
-def root() -> Any:
+Completer = Callable[[Completes, Any, str], list[tuple[str, str]]]
+"""Offers words for a value: what the parameter completes with, typer's context, the beginning of the word."""
+
+
+def root(completer: Completer | None = None) -> Any:
     """The whole command line as a command of typer."""
-    return group("")
+    return group("", completer)
 
 
-def group(words: str) -> Any:
+def group(words: str, completer: Completer | None = None) -> Any:
     """The root (no words), or a group."""
     app = typer.Typer(**_PLAIN)
     app.callback(cls=LazyGroup, invoke_without_command=True, add_help_option=False)(
-        _callback(_group if words else _root)
+        _callback(_group if words else _root, completer)
     )
     built = get_command(app)
     built.words = words  # type: ignore[attr-defined]
     return built
 
 
-def load(words: str) -> Any:
+def load(words: str, completer: Completer | None = None) -> Any:
     """A command of `COMMANDS` by its words; its module is imported."""
     target, summary = COMMANDS[words]
     module, _, name = target.partition(":")
@@ -300,7 +303,7 @@ def load(words: str) -> Any:
     app.command(
         words.split()[-1], cls=LazyCommand, help=summary, add_help_option=False,
         context_settings={"allow_extra_args": True},
-    )(_callback(declared.function))  # fmt: skip
+    )(_callback(declared.function, completer))  # fmt: skip
     built = get_command(app)
     built.words, built.declared = words, declared  # type: ignore[attr-defined]
     return built
@@ -323,40 +326,42 @@ def _group(context: object) -> int:
     return 0
 
 
-def _callback(function: Callable[..., int]) -> Callable[..., Any]:
+def _callback(function: Callable[..., int], completer: Completer | None) -> Callable[..., Any]:
     """What typer calls with the parsed values: it returns the function bound to them, without its context.
 
     Typer sees a parameter per flag, also of each Flags. A value that was not given is the default of the function's
     parameter, else None, False or [].
     """
     groups: dict[str, type[Flags]] = {}
-    annotations: dict[str, Any] = {}
+    declared: list[tuple[str, Any, Any]] = []
     defaults: dict[str, Any] = {}
     for name, given in list(signature(function, eval_str=True).parameters.items())[1:]:
-        annotation = given.annotation
-        if isinstance(annotation, type) and issubclass(annotation, Flags):
-            groups[name] = annotation
-            annotations.update(annotation.declared())
+        kind = given.annotation
+        if isinstance(kind, type) and issubclass(kind, Flags):
+            groups[name] = kind
+            declared += kind.declared()
             continue
-        annotations[name] = annotation
-        defaults[name] = absent(annotation) if given.default is Parameter.empty else given.default
+        declared.append((name, *unwrap(kind)))
+        defaults[name] = absent(declared[-1][1]) if given.default is Parameter.empty else given.default
 
     def bind(**values: Any) -> Callable[[Any], int]:
         typed = {name: value for name, value in values.items() if value is not None}
         bound = {name: typed.get(name, default) for name, default in defaults.items()}
         for name, kind in groups.items():
-            bound[name] = kind({flag: typed[flag] for flag, _ in kind.declared() if flag in typed})
+            bound[name] = kind({flag: typed[flag] for flag, _, _ in kind.declared() if flag in typed})
         return partial(function, **bound)
 
-    parameters = [_parameter(*named) for named in annotations.items()]
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=_completing(info, completer), annotation=kind)
+        for name, kind, info in declared
+    ]
     bind.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     bind.__annotations__ = {}
     return bind
 
 
-def _parameter(name: str, annotation: Any) -> Parameter:
-    (info,) = annotation.__metadata__
-    default: Any = False if annotation.__origin__ is bool else None
-    if isinstance(info, ArgumentInfo) and info.metavar and not info.metavar.startswith("["):
-        default = Parameter.empty
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _completing(info: Any, completer: Completer | None) -> Any:
+    """The declaration; where words are asked for, with what offers them."""
+    if completer is not None and info.completes:
+        info.autocompletion = lambda ctx, args, incomplete: completer(info.completes, ctx, incomplete)
+    return info

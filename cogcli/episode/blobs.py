@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any, Final
 
 import orjson
@@ -137,7 +136,7 @@ class BlobFolder:
 
         Raises EnvironmentRefusal `env.disk`.
         """
-        name = sha256(data).hexdigest()
+        name = _sha256(data)
         if name not in self._written:
             self._made().replace(name, data, sync=False)
             self._written.add(name)
@@ -179,10 +178,16 @@ class BlobFolder:
             data = self._folder.read(digest[7:], limit=MAX_BLOB)
         except (OSError, FileRefused):
             return None
-        return data if sha256(data).hexdigest() == digest[7:] else None
+        return data if _sha256(data) == digest[7:] else None
 
     def close(self) -> None:
         """Give the directory back; may be called twice."""
         if self._folder is not None:
             self._folder.close()
             self._folder = None
+
+
+def _sha256(data: bytes) -> str:
+    from hashlib import sha256  # loads OpenSSL, which commands that read a few small episodes can do without
+
+    return sha256(data).hexdigest()

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from cogcli.core.calls import HARMLESS
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import seconds_of
 from cogcli.report.run_fold import Ask, RunFold
@@ -55,6 +54,8 @@ def unfinished_state(fold: RunFold, status: str) -> UnfinishedState:
 
 
 def _status_now(step: StepView, *, waiting: bool) -> str:
+    from cogcli.core.calls import HARMLESS  # the rest of that module is for runs
+
     if step.effect and step.effect not in HARMLESS and not step.answered:
         return IN_DOUBT
     return WAITS if waiting else CUT_OFF

@@ -336,6 +336,8 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
         "serve mcp": [("serve", "mcp")],
         "config show": [("config", "show", "--origin")],
         "config trust": [("config", "trust", "--revoke")],
+        "completion show": [("completion", "show", "bash")],
+        "completion install": [("completion", "install", "fish")],
         "help": [("help", "inputs")],
         "explain": [("explain", "service.untrusted")],
     }

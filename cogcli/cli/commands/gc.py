@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from cogcli.app import gc
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
@@ -17,16 +15,15 @@ OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 class GcFlags(Flags):
     """What is to go, and what is to stay."""
 
-    keep: Annotated[int | None, integer("--keep", "keep so many of the newest", least=0, most=10**9)]
-    older_than: Annotated[str | None, text("--older-than", "AGE", "only older ones: 30d, 12h, 45m")]
-    outcome: Annotated[str | None, choice("--outcome", "WORD", OUTCOMES, "only with this outcome")]
-    dry_run: Annotated[bool, switch("--dry-run", help="tell what would go; remove nothing")]
-    yes: Annotated[bool, switch("--yes", help="do not ask; needed without a terminal", panel=SAFETY)]
-    pin: Annotated[
-        list[str],
-        text("--pin", "EP", "keep this episode whatever happens (repeatable)", SAFETY, completes="episodes"),
-    ]
-    unpin: Annotated[list[str], text("--unpin", "EP", "no longer (repeatable)", SAFETY, completes="episodes")]
+    keep: int | None = integer("--keep", "keep so many of the newest", least=0, most=10**9)
+    older_than: str | None = text("--older-than", "AGE", "only older ones: 30d, 12h, 45m")
+    outcome: str | None = choice("--outcome", "WORD", OUTCOMES, "only with this outcome")
+    dry_run: bool = switch("--dry-run", help="tell what would go; remove nothing")
+    yes: bool = switch("--yes", help="do not ask; needed without a terminal", panel=SAFETY)
+    pin: list[str] = text(
+        "--pin", "EP", "keep this episode whatever happens (repeatable)", SAFETY, completes="episodes"
+    )
+    unpin: list[str] = text("--unpin", "EP", "no longer (repeatable)", SAFETY, completes="episodes")
 
 
 @command(

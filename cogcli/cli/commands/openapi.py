@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from cogcli.app import openapi_checks as app
 from cogcli.app.check_reports import verdicts_report
@@ -31,19 +31,14 @@ _LISTED = 40
 class ScenarioFlags(Flags):
     """Which scenarios are called, and how."""
 
-    all: Annotated[bool, switch("--all", help="every scenario")]
-    scenario: Annotated[
-        list[str], text("--scenario", "FILE", "this one: a file, or a name of the list (repeatable)")
-    ]
-    scenarios_dir: Annotated[
-        str | None,
-        text("--scenarios-dir", "DIR", "where scenarios are", default="tooling/PROTOCOL_scenarios"),
-    ]
+    all: bool = switch("--all", help="every scenario")
+    scenario: list[str] = text("--scenario", "FILE", "this one: a file, or a name of the list (repeatable)")
+    scenarios_dir: str | None = text(
+        "--scenarios-dir", "DIR", "where scenarios are", default="tooling/PROTOCOL_scenarios"
+    )
     protocol: Protocol
-    live: Annotated[
-        bool, switch("--live", help="call the services themselves where a scenario names no mock server")
-    ]
-    jobs: Annotated[int | None, integer("--jobs", "scenarios at a time", least=1, most=64, default="4")]
+    live: bool = switch("--live", help="call the services themselves where a scenario names no mock server")
+    jobs: int | None = integer("--jobs", "scenarios at a time", least=1, most=64, default="4")
     report: Reports
 
 

@@ -10,8 +10,9 @@ from cogcli.cli.commands.run import parse_pairs
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.live_run import DisplayListener, SignalHandlers, report_result
-from cogcli.cli.options import EXECUTION, SAFETY, Episode, RerunFlags, text
+from cogcli.cli.options import EXECUTION, SAFETY, Episode, text
 from cogcli.cli.progress import display_for
+from cogcli.cli.run_flags import RerunFlags
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
 

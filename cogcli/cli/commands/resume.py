@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from cogcli.app import episodes
 from cogcli.cli.answers import doubt_answers
@@ -24,26 +24,20 @@ _IN_DOUBT = "an effect that may have happened: rerun, skip or fail it, or say th
 class ResumeFlags(Flags):
     """The answers to what a run waits for."""
 
-    approve: Annotated[
-        list[str], text("--approve", "ID|GATE|CAP", "allow this one action (repeatable)", SAFETY)
-    ]
-    reject: Annotated[
-        list[str], text("--reject", "ID|GATE|CAP", "refuse it: the step is vetoed (repeatable)", SAFETY)
-    ]
-    by: Annotated[str | None, text("--by", "NAME[:ROLE]", "who answers", SAFETY, default="OS user")]
-    reason: Annotated[str | None, text("--reason", "TEXT", "why", SAFETY)]
-    in_doubt: Annotated[list[str], text("--in-doubt", "[STEP=]WORD", _IN_DOUBT, SAFETY, completes=CHOICES)]
-    output: Annotated[
-        list[str],
-        text("--output", "[STEP=]JSON", "with done: what it answered, as JSON or @FILE (repeatable)", SAFETY),
-    ]
-    allow_changed_specs: Annotated[
-        bool, switch("--allow-changed-specs", help="go on although specs were changed since", panel=SAFETY)
-    ]
-    abort: Annotated[
-        bool,
-        switch("--abort", help="close the run: nothing more is called, it ends as aborted", panel=SAFETY),
-    ]
+    approve: list[str] = text("--approve", "ID|GATE|CAP", "allow this one action (repeatable)", SAFETY)
+    reject: list[str] = text("--reject", "ID|GATE|CAP", "refuse it: the step is vetoed (repeatable)", SAFETY)
+    by: str | None = text("--by", "NAME[:ROLE]", "who answers", SAFETY, default="OS user")
+    reason: str | None = text("--reason", "TEXT", "why", SAFETY)
+    in_doubt: list[str] = text("--in-doubt", "[STEP=]WORD", _IN_DOUBT, SAFETY, completes=CHOICES)
+    output: list[str] = text(
+        "--output", "[STEP=]JSON", "with done: what it answered, as JSON or @FILE (repeatable)", SAFETY
+    )
+    allow_changed_specs: bool = switch(
+        "--allow-changed-specs", help="go on although specs were changed since", panel=SAFETY
+    )
+    abort: bool = switch(
+        "--abort", help="close the run: nothing more is called, it ends as aborted", panel=SAFETY
+    )
     progress: Progress
 
 

@@ -10,8 +10,9 @@ from cogcli.cli import inputs as given
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.live_run import DisplayListener, SignalHandlers, answer_pause, report_result
-from cogcli.cli.options import RunFlags, Skill
+from cogcli.cli.options import Skill
 from cogcli.cli.progress import display_for
+from cogcli.cli.run_flags import RunFlags
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, ServeFlags, choice, text
+from cogcli.cli.options import SAFETY, choice, text
+from cogcli.cli.run_flags import ServeFlags
 from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError, UsageError
 from cogcli.core.problems import suggestion
 

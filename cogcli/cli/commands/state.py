@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cogcli.app import episodes
 from cogcli.cli.command import command
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 class StateFlags(Flags):
     """What of the document is asked for."""
 
-    path: Annotated[str | None, text("--path", "P", "one value: outcomes.actions[0].tool", OUTPUT)]
-    default: Annotated[str | None, text("--default", "V", "what an absent path prints, with exit 0", OUTPUT)]
-    format: Annotated[
-        str | None,
-        choice("--format", "WORD", ("raw", "json"), "text bare, or as JSON", OUTPUT, default="raw"),
-    ]
-    check: Annotated[bool, switch("--check", help="is it what its events project, byte for byte?")]
-    project: Annotated[bool, switch("--project", help="the document rebuilt from the events")]
+    path: str | None = text("--path", "P", "one value: outcomes.actions[0].tool", OUTPUT)
+    default: str | None = text("--default", "V", "what an absent path prints, with exit 0", OUTPUT)
+    format: str | None = choice(
+        "--format", "WORD", ("raw", "json"), "text bare, or as JSON", OUTPUT, default="raw"
+    )
+    check: bool = switch("--check", help="is it what its events project, byte for byte?")
+    project: bool = switch("--project", help="the document rebuilt from the events")
 
 
 @command(

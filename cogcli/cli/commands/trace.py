@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import RunFlags, TraceFlags, argument
+from cogcli.cli.options import argument
+from cogcli.cli.run_flags import RunFlags, TraceFlags
 from cogcli.cli.skill_or_episode import is_skill
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.problems import suggestion
@@ -45,7 +46,7 @@ def trace(
         _refuse(context, _OF_EPISODES, "`trace EP`", "run it, then look at the episode")
         _refuse_export(flags.format)
         return trace_run(context, target, flags, run)
-    names = tuple(name for name, _ in RunFlags.declared() if name != "trace_id")
+    names = tuple(name for name, _, _ in RunFlags.declared() if name != "trace_id")
     _refuse(context, names, "`trace SKILL`", "an episode that exists is only looked at")
     directory, note = _episode(context, target, run.trace_id)
     return _inspect(context, directory, note, flags)

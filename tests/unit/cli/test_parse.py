@@ -10,7 +10,8 @@ import pytest
 from cogcli.cli.app import COMMANDS, ROWS
 from cogcli.cli.command import Call
 from cogcli.cli.command_help import text_of
-from cogcli.cli.options import PANELS, RunFlags
+from cogcli.cli.options import PANELS
+from cogcli.cli.run_flags import RunFlags
 from cogcli.cli.typer_app import load, parse, root
 from cogcli.core.errors import UsageError
 
@@ -225,7 +226,7 @@ def test_a_flag_of_the_run_family_is_declared_once() -> None:
                 assert (param.opts, param.help, param.metavar) == (
                     whole[key].opts, whole[key].help, whole[key].metavar
                 )  # fmt: skip
-    assert {name for name, _ in RunFlags.declared()} <= {param.name for param in load("trace").params}
+    assert {name for name, _, _ in RunFlags.declared()} <= {param.name for param in load("trace").params}
 
 
 def test_every_summary_is_one_line_and_every_row_of_the_home_screen_names_commands() -> None:

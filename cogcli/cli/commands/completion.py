@@ -1,0 +1,73 @@
+"""`completion show` and `completion install`: the script with which a shell asks us for words
+(docs/reference/command-line.md#completion)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cogcli.cli import completion
+from cogcli.cli.command import command
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import argument
+from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.core.problems import suggestion
+from cogcli.core.terminal_text import visible
+
+Shell = Annotated[str | None, argument("[SHELL]", completion.SHELLS)]
+
+
+@command(
+    examples=(
+        ("cogcli completion show", "of the shell that you type this in"),
+        ("cogcli completion show bash > cogcli.bash", "of another one, into a file"),
+        ("cogcli completion install zsh", "to have it in every new shell"),
+    ),
+)
+def show(context: CommandContext, shell: Shell = None) -> int:
+    """Write the script of a shell to stdout."""
+    shell = _known(shell)
+    script = completion.script(shell)
+    context.own["explanation"] = {"shell": shell, "script": script}
+    if not context.json:
+        context.screen.answer(script)
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli completion install", "for the shell that you type this in"),
+        ("cogcli completion install fish", "for another one"),
+        ("cogcli completion show powershell", "what would be written"),
+    ),
+    exits=(0, 2, 3),
+)
+def install(context: CommandContext, shell: Shell = None) -> int:
+    """Write the script into the home directory; answer with its file."""
+    shell = _known(shell)
+    try:
+        file = completion.install(shell)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise EnvironmentRefusal(
+            "env.disk",
+            f"completion for {shell} cannot be written: {reason}",
+            hint=f"write it yourself: cogcli completion show {shell} > FILE",
+        ) from error
+    context.own["file"] = file
+    if not context.json:
+        context.screen.answer(f"{visible(file)}\n")
+    if not context.screen.quiet:
+        context.screen.notify(f"completion for {shell} works in every new shell\n")
+    return OK
+
+
+def _known(shell: str | None) -> str:
+    """The shell that is named, else the one around this process. Raises UsageError."""
+    found = completion.detect() if shell is None else "powershell" if shell == "pwsh" else shell
+    if found in completion.SHELLS:
+        return found
+    what = f"found `{shell[:60]}`" if shell else "the shell around this command is not known"
+    expected = ", ".join(completion.SHELLS)
+    raise UsageError(
+        "usage.value", f"completion: {what}", expected=expected, hint=suggestion(found, completion.SHELLS)
+    )

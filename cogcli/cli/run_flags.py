@@ -1,0 +1,110 @@
+"""The flags of a run and of `trace`, each declared once: `rerun` and `serve mcp` take a part of those of a run.
+
+typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
+"""
+
+from cogcli.cli.options import (
+    EXECUTION,
+    INPUT,
+    LIST_FORMATS,
+    OUTPUT,
+    SAFETY,
+    Flags,
+    Header,
+    Progress,
+    choice,
+    integer,
+    seconds,
+    switch,
+    text,
+)  # fmt: skip
+
+DURABILITIES = ("process", "power", "none")
+PROFILES = ("experimental", "standard", "strict")
+LEVELS = ("sandbox", "standard", "elevated", "privileged")
+TRACE_FORMATS = (*LIST_FORMATS, "mermaid", "dot", "otlp", "chrome")
+VIEWS = ("tree", "timeline", "table", "lineage", "events")
+
+
+class RunFlags(Flags):
+    """What a run takes beside its skill."""
+
+    input: str | None = text(
+        "--input", "JSON|@FILE|-", "inputs as JSON, from a file, from stdin", INPUT, default="{}"
+    )
+    input_file: str | None = text("--input-file", "FILE", "inputs from a file (.json, .yaml)", INPUT)
+    p: list[str] = text("-p", "k=v", "one input: k=text, k=@FILE, k:=JSON (repeatable, wins)", INPUT)
+    trace_id: str | None = text("--trace-id", "ID", "correlate runs", INPUT, default="32 hex")
+    goal: str | None = text("--goal", "TEXT", "the frame's goal", INPUT)
+    frame_file: str | None = text("--frame-file", "FILE", "all six fields of the frame (.json, .yaml)", INPUT)
+    tag: list[str] = text("--tag", "k=v", "a tag of the episode (repeatable)", INPUT)
+    seed: int | None = integer("--seed", "recorded seed", INPUT, least=0, most=2**53 - 1, default="0")
+    plan: bool = switch("--plan", help="check all, show the plan; run and write nothing", panel=EXECUTION)
+    keep_going: bool = switch(
+        "--keep-going", help="after a failure run the steps that do not need it", panel=EXECUTION
+    )
+    max_workers: int | None = integer(
+        "--max-workers", "calls at a time", EXECUTION, least=1, most=256, default="8"
+    )
+    timeout: float | None = seconds("--timeout", "seconds for the run", EXECUTION, default="none")
+    step_timeout: float | None = seconds("--step-timeout", "seconds for a step", EXECUTION, default="60")
+    bind: list[str] = text(
+        "--bind", "CAP=BINDING", "use this binding (repeatable)", EXECUTION, completes="choices"
+    )
+    conformance: str | None = choice(
+        "--conformance", "WORD", PROFILES, "least profile of bindings", EXECUTION
+    )
+    trust_level: str | None = choice(
+        "--trust-level", "LEVEL", LEVELS, "sandbox, standard (default), elevated, privileged", SAFETY
+    )
+    confirm: list[str] = text(
+        "--confirm",
+        "CAP",
+        "confirm a capability in advance (repeatable)",
+        SAFETY,
+        completes="capabilities",
+    )
+    durability: str | None = choice(
+        "--durability",
+        "WORD",
+        DURABILITIES,
+        "what survives what: process, power, none",
+        OUTPUT,
+        default="process",
+    )
+    progress: Progress
+
+
+class ServeFlags(RunFlags):
+    """Those of a run that also make sense for many runs of one server."""
+
+    only = frozenset(
+        (
+            "trust_level", "confirm", "bind", "keep_going", "max_workers", "timeout", "step_timeout",
+            "conformance", "tag", "durability",
+        )
+    )  # fmt: skip
+
+
+class RerunFlags(RunFlags):
+    """Those of a run that also make sense for a run that is repeated."""
+
+    only = ServeFlags.only | {"progress", "plan"}
+
+
+class TraceFlags(Flags):
+    """What of an episode is shown, and how."""
+
+    view: str | None = choice("--view", "WORD", VIEWS, panel=OUTPUT, default="tree")
+    step: str | None = text("--step", "ID", "only this step and what is inside it", OUTPUT, completes="steps")
+    io: bool = switch("--io", help="what the steps were given and gave", panel=OUTPUT)
+    why: str | None = text(
+        "--why", "REF", "what made a value what it is, or kept it away: outputs.report", OUTPUT
+    )
+    full: bool = switch("--full", help="with --view events: a section per event", panel=OUTPUT)
+    o: str | None = text("-o", "FILE", "into a new file, long values whole", OUTPUT)
+    follow: bool = switch(
+        "--follow", help="of a run that goes on: events as they come, until it ends", panel=OUTPUT
+    )
+    format: str | None = choice("--format", "WORD", TRACE_FORMATS, panel=OUTPUT, default="text")
+    header: Header
