@@ -22,6 +22,7 @@ EDGES = {
         "protocols/pythoncall/worker_main.py": 2, "protocols/secrets.py": 1, "schema/containment.py": 1,
         "verification/loopback_server.py": 1, "yaml/parsers.py": 1,
     },
+    "a shell that waits for words": {"cli/completion.py": 1},
     "a cache that may be lost": {"episode/listing/episode_index.py": 5, "specs/cache.py": 6},
     "one of many, which must not hide the others": {"runs/error_payload.py": 1, "verification/harness.py": 1},
 }  # fmt: skip
