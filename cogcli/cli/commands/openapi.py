@@ -21,8 +21,8 @@ from cogcli.verification.verdict import FAILED
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cogcli.protocols.rule import InvokerRules
     from cogcli.report.styled_text import StyledLine
-    from cogcli.verification.rule_runner import InvokerRules
     from cogcli.verification.verdict import Verdict
 
 _LISTED = 40

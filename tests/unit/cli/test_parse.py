@@ -73,7 +73,7 @@ def test_after_two_dashes_everything_is_a_word() -> None:
 )
 def test_two_dashes_may_stand_before_the_command(argv: list[str]) -> None:
     call = parse(argv)
-    assert (call.command, bound(call, "skill_id"), call.flags.json) == ("skills show", "--json", False)
+    assert (call.command, bound(call, "id"), call.flags.json) == ("skills show", "--json", False)
     assert refused("--", "skills", "--json").message == "`skills` has no command `--json`"
     assert refused("--", "a\udcff").code == "input.encoding"
 
