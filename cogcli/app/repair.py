@@ -19,7 +19,7 @@ def repair(settings: Settings, directory: Path) -> bool:
 
     Raises EnvironmentRefusal `episode.busy`, `env.disk`, and `episode.unreadable` for damage that cannot be repaired.
     """
-    from cogcli.app.signing import signer_of
+    from cogcli.app.settings.runs_dir import signer_of
     from cogcli.core.redact import Redactor
     from cogcli.episode.store import Store
 

@@ -29,8 +29,8 @@ def environment_of(settings: Settings) -> RunEnvironment:
     from functools import partial
 
     from cogcli.app.registry import open_registry
-    from cogcli.app.signing import signer_of
-    from cogcli.app.user_dirs import state_home
+    from cogcli.app.settings.runs_dir import signer_of
+    from cogcli.app.settings.user_dirs import state_home
     from cogcli.runs.environment import RunEnvironment
 
     return RunEnvironment(

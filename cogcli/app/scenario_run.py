@@ -108,10 +108,10 @@ def run(
     written."""
     from cogcli.app import run_skill
     from cogcli.app.settings import Settings as RunSettings
-    from cogcli.app.signing import VARIABLE
+    from cogcli.app.settings.runs_dir import SIGNING_KEY
     from cogcli.runs.prepare import PreparedRun, RunRequest
 
-    environ = {name: value for name, value in stage.environ.items() if name != VARIABLE}
+    environ = {name: value for name, value in stage.environ.items() if name != SIGNING_KEY}
     own = RunSettings({"runs_dir": runs_dir}, environ, base=settings.base)
     binds = {stage.capability.id: stage.binding.id}
     request = RunRequest(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.app.config import KEYS, ConfigKey
+from cogcli.app.settings.config import KEYS, ConfigKey
 from cogcli.core.errors import UsageError
 
 SPECS: Final = ("skill", "capability", "binding", "service", "policy", "services", "active", "overrides")

@@ -154,7 +154,7 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceCh
 
 
 def _accept(settings: Settings, service: Service, tools: list[dict[str, Any]]) -> None:
-    from cogcli.app.user_dirs import state_home
+    from cogcli.app.settings.user_dirs import state_home
     from cogcli.protocols.mcp import tool_lock
     from cogcli.protocols.mcp.invoker import identity
     from cogcli.protocols.mcp.pins import Pins

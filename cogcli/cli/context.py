@@ -85,7 +85,7 @@ class CommandContext:
 
     def warn_of_shared_runs(self) -> None:
         """Warn where other users may write to the runs directory."""
-        from cogcli.app.runs_dir import shared_warning
+        from cogcli.app.settings.runs_dir import shared_warning
 
         if (warning := shared_warning(self.settings)) is not None:
             self.warn(warning)

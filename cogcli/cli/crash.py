@@ -71,7 +71,7 @@ def _text(command: str, error: BaseException) -> str:
 
 def _save(command: str, error: BaseException) -> str:
     """The file of the report. Raises OSError."""
-    from cogcli.app.user_dirs import state_home
+    from cogcli.app.settings.user_dirs import state_home
     from cogcli.core.files import write_atomic
 
     folder = os.path.join(state_home(os.environ), "crashes")

@@ -62,7 +62,7 @@ def _render(context: CommandContext, kind: str, report_of: Callable[[], CheckRep
         return envelope(
             context.call.command, code, error=context.error, warnings=context.warnings, own=dict(context.own)
         )
-    from cogcli.app.check_reports import RENDERERS
+    from cogcli.app.checks.reports import RENDERERS
 
     return RENDERERS[kind](report_of())
 

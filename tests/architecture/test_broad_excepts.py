@@ -12,9 +12,9 @@ from support.sources import PACKAGE, modules
 BROAD = {"Exception", "BaseException"}
 EDGES = {
     "the top of the command": {"cli/main.py": 2},
-    "a server that answers whatever happens": {"app/mcp_stdio.py": 1, "app/serve_mcp.py": 1},
+    "a server that answers whatever happens": {"app/serving/stdio_transport.py": 1, "app/serving/handlers.py": 1},
     "the last resort of the engine": {"engine/run.py": 1, "engine/nested.py": 1},
-    "a thread that hands over what happened in it": {"app/run_pool.py": 1, "engine/tasks.py": 3},
+    "a thread that hands over what happened in it": {"app/serving/run_pool.py": 1, "engine/tasks.py": 3},
     "a callback of whoever gave a call up, a display": {"core/calls.py": 1, "cli/live_run.py": 1},
     "functions, workers, servers and libraries of others": {
         "core/http.py": 1, "episode/signing.py": 2, "protocols/mcp/http.py": 1, "protocols/mcp/invoker.py": 1,

@@ -12,7 +12,7 @@ from support.sources import PACKAGE, modules
 from cogcli.protocols import PROTOCOLS
 
 SPELLED = {
-    "app/doctor.py": "the extra of the package that installs the MCP SDK",
+    "app/checks/doctor.py": "the extra of the package that installs the MCP SDK",
     "cli/app.py": "the commands of that name",
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
     "cli/commands/serve.py": "the module of the MCP SDK",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.app.config import ConfigFile
+from cogcli.app.settings.config import ConfigFile
 
 UNREADABLE = (
     b"9" * 6000, b"0x" + b"f" * 6000, b"1e99999", b"inf", b"2021-02-30", b"true", b"'\xff'", b"'a\0b'",

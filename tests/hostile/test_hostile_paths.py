@@ -277,7 +277,7 @@ def test_a_runs_directory_that_is_none_is_told_before_anything_runs(demo: Any, r
 
 
 def test_an_empty_home_leads_to_the_users_own_not_to_the_root_directory() -> None:
-    from cogcli.app.user_dirs import cache_home
+    from cogcli.app.settings.user_dirs import cache_home
 
     assert cache_home({"HOME": ""}) == cache_home({})
     assert not cache_home({"HOME": ""}).startswith(f"{os.sep}.cache")

@@ -22,7 +22,7 @@ from support.project import Project
 from support.raw_server import Conversation, RawServer, serving
 
 import cogcli
-from cogcli.app.config import KEYS
+from cogcli.app.settings.config import KEYS
 from cogcli.cli.app import COMMANDS
 
 SECRET = "canary-of-the-environment"

@@ -51,7 +51,7 @@ def show(
 
 
 def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
-    from cogcli.app.config import KEYS
+    from cogcli.app.settings.config import KEYS
 
     rows: dict[str, tuple[Any, str]] = {name: settings.with_origin(name) for name in KEYS}
     runs_dir, origin = settings.runs_dir_with_origin()
@@ -63,7 +63,7 @@ def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
 
 def _trust(settings: Settings) -> tuple[str, str]:
     """Which trust the project has, and what says so."""
-    from cogcli.app.trust import VARIABLE, store_path
+    from cogcli.app.settings.trust import VARIABLE, store_path
 
     state = settings.trust.state
     if state in ("none", "untrusted"):

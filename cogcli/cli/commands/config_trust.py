@@ -32,7 +32,7 @@ def change_trust(
     revoke: Annotated[bool, switch("--revoke", help="no longer", panel=SAFETY)] = False,
 ) -> int:
     """Trust or revoke; the answer is the project's directory."""
-    from cogcli.app import trust
+    from cogcli.app.settings import trust
 
     project = _project(context, project_dir)
     if revoke and folder:
@@ -59,7 +59,7 @@ def change_trust(
 
 
 def _project(context: CommandContext, directory: str | None) -> str:
-    from cogcli.app.user_dirs import find_project
+    from cogcli.app.settings.user_dirs import find_project
 
     if directory is not None and not os.path.isdir(directory):
         raise UsageError("usage.value", f"`{directory}` is no directory")

@@ -13,8 +13,8 @@ from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
-    from cogcli.app.doctor import Diagnosis
-    from cogcli.app.doctor_check import DoctorCheck
+    from cogcli.app.checks.doctor import Diagnosis
+    from cogcli.app.checks.doctor_services import DoctorCheck
     from cogcli.report.styled_text import StyledLine
 
 _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "skipped"}
@@ -38,7 +38,7 @@ def doctor(
     strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
 ) -> int:
     """Diagnose and answer."""
-    from cogcli.app.doctor import diagnose
+    from cogcli.app.checks.doctor import diagnose
 
     diagnosis = diagnose(context.settings, net=net)
     context.own["checks"] = [

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from cogcli.app import openapi_checks as app
-from cogcli.app.check_reports import verdicts_report
+from cogcli.app.checks.reports import verdicts_report
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import Flags, Protocol, Reports, integer, switch, text

@@ -18,9 +18,9 @@ from cogcli.core.problems import suggestion
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogcli.app.mcp_catalog import Offer
-    from cogcli.app.serve_mcp import ServerListener
-    from cogcli.app.server_socket import Endpoint
+    from cogcli.app.serving.catalog import Offer
+    from cogcli.app.serving.handlers import ServerListener
+    from cogcli.app.serving.server_socket import Endpoint
     from cogcli.runs.prepare import RunRequest
     from cogcli.runs.results import RunResult
 
@@ -77,7 +77,7 @@ def serve_mcp(
             f"`--http {address.url_host}:{address.port}` can be reached by others",
             hint="give --token-file FILE, or listen on 127.0.0.1",
         )
-    from cogcli.app.mcp_catalog import offer_skills
+    from cogcli.app.serving.catalog import offer_skills
 
     request = _request(context, flags)
     offer = offer_skills(context.settings, request, list(skill), tool_names)
@@ -105,7 +105,7 @@ def _address(text: str | None, token_file: str | None) -> Endpoint | None:
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[2]) > 65535:
         raise UsageError("usage.value", f"`--http`: found `{text[:60]}`", expected="[HOST:]PORT")
-    from cogcli.app.server_socket import Endpoint
+    from cogcli.app.serving.server_socket import Endpoint
 
     return Endpoint((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
@@ -161,21 +161,21 @@ def _serve(
 ) -> int:
     import anyio
 
-    from cogcli.app.run_pool import RunPool
-    from cogcli.app.serve_mcp import ToolHandlers, server_of
+    from cogcli.app.serving.handlers import ToolHandlers, server_of
+    from cogcli.app.serving.run_pool import RunPool
 
     runs = RunPool(context.settings)
     # Next commands hold the relative directories of the flags: they are right only in this directory.
     server = server_of(ToolHandlers(offer, runs, _listener(context), os.getcwd()))
     if address is None:
-        from cogcli.app.mcp_stdio import serve_stdio, take_descriptors
+        from cogcli.app.serving.stdio_transport import serve_stdio, take_descriptors
 
         pipe = take_descriptors()
         _announce(context, offer, "standard input and output")
         ended_by = anyio.run(serve_stdio, server, pipe, runs, _signals())
     else:
-        from cogcli.app.mcp_http import PATH, http_server, serve_http
-        from cogcli.app.server_socket import bind_socket, close_standard_streams
+        from cogcli.app.serving.http_transport import PATH, http_server, serve_http
+        from cogcli.app.serving.server_socket import bind_socket, close_standard_streams
 
         listening = bind_socket(address)
         web = http_server(server, address, token)
@@ -205,7 +205,7 @@ def _announce(context: CommandContext, offer: Offer, where: str) -> None:
 
 
 def _listener(context: CommandContext) -> ServerListener:
-    from cogcli.app.serve_mcp import ServerListener
+    from cogcli.app.serving.handlers import ServerListener
     from cogcli.cli.crash import report_bug
     from cogcli.cli.run_report import error_of
 

@@ -27,7 +27,7 @@ def export_folders(
     to: Annotated[str, text("--to", "DIR", "where the folders go; needed", OUTPUT)] = "",
 ) -> int:
     """Write the folders; answer with the files."""
-    from cogcli.app.skill_export import export_skills
+    from cogcli.app.exchange.skill_export import export_skills
 
     if not to:
         raise _needs(context, "--to DIR")
@@ -51,8 +51,8 @@ def import_folder(
     ] = "",
 ) -> int:
     """Write the skill; answer with its file."""
-    from cogcli.app.skill_folder import read_folder
-    from cogcli.app.skill_import import import_skill
+    from cogcli.app.exchange.skill_folder import read_folder
+    from cogcli.app.exchange.skill_import import import_skill
 
     if not capability:
         raise _needs(context, "--capability CAP")

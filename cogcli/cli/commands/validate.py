@@ -19,7 +19,7 @@ from cogcli.report.humanize import count_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogcli.app.checks import RegistryCheck
+    from cogcli.app.checks.registry_check import RegistryCheck
     from cogcli.report.styled_text import StyledLine
 
 _STDIN = "<stdin>"
@@ -48,12 +48,12 @@ def validate(
     ] = None,
 ) -> int:
     """Check all, or the paths given."""
-    from cogcli.app import checks
-    from cogcli.app.check_reports import registry_report
+    from cogcli.app.checks import registry_check
+    from cogcli.app.checks.reports import registry_report
 
     wanted = parse_reports(report)
     paths, contents = _paths(context, words, stdin_filename)
-    checked = checks.validate(context.settings, paths, contents=contents)
+    checked = registry_check.validate(context.settings, paths, contents=contents)
     code = _fill_envelope(context, checked, strict=strict)
     sources = Sources(context.base, contents)
     if not context.json:
@@ -122,7 +122,7 @@ def _jsonl(context: CommandContext, checked: RegistryCheck, sources: Sources) ->
 
 
 def _github(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
-    from cogcli.app.check_reports import RENDERERS, registry_report
+    from cogcli.app.checks.reports import RENDERERS, registry_report
 
     context.screen.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
 

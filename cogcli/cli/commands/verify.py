@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cogcli.app import episodes
-from cogcli.app.check_reports import episodes_report
+from cogcli.app.checks.reports import episodes_report
 from cogcli.app.verify_episodes import EpisodeVerifier, VerifyResult, place_of
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext

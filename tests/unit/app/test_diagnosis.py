@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cogcli.app.doctor import diagnose
-from cogcli.app.doctor_check import DoctorCheck
+from cogcli.app.checks.doctor import diagnose
+from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.settings import Settings
 
 CAPABILITY = """\

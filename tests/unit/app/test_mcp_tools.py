@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cogcli.app.mcp_catalog import Offer, Served
-from cogcli.app.mcp_tools import Hints, hints_of, names_of, schema_of, tool_of
+from cogcli.app.serving.catalog import Offer, Served
+from cogcli.app.serving.tools import Hints, hints_of, names_of, schema_of, tool_of
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
@@ -147,7 +147,7 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
     pytest.importorskip("mcp")
     import mcp_types
 
-    from cogcli.app.serve_mcp import ServerListener, ToolHandlers
+    from cogcli.app.serving.handlers import ServerListener, ToolHandlers
 
     class Broken:
         async def run(self, *_: Any) -> Any:

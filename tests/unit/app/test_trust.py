@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.app import trust, trust_digests
-from cogcli.app.settings import Settings
+from cogcli.app.settings import Settings, trust, trust_digests
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.protocols.mcp import tool_lock
 

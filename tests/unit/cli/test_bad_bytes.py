@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.app.config import KEYS, ConfigFile
 from cogcli.app.settings import Settings
+from cogcli.app.settings.config import KEYS, ConfigFile
 from cogcli.cli import main
 from cogcli.cli.app import COMMANDS
 from cogcli.cli.envelope import dumps

@@ -28,8 +28,8 @@ from cogcli.events.types import row_of
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from cogcli.app.mcp_catalog import Offer, Served
-    from cogcli.app.run_pool import RunPool
+    from cogcli.app.serving.catalog import Offer, Served
+    from cogcli.app.serving.run_pool import RunPool
     from cogcli.events.envelope import Event
     from cogcli.runs.results import RunResult
 

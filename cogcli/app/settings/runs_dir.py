@@ -1,12 +1,18 @@
-"""Whether other users may write to the runs directory: they could add, swap and alter episodes."""
+"""The runs directory: whether other users may write to it, who could add, swap and alter episodes; the key that signs
+what this user seals there."""
 
 from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.outside import variable
+
+if TYPE_CHECKING:
+    from cogcli.episode.signing import Sign
 
 
 def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
@@ -30,3 +36,16 @@ def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
         f"the runs directory `{settings.display_path(path)}` {why}: episodes in it may be altered; {cure}"
     )
     return EnvironmentRefusal("env.runs-shared", message, hint=cure)
+
+
+SIGNING_KEY: Final = "COGCLI_SIGNING_KEY"
+
+
+def signer_of(settings: Settings) -> Sign | None:
+    """A function that signs a manifest; None without a key. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
+    path = variable(settings.environ, SIGNING_KEY)
+    if not path:
+        return None
+    from cogcli.episode.signing import signer
+
+    return signer(path)

@@ -25,7 +25,7 @@ from cogcli.report.junit import junit
 from cogcli.verification.verdict import FAILED, SKIPPED
 
 if TYPE_CHECKING:
-    from cogcli.app.checks import RegistryCheck
+    from cogcli.app.checks.registry_check import RegistryCheck
     from cogcli.verification.verdict import Verdict
 
 

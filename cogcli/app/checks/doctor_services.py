@@ -8,16 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cogcli.app.doctor_check import DoctorCheck, place_of
-from cogcli.core.errors import RuntimeErrorBase
+from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.eligibility import unset_variables_text, untrusted_reason
 from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
-    from cogcli.app.checks import RegistryCheck
+    from cogcli.app.checks.registry_check import RegistryCheck
     from cogcli.app.settings import Settings
     from cogcli.core.http import Http
     from cogcli.core.problems import Problem
@@ -34,6 +33,22 @@ CODES: Final = (
 """Codes of problems that are reported per service instead of per file."""
 _SECONDS: Final = 5.0
 _AT_ONCE: Final = 8
+
+
+class DoctorCheck(NamedTuple):
+    """One check: `status` is ok, warning, error or skipped; `fix` has a command per line."""
+
+    group: str
+    name: str
+    status: str
+    message: str
+    details: tuple[str, ...] = ()
+    fix: str = ""
+
+
+def place_of(problem: Problem | CogcliError) -> str:
+    """Where a problem is, as editors read it."""
+    return f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
 
 
 def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:

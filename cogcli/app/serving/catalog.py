@@ -10,8 +10,8 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cogcli.app.mcp_tools import Tool, names_of, tool_of
 from cogcli.app.registry import open_registry
+from cogcli.app.serving.tools import Tool, names_of, tool_of
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import ProblemsFound

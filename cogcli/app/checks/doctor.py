@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.checks import RegistryCheck, check_registry
-from cogcli.app.doctor_check import DoctorCheck, place_of
-from cogcli.app.doctor_services import CODES, services
+from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
+from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import Usable, selection_options
-from cogcli.app.runs_dir import shared_warning
 from cogcli.app.settings import Settings
-from cogcli.app.trust import WORDS, layers_of
-from cogcli.app.trust_digests import service_files
+from cogcli.app.settings.runs_dir import shared_warning
+from cogcli.app.settings.trust import WORDS, layers_of
+from cogcli.app.settings.trust_digests import service_files
 from cogcli.core.problems import Problem
 from cogcli.report.humanize import count_of, size
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE

@@ -21,8 +21,8 @@ from cogcli.core.files import write_atomic
 from cogcli.core.problems import Problem, ProblemsFound, suggestion
 
 if TYPE_CHECKING:
+    from cogcli.app.exchange.skill_folder import SkillFolder
     from cogcli.app.settings import Settings
-    from cogcli.app.skill_folder import SkillFolder
     from cogcli.specs.capability import Capability
     from cogcli.specs.fields import FieldSpec
 
@@ -254,7 +254,7 @@ def _write(place: str, text: str, files: dict[str, bytes]) -> None:
 
 def _checked(settings: Settings, file: str, place: str) -> list[str]:
     """The warnings of the new file. With an error it is removed, and ProblemsFound raised."""
-    from cogcli.app.checks import check_registry
+    from cogcli.app.checks.registry_check import check_registry
 
     problems: list[Problem] = check_registry(settings, [file]).problems
     errors = [problem for problem in problems if problem.severity == "E"]

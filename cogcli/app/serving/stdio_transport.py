@@ -21,8 +21,7 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from cogcli.app.mcp_ids import BAD_ID, has_bad_id
-from cogcli.app.server_socket import close_standard_streams
+from cogcli.app.serving.server_socket import close_standard_streams
 from cogcli.core import threads
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
@@ -32,11 +31,12 @@ if TYPE_CHECKING:
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
     from mcp.server import Server
 
-    from cogcli.app.run_pool import RunPool
+    from cogcli.app.serving.run_pool import RunPool
 
     Incoming = ObjectReceiveStream[SessionMessage | Exception]
     Outgoing = ObjectSendStream[SessionMessage]
 
+BAD_ID: Final = "the id of a request is a string or an integer"
 _CHUNK: Final = 1 << 16
 
 
@@ -201,3 +201,14 @@ def take_descriptors() -> FramePipe:
     wire = FramePipe(os.dup(0), os.dup(1))
     close_standard_streams()
     return wire
+
+
+def has_bad_id(message: Any) -> bool:
+    """Whether a message is a request whose id MCP does not allow; it is answered with an error of id null.
+
+    MCP allows a string or an integer. The SDK takes a request with any other id for a notification and never answers:
+    its client would wait forever.
+    """
+    if not isinstance(message, dict) or not {"id", "method"} <= message.keys():
+        return False
+    return not isinstance(message["id"], str) and type(message["id"]) is not int

@@ -10,8 +10,8 @@ import os
 import time
 from hashlib import sha256
 
-from cogcli.app.config import PROJECT_FILE, ConfigFile
-from cogcli.app.user_dirs import cache_home, config_home
+from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
+from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.core.errors import EnvironmentRefusal
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Final
 
-    from cogcli.app.trust_digests import FoundPaths
+    from cogcli.app.settings.trust_digests import FoundPaths
     from cogcli.specs.layers import Layer
 
 SCHEMA: Final = "cogcli.trust/2"
@@ -132,7 +132,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
 
 def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ: Mapping[str, str]) -> Trust:
     """What differs from what was accepted. An entry that is damaged, or too much to look at, is a change, too."""
-    from cogcli.app.trust_digests import Needs, digests, find_files
+    from cogcli.app.settings.trust_digests import Needs, digests, find_files
 
     try:
         accepted: dict[str, str] = dict(entry["accepted"])
@@ -173,7 +173,7 @@ def _compared(project: str, entry: dict[str, Any], layers: list[Layer], environ:
 def _is_remembered(
     project: str, accepted: dict[str, str], present: FoundPaths, environ: Mapping[str, str]
 ) -> bool:
-    from cogcli.app.trust_digests import identities
+    from cogcli.app.settings.trust_digests import identities
     from cogcli.core.files import FileRefused, read_regular
 
     try:
@@ -187,7 +187,7 @@ def _is_remembered(
 def _remember(
     project: str, accepted: dict[str, str], present: FoundPaths, begun: int, environ: Mapping[str, str]
 ) -> None:
-    from cogcli.app.trust_digests import identities
+    from cogcli.app.settings.trust_digests import identities
     from cogcli.core.files import write_atomic
 
     identity, newest, size = identities(present)
@@ -220,7 +220,7 @@ def accept(project: str, environ: Mapping[str, str]) -> dict[str, int]:
 
     Raises EnvironmentRefusal `trust.size`, `env.disk`.
     """
-    from cogcli.app.trust_digests import digests, find_files, needs_of, service_files
+    from cogcli.app.settings.trust_digests import digests, find_files, needs_of, service_files
     from cogcli.specs.host_layout import layout_of
 
     root, layers = os.path.abspath(project), layers_of(project)

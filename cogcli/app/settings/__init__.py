@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from copy import copy
 
-from cogcli.app.config import KEYS, LEVELS, PROJECT_FILE, ConfigFile, ConfigKey, from_text
-from cogcli.app.user_dirs import (
+from cogcli.app.settings.config import KEYS, LEVELS, PROJECT_FILE, ConfigFile, ConfigKey, from_text
+from cogcli.app.settings.user_dirs import (
     cache_home,
     config_home,
     display_path,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from cogcli.app.trust import Trust
+    from cogcli.app.settings.trust import Trust
     from cogcli.core.ports import Clock, IdSource
     from cogcli.specs.layers import Layer, Root
 
@@ -153,7 +153,7 @@ class Settings:
     @property
     def trust(self) -> Trust:
         """The trust in the project, read once."""
-        from cogcli.app.trust import Trust, trust_of
+        from cogcli.app.settings.trust import Trust, trust_of
 
         if self._trust is None:
             own = next((file for file in self.files if file.project), None)

@@ -1,0 +1,1 @@
+"""Skills as folders with a SKILL.md, out and in."""

@@ -1,0 +1,1 @@
+"""Skills as tools for clients of the Model Context Protocol."""
