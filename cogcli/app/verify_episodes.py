@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.app.episodes import seal_of, verify_episode
+from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
 from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.layout import MANIFEST
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
 
 
 class VerifyResult(NamedTuple):

@@ -206,7 +206,7 @@ def _topics(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _settings(query: CompletionQuery) -> list[tuple[str, str]]:
-    from cogcli.app.config import KEYS
+    from cogcli.app.settings.config import KEYS
 
     return [(name, "setting") for name in (*KEYS, "runs_dir", "project", "trust")]
 

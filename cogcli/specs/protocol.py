@@ -3,12 +3,10 @@ opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.service import Service
     from cogcli.specs.shape import RecordKey

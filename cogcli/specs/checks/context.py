@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -13,8 +14,6 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from cogcli.core.problems import KeyPath, Problem
     from cogcli.specs.binding import Binding
     from cogcli.specs.binding_chain import SelectionOptions
