@@ -82,12 +82,12 @@ class _Level:
             return rest
         parser: Parser = ctx.obj
         parser.command = self.words
-        typed, wrong = self._scan(ctx, args)
+        typed, mistake = self._scan(ctx, args)
         if isinstance(self, TyperCommand) and _TEXTS & (typed | parser.flags.keys()):
             parser.flags.update(dict.fromkeys(_TEXTS & typed, True))
             return []  # whatever else is typed: help is there for those who do not know yet
-        if wrong:
-            raise wrong[0]
+        if mistake:
+            raise mistake
         try:
             rest = super().parse_args(ctx, list(args))  # type: ignore[misc]
         except _Refused as error:
@@ -96,8 +96,9 @@ class _Level:
         parser.given = {name: ctx.params[name] for name in typed if name in ctx.params}
         return rest
 
-    def _scan(self, ctx: Any, args: list[str]) -> tuple[set[str], list[UsageError]]:
-        """The names of the flags typed at this level, and what is wrong with flags, in their order.
+    def _scan(self, ctx: Any, args: list[str]) -> tuple[set[str], UsageError | None]:
+        """The names of the flags typed at this level, and the first that is wrong with them; after it only the names
+        of flags that are answered with a text are looked for.
 
         Raises UsageError for a word that is no UTF-8.
         """
@@ -105,7 +106,7 @@ class _Level:
         before, flags = len(parser.argv) - len(args), self.flags_of(ctx)
         is_group = isinstance(self, TyperGroup)
         typed: set[str] = set()
-        wrong: list[UsageError] = []
+        mistake: UsageError | None = None
         number = 0
         while number < len(args):
             word = args[number]
@@ -116,11 +117,14 @@ class _Level:
                 break
             if word == "-" or not word.startswith("-"):
                 if is_group:
-                    return typed, wrong
+                    return typed, mistake
                 continue
             found, more = _flags_in(word, flags), args[number : number + 1]
-            if error := self._mistake(ctx, word, found, more) or self._twice(found, typed):
-                wrong.append(error)
+            if mistake:
+                typed |= _TEXTS & {flag.name for flag in found if flag}
+                continue
+            mistake = self._mistake(ctx, word, found, more) or self._twice(found, typed)
+            if mistake:
                 continue
             typed.update(flag.name for flag in found)
             if _takes_next(word, found):
@@ -128,13 +132,14 @@ class _Level:
                 number += 1
         for left in range(number, min(number + 1, len(args)) if is_group else len(args)):
             require_argument(parser.argv, before + left)
-        return typed, wrong
+        return typed, mistake
 
     def _mistake(self, ctx: Any, word: str, found: list[Any], more: list[str]) -> UsageError | None:
         """What is wrong with the flags in a word, `more` being the word after it."""
-        name, sign, value = (
-            word.partition("=") if word.startswith("--") else (f"-{word[len(found) :]}", "", "")
-        )
+        if not word.startswith("--"):
+            name, sign, value = f"-{word[len(found) :]}", "", ""
+        else:
+            name, sign, value = word.partition("=")
         if found[-1] is None:
             return self._no_flag(ctx, name)
         if found[-1].is_flag:

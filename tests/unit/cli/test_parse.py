@@ -95,6 +95,12 @@ def test_the_word_that_has_no_place_is_named() -> None:
     assert refused("ls", "-q", "extra").message == "`ls` has no place for `extra`"
 
 
+@pytest.mark.parametrize("before", [[], ["skills"], ["run"]])
+def test_ten_thousand_unknown_flags_are_one_error(before: list[str]) -> None:
+    """The commands that may know a flag are looked through for one of them: for each that takes minutes."""
+    assert "no flag `--bogus`" in refused(*before, *["--bogus"] * 10_000).message
+
+
 def test_a_lone_dash_and_a_negative_looking_value_are_values() -> None:
     assert parse(["run", "x.y", "--input", "-"]).given["input"] == "-"
     assert parse(["run", "x.y", "--goal", "-5 degrees"]).given["goal"] == "-5 degrees"
