@@ -8,6 +8,7 @@ no spec is read. In trouble the answer is empty and the exit code 0: a shell tha
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
@@ -124,7 +125,14 @@ def values(kind: str | tuple[str, ...], query: CompletionQuery) -> list[tuple[st
     """The words for a value with what they mean: those given, or those of the kinds named."""
     if isinstance(kind, tuple):
         return [(word, "") for word in kind]
-    return [pair for name in kind.split() for pair in _KINDS[name](query)]
+    found = [pair for name in kind.split() for pair in _KINDS[name](query)]
+    return [(word, _SPECIAL.sub(" ", meaning)) for word, meaning in found if _PLAIN_WORD.fullmatch(word)]
+
+
+_PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.=/#-]*")
+_SPECIAL: Final = re.compile(r"""[^\w ',.:;()<>/=+-]""")
+"""A shell puts a word on its line as it is, and zsh evaluates the answer: names of files and texts of episodes hold
+nothing that it would act on."""
 
 
 def _ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:

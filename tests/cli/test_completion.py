@@ -120,6 +120,49 @@ def test_a_broken_spec_and_a_damaged_cache_are_no_trouble(demo: Any) -> None:
     assert words(demo, "cogcli bindings show demo_") == []
 
 
+HOSTILE = (
+    "a$(touch owned)",
+    "b`touch owned`",
+    "c\\$(touch owned)",
+    "d;touch owned",
+    "e f",
+    "g\nh",
+    "-i",
+    "j\x1b[31m",
+)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_names_in_a_project_that_a_shell_would_act_on_are_not_offered(demo: Any, shell: str) -> None:
+    for name in HOSTILE:
+        demo.write(f"skills/local/demo/{name}/skill.yaml", "id: x")
+        demo.write(f"capabilities/{name}.yaml", "id: x")
+    for line in ("cogcli run ", "cogcli run x --bind "):
+        answer = "\n".join(asked(demo, line, shell=shell))
+        assert "demo" in answer
+        assert "touch" not in answer
+        assert not set("$`;\x1b").intersection(answer), line
+
+
+def test_texts_of_an_episode_are_offered_without_what_a_shell_would_act_on(demo: Any) -> None:
+    demo.skill(
+        "demo.hostile",
+        r"""
+        - id: first
+          uses: demo.text.upper
+          description: 'it is \\$(touch owned) `touch owned` "done"'
+          input: {text: "'a'"}
+          output: {text: outputs.text}
+        """,
+        outputs="{text: {type: string, required: true}}",
+    )
+    demo.run("run", "demo.hostile").assert_ok()
+    (answer,) = asked(demo, "cogcli trace @last --step ")
+    assert answer.startswith("first\tdone ")
+    assert not set('$`\\"').intersection(answer)
+    assert not set("$`").intersection("".join(asked(demo, "cogcli trace @last --step ", shell="zsh")))
+
+
 @pytest.mark.parametrize(
     "line",
     [
