@@ -13,26 +13,24 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.app import scenario_run
+from cogcli.app.scenario_run import RecordingRunner, Stage
 from cogcli.core.errors import CogcliError, UsageError
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import Problem, suggestion
+from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Check
+from cogcli.protocols.exchange import Check, Judge, ObservedExchange
+from cogcli.protocols.http.observed import Answering
+from cogcli.specs.capability import Capability
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.service import Service
 from cogcli.verification.output_diff import differences
 from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read_scenario
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict, join_differences
 
 if TYPE_CHECKING:
-    from cogcli.app.scenario_run import RecordingRunner, Stage
     from cogcli.app.settings import Settings
-    from cogcli.core.problems import Problem
-    from cogcli.core.redact import Redactor
-    from cogcli.protocols.exchange import Judge, ObservedExchange
-    from cogcli.protocols.http.observed import Answering
     from cogcli.runs.results import RunResult
     from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.service import Service
     from cogcli.verification.loopback_server import Loopback
 
 OUTPUTS: Final = "outputs equal expected_output"

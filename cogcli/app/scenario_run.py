@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 from cogcli.protocols import PROTOCOLS
+from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.service import Service
 from cogcli.specs.skill import skill_from
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from cogcli.engine.ports import CapabilityRunner
     from cogcli.runs.results import RunResult
     from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.service import Service
     from cogcli.verification.scenario import Scenario
 
 SKILL: Final = "verify.scenario"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
+from cogcli.verification.verdict import Verdict
 
 if TYPE_CHECKING:
     from cogcli.protocols.rule import InvokerRule, InvokerRules
-    from cogcli.verification.verdict import Verdict
 
 _AT_ONCE = 8
 

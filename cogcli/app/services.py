@@ -10,13 +10,13 @@ from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, Usage
 from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.protocol import LOCK
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.protocols.live_document import DocumentKind
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.service import Service
 
 SECONDS = 60.0
 """How long a server may take to start and to list its tools."""

@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from cogcli.core.canonical import digest
 from cogcli.core.document_fault import DocumentFault
@@ -18,9 +19,6 @@ from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.json_pointer import NOWHERE, Pointer, found_at, parse_reference, pointer_text
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import did_you_mean, suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_DEPTH: Final = 100

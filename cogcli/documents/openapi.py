@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
 from cogcli.documents.loader import (
+    DescribedService,
     described,
     optional_mapping,
     require_list,
@@ -17,11 +19,6 @@ from cogcli.documents.loader import (
     resolve,
 )
 from cogcli.schema.bundle import SchemaBundler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cogcli.documents.loader import DescribedService
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 """The methods that can be called."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
-from cogcli.documents.loader import described, resolve
+from cogcli.documents.loader import DescribedService, described, resolve
 from cogcli.schema.bundle import SchemaBundler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cogcli.documents.loader import DescribedService
 
 _VERSIONS: Final = ("1.3.", "1.4.")
 

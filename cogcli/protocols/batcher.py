@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.core.calls import Cancellation
+from cogcli.core.calls import BatchSlot, Cancellation, Siblings
 from cogcli.core.connections import GIVEN_UP
 from cogcli.core.errors import CallTimeoutError, TransportError
 
 if TYPE_CHECKING:
-    from cogcli.core.calls import BatchSlot, Siblings
     from cogcli.protocols.invoker import CallLimits
 
 MAX_CALLS: Final = 64

@@ -17,16 +17,15 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
-from cogcli.protocols.invoker import CallLimits, InvocationRequest
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
 from cogcli.specs.binding import Binding
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
     from cogcli.documents.changes import ContractChange
     from cogcli.protocols.exchange import Judge
     from cogcli.protocols.http.observed import Answering
-    from cogcli.protocols.invoker import InvokerContext
-    from cogcli.specs.service import Service
 
 _JSON: Final = "application/json"
 

@@ -12,19 +12,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
+from cogcli.protocols import ProtocolRow
 from cogcli.protocols.wire_sources import source_bytes, source_file
 from cogcli.specs.cache import Compiled, newest_change
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.protocol import DOCUMENT, LOCK
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.protocols import ProtocolRow
     from cogcli.protocols.contract_finding import ContractFinding
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
     from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.service import Service
 
 _KIND: Final = "wire"
 _MAX_LENGTH: Final = 500

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.documents.loader import Identity
-    from cogcli.specs.service import Service
 
 
 def source_bytes(service: Service, described_by: str) -> bytes | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import Pointer, found_at, parse_reference, pointer_text
-from cogcli.schema.visitor import ASSERTIONS, DEFINITIONS, LISTS, MAPS, SINGLE
+from cogcli.schema.visitor import ASSERTIONS, convert_subschemas
 
 _COPIED: Final = ASSERTIONS | {"format", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 """Keywords copied unchanged; titles, descriptions, `x-` keys and those of other dialects are left out."""
@@ -69,15 +69,10 @@ class _Closure:
             result["$ref"] = f"#/$defs/{self._definition_name(parse_reference(reference))}"
             if self._is_openapi_30:
                 return result
-        for key, value in schema.items():
-            if key in _COPIED:
-                result[key] = value
-            elif key in SINGLE:
-                result[key] = self.part(value, (*place, key))
-            elif key in LISTS and isinstance(value, list):
-                result[key] = [self.part(each, (*place, key, str(n))) for n, each in enumerate(value)]
-            elif key in MAPS - DEFINITIONS and isinstance(value, dict):
-                result[key] = {name: self.part(each, (*place, key, name)) for name, each in value.items()}
+        result |= {key: value for key, value in schema.items() if key in _COPIED}
+        result |= convert_subschemas(
+            schema, lambda inner, part: self.part(part, (*place, *inner)), definitions=False
+        )
         if "example" in schema and "examples" not in result:
             result["examples"] = [schema["example"]]
         if self._is_openapi_30:

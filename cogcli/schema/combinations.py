@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 from cogcli.core.json_pointer import found_at, parse_reference
-from cogcli.schema.visitor import CHOICES
+from cogcli.schema.visitor import CHOICES, DEFINITIONS, subschemas
 
 _MAX_COUNT: Final = 10**6
 _MAX_DEPTH: Final = 64
+_NOT_MULTIPLIED: Final = DEFINITIONS | {*CHOICES, "unevaluatedItems", "unevaluatedProperties"}
+"""Keywords that are counted in another way, or that a proof does not open."""
 
 
 def count_parts(schema: Any) -> int:
@@ -50,36 +51,16 @@ class _AlternativeCounter:
     def _count_own(self, schema: dict[str, Any], depth: int) -> int:
         own = schema.get("type")
         total = len(own) if isinstance(own, list) else 1
-        for key in ("allOf", "prefixItems"):
-            total *= self._product(schema.get(key), depth)
-        for key in ("properties", "patternProperties", "dependentSchemas"):
-            inner = schema.get(key)
-            total *= self._product(list(inner.values()) if isinstance(inner, dict) else None, depth)
         for key in CHOICES:
             total *= self._sum(schema.get(key), depth, twice=key == "oneOf")
-        for key in (
-            "not",
-            "if",
-            "then",
-            "else",
-            "items",
-            "contains",
-            "additionalProperties",
-            "propertyNames",
-        ):
-            if key in schema:
-                total *= self.count(schema[key], depth) * (2 if key in ("not", "if") else 1)
+        for (keyword, *_), part in subschemas(schema):
+            if keyword not in _NOT_MULTIPLIED:
+                total *= self.count(part, depth) * (2 if keyword in ("not", "if") else 1)
+                total = min(_MAX_COUNT, total)
         reference = schema.get("$ref")
         if isinstance(reference, str):
             total *= self.count(found_at(self._root, parse_reference(reference)), depth)
         return total
-
-    def _product(self, parts: Any, depth: int) -> int:
-        return (
-            min(_MAX_COUNT, math.prod(self.count(each, depth) for each in parts))
-            if isinstance(parts, list)
-            else 1
-        )
 
     def _sum(self, parts: Any, depth: int, *, twice: bool) -> int:
         if not isinstance(parts, list):

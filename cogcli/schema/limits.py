@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.schema.patterns import refusal
@@ -11,8 +12,6 @@ from cogcli.schema.regex_safety import unsafe_reason
 from cogcli.schema.visitor import subschemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogcli.core.problems import KeyPath
 
 MAX_SUBSCHEMAS: Final = 500

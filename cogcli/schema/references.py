@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.json_pointer import parse_reference
 from cogcli.schema.visitor import REFERENCES, SAME_VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from cogcli.core.problems import KeyPath
 
 MAX_APPLIED: Final = 10_000
@@ -29,16 +29,9 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
                 continue
             if target != "#" and not target.startswith("#/"):
                 found.append(((*path, key), f"`{key}` to `{target}`, expected `#/...` inside the fragment"))
-            elif _target_path(target) not in parts:
+            elif parse_reference(target) not in parts:
                 found.append(((*path, key), f"`{key}` to `{target}`: there is no such subschema"))
     return found or _cycle_faults(parts)
-
-
-def _target_path(target: str) -> tuple[str, ...]:
-    from urllib.parse import unquote
-
-    parts = unquote(target[1:]).split("/")[1:]
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
 def most_work_per_node(parts: SubschemaMap, work_of: Callable[[Any], int]) -> int:
@@ -91,7 +84,7 @@ def _same_value_parts(path: tuple[str, ...], part: Any) -> Iterator[tuple[str, .
         return
     for key in REFERENCES:
         if isinstance(part.get(key), str):
-            yield _target_path(part[key])
+            yield parse_reference(part[key])
     for key in SAME_VALUE & part.keys():
         value = part[key]
         if isinstance(value, list):

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cogcli.core.json_pointer import NOWHERE, found_at, parse_reference
 from cogcli.core.jsonvalue import deep_copy, holds_at_most
 from cogcli.schema.pattern_sample import sample_text
 from cogcli.schema.validator import fits
@@ -104,16 +105,8 @@ def _resolve(schema: dict[str, Any], root: Any) -> dict[str, Any]:
 
 def _pointed(root: Any, reference: str) -> Any:
     """The schema that a reference names; the unrestricted schema where it does not resolve."""
-    value = root
-    for part in reference.removeprefix("#").split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return {}
-    return value
+    found = found_at(root, parse_reference(reference))
+    return {} if found is NOWHERE else found
 
 
 def _merge(first: dict[str, Any], second: Any) -> dict[str, Any]:

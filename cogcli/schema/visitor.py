@@ -42,19 +42,27 @@ def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], 
             yield from (((key, name), each) for name, each in value.items())
 
 
+def convert_subschemas(
+    schema: dict[str, Any], convert: Callable[[tuple[str, ...], Any], Any], *, definitions: bool = True
+) -> dict[str, Any]:
+    """The keywords of a schema that hold subschemas, each converted by its path from the schema and itself; malformed
+    keywords are left out, and those of definitions where these are not wanted."""
+    result: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in SINGLE:
+            result[key] = convert((key,), value)
+        elif key in LISTS and isinstance(value, list):
+            result[key] = [convert((key, str(index)), each) for index, each in enumerate(value)]
+        elif key in MAPS and isinstance(value, dict) and (definitions or key not in DEFINITIONS):
+            result[key] = {name: convert((key, name), each) for name, each in value.items()}
+    return result
+
+
 def rewrite(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     """A copy of a schema with `change` applied to each subschema that is an object, the inner ones first."""
     if not isinstance(schema, dict):
         return schema
-    result = dict(schema)
-    for key, value in schema.items():
-        if key in SINGLE:
-            result[key] = rewrite(value, change)
-        elif key in LISTS and isinstance(value, list):
-            result[key] = [rewrite(each, change) for each in value]
-        elif key in MAPS and isinstance(value, dict):
-            result[key] = {name: rewrite(each, change) for name, each in value.items()}
-    return change(result)
+    return change({**schema, **convert_subschemas(schema, lambda place, part: rewrite(part, change))})
 
 
 class Bundle:

@@ -162,11 +162,11 @@ def _decode(stored: object) -> Compiled | None:
 
 def _rules_modified_at() -> int:
     """The newest modification of the modules that read and check specs: after a change old entries are not found."""
-    return newest_change("specs", "yaml", "schema", "core/problems.py")
+    return newest_change("specs", "yaml", "schema", "protocols", "core/problems.py")
 
 
 def newest_change(*places: str) -> int:
-    """The newest modification (nanoseconds) among the modules of rooms of this package."""
+    """The newest modification (nanoseconds) among the modules of rooms of this package, at any depth."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     newest = 0
     for place in places:
@@ -174,6 +174,7 @@ def newest_change(*places: str) -> int:
         if place.endswith(".py"):
             newest = max(newest, os.stat(path).st_mtime_ns)
             continue
-        with os.scandir(path) as entries:
-            newest = max([newest, *(e.stat().st_mtime_ns for e in entries if e.name.endswith(".py"))])
+        for folder, _, names in os.walk(path):
+            files = (os.path.join(folder, name) for name in names if name.endswith(".py"))
+            newest = max([newest, *(os.stat(file).st_mtime_ns for file in files)])
     return newest

@@ -11,12 +11,16 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from types import TracebackType
+from typing import Any, Final, NamedTuple
 
 from cogcli.bindings.breaker import Circuits
+from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.system import SystemClock, SystemIds
+from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.run import Finished
+from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.observed import Answering, Seen
@@ -24,25 +28,15 @@ from cogcli.protocols.rule import InvokerRule, RuleBroken, RuleSkipped
 from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import launch
 from cogcli.runs.prepare import PreparedRun, RunRequest
-from cogcli.specs.binding import binding_from
-from cogcli.specs.capability import capability_from
+from cogcli.specs.binding import Binding, binding_from
+from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.service import service_from
+from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import skill_from
 from cogcli.verification.loopback_server import Loopback
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from cogcli.core.calls import Answer, Attempt, BindingChain
-    from cogcli.engine.ports import CapabilityRunner
-    from cogcli.events.envelope import Event
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.service import Service
 
 EFFECTS: Final[dict[str, dict[str, Any]]] = {
     "none": {"side_effects": False},

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 REGISTRY: Final = "registry"
 """A folder beside the scenarios that is an additional layer for them."""

@@ -15,11 +15,11 @@ from cogcli.core.errors import (
 )
 from cogcli.core.terminal_text import visible
 from cogcli.specs.eligibility import variables_of
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
     from cogcli.protocols.secrets import Secrets
-    from cogcli.specs.service import Service
 
 MAX_MESSAGE: Final = 500
 OVERLOADED: Final = (429, 502, 503, 504)

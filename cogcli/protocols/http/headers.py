@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import RequestMappingError, ServiceResolutionError
 from cogcli.specs.id_grammar import PLACEHOLDER, is_sendable, is_settable
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.protocols.invoker import InvocationRequest
     from cogcli.protocols.secrets import Secrets
-    from cogcli.specs.service import Service
 
 Headers = tuple[tuple[str, str], ...]
 AUTHORIZATION: Final = "Authorization"

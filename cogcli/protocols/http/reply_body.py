@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import ResponseMappingError
@@ -12,8 +13,6 @@ from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogcli.core.http import HttpReply
 
 MAX_DEPTH: Final = 100

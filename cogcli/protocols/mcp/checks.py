@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.problems import suggestion
-from cogcli.specs.checks.context import ProtocolChecks
+from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.program_lookup import find_program_fault
+from cogcli.specs.service import Service
 from cogcli.specs.shipped_tools import TABLES
-
-if TYPE_CHECKING:
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.service import Service
 
 
 def check_service(context: CheckContext, service: Service) -> None:

@@ -17,12 +17,12 @@ from cogcli.protocols.contract_finding import (
 )
 from cogcli.protocols.mcp.bundled_contract import bundled_findings
 from cogcli.protocols.openapi.contract import object_findings
+from cogcli.specs.capability import Capability
 from cogcli.specs.lock import read_locked_tools
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.service import Service
 
 _TEXT = {"type": "string"}
 _LIST = {"type": "array"}

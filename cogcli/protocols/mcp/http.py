@@ -14,6 +14,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
@@ -36,8 +37,6 @@ from cogcli.protocols.mcp.traffic import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from mcp.client._transport import TransportStreams
     from mcp.shared._stream_protocols import WriteStream
     from mcp.shared.message import SessionMessage

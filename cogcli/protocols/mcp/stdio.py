@@ -14,6 +14,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, TransportError
@@ -32,8 +33,6 @@ from cogcli.protocols.mcp.traffic import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from anyio.streams.memory import MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage

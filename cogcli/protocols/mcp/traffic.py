@@ -15,14 +15,13 @@ import asyncio
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from cogcli.core.errors import ResponseMappingError, RuntimeErrorBase, ServerFaultError, TransportError
 from cogcli.core.strict_json import JsonRefused, loads
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from mcp.shared._stream_protocols import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCMessage

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.specs.checks.context import ProtocolChecks
+from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.operation_path import GRAMMAR, path_of
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.service import Service
 
 CHANGING: Final = ("PUT", "PATCH", "DELETE")
 """The methods that change something on the server."""

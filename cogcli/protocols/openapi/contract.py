@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import suggestion
 from cogcli.documents.loader import identity_of, with_position
-from cogcli.documents.openapi import openapi_of
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Scheme, openapi_of
 from cogcli.protocols.contract_finding import (
     SERVICE,
     ContractFinding,
@@ -20,13 +20,12 @@ from cogcli.protocols.contract_finding import (
 )
 from cogcli.protocols.openapi.checks import CHANGING
 from cogcli.schema.lookup import members
+from cogcli.specs.capability import Capability
 from cogcli.specs.request_locations import RequestLocation, place_of
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Scheme
     from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.service import Service
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 """The schema of an absent reply body, which is read as `{}`."""

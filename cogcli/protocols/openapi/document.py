@@ -16,10 +16,10 @@ from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
 from cogcli.protocols.openapi.judge import judge_of
 from cogcli.protocols.openapi.mock import DocumentMock
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.specs.service import Service
 
 DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs")
 """The paths at which servers commonly publish their document."""

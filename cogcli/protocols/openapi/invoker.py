@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.strict_json import JsonRefused
-from cogcli.documents.openapi import openapi_of
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
 from cogcli.protocols.http.url import url_of
-from cogcli.protocols.invoker import InvocationResponse
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
 from cogcli.protocols.model_usage import usage_of
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
-    from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
 
 _ACCEPT = {"json": "application/json"}
 

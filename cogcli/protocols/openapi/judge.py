@@ -11,10 +11,10 @@ from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_
 from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
 from cogcli.protocols.openapi.mock import match_route, routes_of
 from cogcli.protocols.openapi.request_check import body_faults, parameter_faults
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
-    from cogcli.specs.service import Service
 
 _SHOWN: Final = 3
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import suggestion
-from cogcli.documents.openrpc import openrpc_of
+from cogcli.documents.openrpc import RpcMethod, openrpc_of
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
@@ -16,12 +16,11 @@ from cogcli.protocols.contract_finding import (
     Taken,
     document_finding,
 )
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.documents.openrpc import RpcMethod
     from cogcli.specs.binding import Binding
     from cogcli.specs.capability import Capability
-    from cogcli.specs.service import Service
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:

@@ -11,26 +11,30 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.calls import BatchSlot, Cancellation
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.strict_json import JsonRefused
-from cogcli.documents.openrpc import openrpc_of
+from cogcli.documents.openrpc import RpcMethod, openrpc_of
 from cogcli.protocols.batcher import Batcher
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap, request_cap
 from cogcli.protocols.http.url import json_bytes
-from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationResponse
+from cogcli.protocols.invoker import (
+    CallLimits,
+    CallMeta,
+    InvocationRequest,
+    InvocationResponse,
+    InvokerContext,
+)
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openrpc import batch
 from cogcli.protocols.openrpc.grammar import METHOD_NAME
 from cogcli.protocols.openrpc.reply import is_error, result_of
 
 if TYPE_CHECKING:
-    from cogcli.core.calls import BatchSlot, Cancellation
     from cogcli.core.http import HttpReply
-    from cogcli.documents.openrpc import RpcMethod
-    from cogcli.protocols.invoker import InvocationRequest, InvokerContext
 
 _JSON: Final = "application/json"
 _SHOWN: Final = 80

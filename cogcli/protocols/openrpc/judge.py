@@ -9,10 +9,10 @@ from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.openrpc import RpcMethod, openrpc_of
 from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
 from cogcli.protocols.openrpc.mock import join_faults, param_faults
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
-    from cogcli.specs.service import Service
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:

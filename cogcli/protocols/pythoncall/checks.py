@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogcli.specs.checks.context import ProtocolChecks
+from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.module_lookup import has_function, module_file
-from cogcli.specs.service import is_shipped
+from cogcli.specs.service import Service, is_shipped
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.service import Service
 
 
 def check_service(context: CheckContext, service: Service) -> None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.errors import ServiceResolutionError
 from cogcli.core.terminal_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogcli.protocols.pythoncall.function_call import PythonFunction
 
 _NOT_OF_THE_PROJECT = (".git", ".hg", ".svn", ".cogcli")

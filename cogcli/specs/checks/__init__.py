@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from cogcli.core.problems import sort_problems
+from cogcli.core.problems import Problem, sort_problems
 from cogcli.schema.engine_choice import require_engine
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.checks.bindings import check_bindings
@@ -20,7 +20,6 @@ from cogcli.specs.checks.services import check_services
 from cogcli.specs.checks.skills import check_skills
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import Problem
     from cogcli.specs.catalog import Catalog
 
 

@@ -8,17 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cogcli.core.errors import BindingResolutionError
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import KeyPath, Problem, suggestion
+from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath, Problem
     from cogcli.specs.binding import Binding
-    from cogcli.specs.binding_chain import SelectionOptions
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.service import Service
 
 
 class Needed(NamedTuple):

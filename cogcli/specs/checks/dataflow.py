@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.core.refs import Reference
-    from cogcli.specs.checks.graph import StepGraph
-    from cogcli.specs.checks.step_facts import Facts, PlannedWrite, Read
-    from cogcli.specs.problem_report import ProblemReport
+from cogcli.core.refs import Reference
+from cogcli.specs.checks.graph import StepGraph
+from cogcli.specs.checks.step_facts import Facts, PlannedWrite, Read
+from cogcli.specs.problem_report import ProblemReport
 
 StatePath = tuple[str, ...]
 FLAT: Final = ("vars", "outputs")

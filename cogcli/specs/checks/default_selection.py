@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.selection import CANDIDATE
-
-if TYPE_CHECKING:
-    from cogcli.specs.checks.context import CheckContext
 
 
 def check_defaults(context: CheckContext) -> None:

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import KeyPath, suggestion
+from cogcli.specs.capability import Capability
 from cogcli.specs.fields import FieldSpec, fit_values
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.problem_report import ProblemReport
 
 
 def check_examples(capability: Capability, report: ProblemReport, subject: str) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cogcli.specs.checks.dataflow import FLAT
+from cogcli.core.refs import Reference
+from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.references import has_members
+from cogcli.specs.checks.step_facts import Read
 from cogcli.specs.checks.types import MISFIT, NARROWS, best_fit, fits, slot_type
-
-if TYPE_CHECKING:
-    from cogcli.core.refs import Reference
-    from cogcli.specs.checks.dataflow import Dataflow
-    from cogcli.specs.checks.step_facts import Read
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.skill import Skill
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import Skill
 
 
 def check_read_types(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:

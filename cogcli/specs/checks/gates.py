@@ -3,15 +3,10 @@ and can be called."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.capability import Capability, Gate
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.problem_report import ProblemReport
+from cogcli.core.problems import KeyPath, suggestion
+from cogcli.specs.capability import Capability, Gate
+from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.problem_report import ProblemReport
 
 
 def check_gates(context: CheckContext, capability: Capability) -> None:

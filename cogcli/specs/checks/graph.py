@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.skill import Skill, Step
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import Skill, Step
 
 
 class StepGraph:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from cogcli.specs.skill import NESTED, skills_of, targets_of
-
-if TYPE_CHECKING:
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.skill import Skill
+from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.skill import NESTED, Skill, skills_of, targets_of
 
 MAX_DEPTH: Final = 10
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogcli.core.problems import did_you_mean, suggestion
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.selection import CANDIDATE, find_binding_on
 
 if TYPE_CHECKING:
-    from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.host_overrides import Override
 
 

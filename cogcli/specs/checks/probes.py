@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.fields import Fields
+from cogcli.specs.capability import Capability
+from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.fields import Fields
 
 _ASKED: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any")}
 """The inputs given to a probe, and the types that accept each."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cogcli.core.errors import BindingResolutionError
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.skill import NESTED, targets_of
-
-if TYPE_CHECKING:
-    from cogcli.specs.checks.context import CheckContext
 
 
 def check_choices(context: CheckContext) -> None:

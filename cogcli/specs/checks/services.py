@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from cogcli.core.problems import KeyPath
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.eligibility import secrets_of, variables_of
-from cogcli.specs.service import network_of
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.service import Service
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.service import Service, network_of
 
 SHORTEST_SECRET: Final = 8
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cogcli.core.problems import KeyPath
 from cogcli.core.refs import Reference, Target
+from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.step_interfaces import Interface
 from cogcli.specs.fields import FieldSpec
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import Skill, Step
 
 if TYPE_CHECKING:
     from cogcli.core.expressions import Mention
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.context import CheckContext
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.skill import Skill, Step
 
 
 class Read(NamedTuple):

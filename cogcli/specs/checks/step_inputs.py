@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import KeyPath, suggestion
 from cogcli.specs.checks import references
-from cogcli.specs.checks.step_facts import Read
+from cogcli.specs.checks.step_facts import Read, Subject
 from cogcli.specs.checks.types import literal_misfit
+from cogcli.specs.fields import FieldSpec
 from cogcli.specs.template import find_mixed_literals, texts
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.step_facts import Subject
-    from cogcli.specs.fields import FieldSpec
 
 
 def check_input(at: Subject) -> None:

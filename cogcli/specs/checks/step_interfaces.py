@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cogcli.core.problems import KeyPath
+from cogcli.specs.capability import Capability
 from cogcli.specs.checks.gates import gates_of
-from cogcli.specs.fields import FieldSpec
-from cogcli.specs.skill import NESTED, targets_of
+from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.skill import NESTED, Skill, Step, targets_of
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.fields import Fields
-    from cogcli.specs.skill import Skill, Step
 
 _ROUNDS: Final = {
     "$iterations": FieldSpec("integer", required=True),

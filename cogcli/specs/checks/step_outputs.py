@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import KeyPath, suggestion
 from cogcli.core.refs import Target, parse_target
 from cogcli.specs.capability import Capability
 from cogcli.specs.checks import references, targets
-from cogcli.specs.checks.step_facts import PlannedWrite, Read
+from cogcli.specs.checks.step_facts import PlannedWrite, Read, Subject
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.cognitive_hints import hinted_writes
 from cogcli.specs.fields import FieldSpec
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
-    from cogcli.specs.checks.step_facts import Subject
 
 
 def check_output(at: Subject) -> None:

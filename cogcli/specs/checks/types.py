@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.jsonvalue import preview
+from cogcli.core.refs import Reference
 from cogcli.specs.fields import FieldSpec, fit_values
 from cogcli.specs.template import LITERAL, is_literal
-
-if TYPE_CHECKING:
-    from cogcli.core.refs import Reference
 
 FITS: Final = "fits"
 NARROWS: Final = "narrows"

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from cogcli.core.merge import STRATEGIES
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.specs.checks.dataflow import Dataflow, StatePath
-    from cogcli.specs.checks.step_facts import PlannedWrite
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.skill import Skill
+from cogcli.specs.checks.dataflow import Dataflow, StatePath
+from cogcli.specs.checks.step_facts import PlannedWrite
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.skill import Skill
 
 Masks = defaultdict["StatePath", dict[str, int]]
 
