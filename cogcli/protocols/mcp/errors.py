@@ -18,7 +18,7 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.protocols.mcp.traffic import INTERNAL, MAX_FRAME, MAX_TEXT
+from cogcli.protocols.mcp.traffic import INTERNAL, MAX_TEXT, TOO_LONG
 
 CLOSED: Final = -32000
 TIMEOUT: Final = -32001
@@ -38,7 +38,7 @@ _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
         "SSE stream failed: Server-sent event exceeded",
         ResponseMappingError,
         "response.size",
-        f"the server sent a frame of more than {MAX_FRAME:,} bytes",
+        TOO_LONG.text,
     ),
     ("SSE stream failed", TransportError, "call.transport", "the stream of the reply broke"),
     (

@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.core.errors import RequestMappingError, ResponseMappingError, ServerFaultError
+from cogcli.core.errors import ResponseMappingError, ServerFaultError
 from cogcli.core.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
 from cogcli.protocols.mcp.errors import translate_error
 from cogcli.protocols.mcp.events import filter_events
@@ -26,13 +26,16 @@ from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
     MAX_FRAME,
+    TOO_LONG,
     GuardedRead,
     McpExchange,
     McpFault,
     McpTraffic,
+    Stream,
     error_message,
     fault_of,
     frame_fault,
+    frame_of,
     id_in,
 )
 
@@ -211,8 +214,7 @@ class StreamableHttp:
             exchange.fault = exchange.fault or fault
 
     def _too_long(self, exchange: McpExchange | None) -> None:
-        text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
-        self._note(exchange, McpFault(ResponseMappingError, "response.size", text))
+        self._note(exchange, TOO_LONG)
 
 
 def _body_fault(response: Any, body: bytes) -> McpFault | None:
@@ -229,7 +231,7 @@ def _body_fault(response: Any, body: bytes) -> McpFault | None:
     return frame_fault(body)
 
 
-class _HttpWriter:
+class _HttpWriter(Stream):
     """The outgoing side: registers a call's frame by its id, and adds the headers of its binding."""
 
     def __init__(self, inner: WriteStream[SessionMessage], traffic: McpTraffic) -> None:
@@ -239,10 +241,7 @@ class _HttpWriter:
     async def send(self, item: SessionMessage, /) -> None:
         from mcp.shared.message import ClientMessageMetadata
 
-        size = len(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-        if size > MAX_FRAME:
-            text = f"the request has {size:,} bytes, at most {MAX_FRAME:,} are allowed"
-            raise RequestMappingError("request.size", text, left=False)
+        size = len(frame_of(item.message))
         if exchange := self._traffic.register(item.message, size):
             metadata = item.metadata if isinstance(item.metadata, ClientMessageMetadata) else None
             metadata = metadata or ClientMessageMetadata()
@@ -252,17 +251,6 @@ class _HttpWriter:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def _without_protocol_headers(headers: Mapping[str, str]) -> dict[str, str]:

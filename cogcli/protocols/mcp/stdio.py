@@ -15,19 +15,22 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from cogcli.core.errors import RequestMappingError, ResponseMappingError, TransportError
+from cogcli.core.errors import TransportError
 from cogcli.protocols.mcp.errors import last_lines
 from cogcli.protocols.mcp.process import IS_GUARDED, Leash, Program, descendants, kill, signal_group
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
     MAX_FRAME,
+    TOO_LONG,
     GuardedRead,
     McpFault,
     McpTraffic,
+    Stream,
     error_message,
+    frame_of,
     id_in,
     read_frame,
 )
@@ -181,8 +184,7 @@ class Stdio:
                     listening = await self._pass_on(message)
             fault = McpFault(TransportError, "call.transport", await self._end_reason())
         except FrameTooLong:
-            text = f"the server sent a frame of more than {MAX_FRAME:,} bytes"
-            fault = McpFault(ResponseMappingError, "response.size", text)
+            fault = TOO_LONG
             self.graceful = False
             self._kill()
         if not self._ending:  # else we closed it ourselves
@@ -296,8 +298,9 @@ class Stdio:
             await asyncio.sleep(_POLL_SECONDS)
 
 
-class _Stdin:
-    """The outgoing side. A frame is written to the pipe whole: a cancelled call leaves no partial frame."""
+class _Stdin(Stream):
+    """The outgoing side. A frame is written to the pipe whole: a cancelled call leaves no partial frame. Closing it
+    does nothing: the pipe is closed when the program is ended."""
 
     def __init__(self, pipe: asyncio.StreamWriter, traffic: McpTraffic) -> None:
         self._pipe = pipe
@@ -309,10 +312,7 @@ class _Stdin:
         from mcp_types import JSONRPCRequest
 
         message = item.message
-        frame = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-        if len(frame) > MAX_FRAME:
-            text = f"the request has {len(frame):,} bytes, at most {MAX_FRAME:,} are allowed"
-            raise RequestMappingError("request.size", text, left=False)
+        frame = frame_of(message, b"\n")
         if self._pipe.is_closing():
             raise anyio.BrokenResourceError
         is_request = isinstance(message, JSONRPCRequest)
@@ -325,20 +325,6 @@ class _Stdin:
             with suppress(ConnectionError):  # the reading side reports that the server is closed_by, and why
                 async with self._lock:
                     await self._pipe.drain()
-
-    async def aclose(self) -> None:
-        """Does nothing: the pipe is closed when the program is ended."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -15,10 +15,15 @@ import asyncio
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from cogcli.core.errors import ResponseMappingError, RuntimeErrorBase, ServerFaultError, TransportError
+from cogcli.core.errors import (
+    RequestMappingError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    ServerFaultError,
+    TransportError,
+)
 from cogcli.core.strict_json import JsonRefused, loads
 
 if TYPE_CHECKING:
@@ -77,6 +82,9 @@ def fault_of(error: RuntimeErrorBase) -> McpFault:
     return McpFault(type(error), error.code, error.message, error.hint, error.retry_after)
 
 
+TOO_LONG: Final = McpFault(
+    ResponseMappingError, "response.size", f"the server sent a frame of more than {MAX_FRAME:,} bytes"
+)
 LOST: Final = McpFault(TransportError, "call.transport", "the server does not know the session any more")
 """The call did not run and is made again in a new session."""
 
@@ -172,7 +180,29 @@ class McpTraffic:
         return exchange.notices + self._notices[exchange.noted_from :] + notices
 
 
-class GuardedRead:
+class Stream:
+    """One side of a transport, as the SDK enters and leaves it: leaving closes it."""
+
+    async def aclose(self) -> None:
+        """Close this side."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *reason: object) -> None:
+        await self.aclose()
+
+
+def frame_of(message: JSONRPCMessage, end: bytes = b"") -> bytes:
+    """A message as it goes out, with what ends it. Raises RequestMappingError `request.size` beyond 8 MiB."""
+    frame = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + end
+    if len(frame) > MAX_FRAME:
+        text = f"the request has {len(frame):,} bytes, at most {MAX_FRAME:,} are allowed"
+        raise RequestMappingError("request.size", text, left=False)
+    return frame
+
+
+class GuardedRead(Stream):
     """A transport's incoming side, which the SDK reads, with the rules of this module applied."""
 
     def __init__(
@@ -275,17 +305,6 @@ class GuardedRead:
         for task in list(self._answers):
             task.cancel()
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def names_no_session(words: str) -> bool:
