@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from cogcli.core.errors import CogcliError
+from cogcli.episode.layout import EVENTS, is_renamed
+from cogcli.episode.log_reader import EventLog
+from cogcli.episode.refusals import no_beginning_error, renamed_folder_error, unreadable
+from cogcli.events.envelope import Event
 
-    from cogcli.core.errors import CogcliError
-    from cogcli.episode.log_reader import EventLog
-    from cogcli.events.envelope import Event
-
-    Warn = Callable[[CogcliError], None]
+Warn = Callable[[CogcliError], None]
+"""What takes the error of a damaged or renamed log that is read all the same."""
 
 
 def read_events(directory: Path, warn: Warn | None = None) -> list[Event]:
@@ -22,7 +22,6 @@ def read_events(directory: Path, warn: Warn | None = None) -> list[Event]:
 
 def iterate_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
     """The same, one event at a time, for logs of any length. `warn` gets the error of a damaged or renamed log."""
-    from cogcli.episode.log_reader import EventLog
 
     return read_strictly(EventLog(directory), directory, warn)
 
@@ -35,8 +34,6 @@ def read_strictly(
 
     Raises EnvironmentRefusal `episode.unreadable`, also for a log without events.
     """
-    from cogcli.episode.layout import EVENTS, is_renamed
-    from cogcli.episode.refusals import no_beginning_error, renamed_folder_error, unreadable
 
     first: Event | None = None
     for _, event in log:
