@@ -13,6 +13,8 @@ import gc
 import os
 import sys
 
+from cogcli import __version__
+
 
 def start() -> int:
     """Run the command line of this process, and end the process. Returns the exit code where it cannot end at once."""
@@ -49,8 +51,6 @@ def main() -> int:
         if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
             _signal.signal(number, _leave)
     if argv == ["--version"]:
-        from cogcli import __version__
-
         return _print_version(__version__)
     if "PYTHONPATH" in os.environ:
         _leave_out_the_working_directory()

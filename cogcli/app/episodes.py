@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
@@ -224,7 +224,6 @@ def seal_of(directory: Path) -> Seal | None:
     """The seal of an episode; None without a readable manifest."""
     from hashlib import sha256
 
-    from cogcli.core.errors import CogcliError
     from cogcli.core.files import FileRefused
     from cogcli.core.strict_json import JsonRefused
     from cogcli.episode.blobs import parse as strictly

@@ -10,28 +10,44 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.app import scenario_run
 from cogcli.app.scenario_run import RecordingRunner, Stage
+from cogcli.app.settings import Settings
+from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.problems import Problem, suggestion
 from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import Check, Judge, ObservedExchange
+from cogcli.protocols.exchange import Check, Judge, ObservedExchange, exchange_from_mock, exchange_from_record
 from cogcli.protocols.http.observed import Answering
+from cogcli.protocols.live_document import document_server, judge_of
+from cogcli.protocols.secrets import Secrets
+from cogcli.runs.results import RunResult
+from cogcli.specs.binding import Binding
+from cogcli.specs.cache import CompiledCache
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.layers import Layer, builtin_root
+from cogcli.specs.registry import Registry
+from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
+from cogcli.verification.curl import curl_line
+from cogcli.verification.loopback_server import Loopback
+from cogcli.verification.named_mocks import STAND_INS, canned_replies, stand_in
 from cogcli.verification.output_diff import differences
-from cogcli.verification.scenario import REGISTRY, SPEC, Scenario, directory_of, files_in, read_scenario
+from cogcli.verification.scenario import (
+    LOOPBACK,
+    REGISTRY,
+    SPEC,
+    MockServer,
+    Scenario,
+    directory_of,
+    files_in,
+    read_scenario,
+)
 from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict, join_differences
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.runs.results import RunResult
-    from cogcli.specs.binding import Binding
-    from cogcli.verification.loopback_server import Loopback
 
 OUTPUTS: Final = "outputs equal expected_output"
 
@@ -55,8 +71,6 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
     Raises UsageError `input.file` where `named` is no directory.
     """
-    from cogcli.specs.layers import builtin_root
-
     if named is not None:
         directory = os.path.abspath(named)
         if not os.path.isdir(directory):
@@ -71,8 +85,6 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
 def _is_trusted(settings: Settings, directory: str) -> bool:
     """Whether the registry beside scenarios is trusted: if its project is. Naming scenarios grants no trust."""
-    from cogcli.specs.layers import builtin_root
-
     place = os.path.realpath(directory) + os.sep
     if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):
         return True
@@ -81,8 +93,6 @@ def _is_trusted(settings: Settings, directory: str) -> bool:
 
 def read_scenarios(settings: Settings, source: ScenarioSource, names: Sequence[str] | None) -> list[Scenario]:
     """All scenarios of a directory, or those named by path or by `list_names`. Raises UsageError."""
-    from cogcli.verification.named_mocks import STAND_INS
-
     known = {os.path.basename(path).removesuffix(".json"): path for path in files_in(source.directory)}
     paths = list(known.values()) if names is None else [_path(name, known) for name in names]
     found = [read_scenario(path, settings.display_path(path), STAND_INS) for path in dict.fromkeys(paths)]
@@ -160,7 +170,6 @@ class _Verifier:
         live: bool,
     ) -> None:
         from cogcli.specs.checks import check
-        from cogcli.specs.selection import SelectionOptions
 
         self._settings = settings
         self._protocol = protocol
@@ -259,9 +268,6 @@ class _Verifier:
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
         """The mock server of a scenario; None where the service itself is called. Raises _NotRunnable."""
-        from cogcli.verification.loopback_server import Loopback
-        from cogcli.verification.scenario import LOOPBACK, MockServer
-
         mock = scenario.mock_server
         if mock is not None and PROTOCOLS[service.kind].document is None:
             reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
@@ -287,8 +293,6 @@ class _Verifier:
         exchange: ObservedExchange | None,
     ) -> Verdict:
         """The verdict with secrets masked; the episode of a passed scenario is removed."""
-        from cogcli.verification.curl import curl_line
-
         redactor = _redactor(stage)
         checks = [_masked(check, redactor) for check in checks]
         failed = next((check for check in checks if not check.passed), None)
@@ -315,10 +319,6 @@ class _Verifier:
 
 def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
     """All specs of the layers; the registries beside the scenarios come right after the built-in layer."""
-    from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.layers import Layer
-    from cogcli.specs.registry import Registry
-
     directories = {source.directory: source.trusted}
     for scenario in scenarios:
         folder = os.path.dirname(os.path.join(settings.base, scenario.file))
@@ -358,9 +358,6 @@ def _static_check(wrong: list[Problem]) -> Check:
 
 
 def _judge(binding: Binding, service: Service) -> Judge | None:
-    from cogcli.core.document_fault import DocumentFault
-    from cogcli.protocols.live_document import judge_of
-
     try:
         return judge_of(binding, service)
     except DocumentFault as fault:
@@ -368,10 +365,6 @@ def _judge(binding: Binding, service: Service) -> Judge | None:
 
 
 def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
-    from cogcli.core.document_fault import DocumentFault
-    from cogcli.protocols.live_document import document_server
-    from cogcli.verification.named_mocks import canned_replies, stand_in
-
     if scenario.mock_server and scenario.mock_server.replies:
         return canned_replies(scenario.mock_server.replies)
     if type != SPEC:
@@ -387,8 +380,6 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
 
 def _exchange(server: Loopback | None, runner: RecordingRunner) -> ObservedExchange | None:
     """The last request and its reply; None where no request was sent."""
-    from cogcli.protocols.exchange import exchange_from_mock, exchange_from_record
-
     if server is not None:
         return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
     return exchange_from_record(runner.records[-1]) if runner.records else None
@@ -426,9 +417,6 @@ def _outputs_check(scenario: Scenario, result: RunResult) -> Check:
 
 def _redactor(stage: Stage) -> Redactor:
     """A redactor that knows every secret which the call may have used."""
-    from cogcli.core.redact import Redactor
-    from cogcli.protocols.secrets import Secrets
-
     redactor = Redactor()
     if not (stage.service.trusted and stage.binding.trusted):
         return redactor

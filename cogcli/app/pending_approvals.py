@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cogcli.episode.strict_log import iterate_events
+from cogcli.runs.log_index import LogIndex
+
 
 class PendingApproval(NamedTuple):
     """An action that waits for approval. `input` is the recorded one: secrets are masked."""
@@ -21,9 +24,6 @@ class PendingApproval(NamedTuple):
 
 def find_pending(directory: Path) -> list[PendingApproval]:
     """The unanswered requests, the latest of each step. Raises EnvironmentRefusal."""
-    from cogcli.episode.strict_log import iterate_events
-    from cogcli.runs.log_index import LogIndex
-
     asked = (event.payload for event in LogIndex(iterate_events(directory)).open_requests)
     return [
         PendingApproval(

@@ -4,20 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cogcli.core.errors import BindingResolutionError
-from cogcli.specs.capability import TRUST_RANKS
+from cogcli.runs.prepare import RunRequest
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import TRUST_RANKS, Capability
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.gates import gates_of
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import ChainLink, SelectionOptions, named_binding
-
-if TYPE_CHECKING:
-    from cogcli.runs.prepare import RunRequest
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.service import Service
+from cogcli.specs.service import Service
 
 
 class PlannedCalls:

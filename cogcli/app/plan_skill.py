@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cogcli.app.plan_needs import PlannedCalls, needs
+from cogcli.app.settings import Settings
 from cogcli.core.expressions import Expression
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import READABLE, parse
 from cogcli.engine.plan import PlannedStep, StepTarget, plan_skill, record
+from cogcli.runs.prepare import RunRequest
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
 from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.skill import Skill
 from cogcli.specs.template import texts
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.runs.prepare import RunRequest
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.skill import Skill
 
 
 def plan(settings: Settings, catalog: Catalog, request: RunRequest, *, exit_code: int = 0) -> dict[str, Any]:
@@ -41,8 +40,6 @@ def plan_refused_run(
     settings: Settings, catalog: Catalog, request: RunRequest, exit_code: int
 ) -> dict[str, Any] | None:
     """The plan of a run that may not start, where that is not for errors in its specs."""
-    from cogcli.specs.checks import check
-
     options = SelectionOptions(request.binds, request.conformance, settings.environ)
     broken = any(problem.severity == "E" for problem in check(catalog, options=options))
     if broken or request.skill_id not in catalog.skills:

@@ -6,9 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from cogcli.app.run_skill import load
+from cogcli.app.settings import Settings
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
 from cogcli.core.problems import ProblemsFound
+from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.rule import InvokerRule, InvokerRules, RuleBroken, require
+from cogcli.runs.prepare import RunRequest
+from cogcli.specs.layers import Layer
+from cogcli.specs.registry import Registry
 from cogcli.verification.harness import Bench
 
 _SKILL: Final = """\
@@ -93,10 +99,6 @@ def list_rules() -> InvokerRules:
 
 
 def _show_no_capability(bench: Bench) -> None:
-    from cogcli.protocols import PROTOCOLS
-    from cogcli.specs.layers import Layer
-    from cogcli.specs.registry import Registry
-
     row = FAILURE_OF[_NO_CAPABILITY]
     try:
         layer = Layer("bench", bench.directory, True)
@@ -127,10 +129,6 @@ def _show(bench: Bench, start: RefusedStart) -> None:
 
 
 def _refused(bench: Bench, start: RefusedStart) -> CogcliError:
-    from cogcli.app.run_skill import load
-    from cogcli.app.settings import Settings
-    from cogcli.runs.prepare import RunRequest
-
     root = os.path.join(bench.directory, "registry")
     for name, text in {**_FILES, **start.files}.items():
         path = os.path.join(root, name)

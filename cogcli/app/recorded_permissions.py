@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.runs.log_index import LogIndex
 from cogcli.specs.capability import TRUST_RANKS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from cogcli.app.settings import Settings
-    from cogcli.runs.log_index import LogIndex
 
 
 def require_own_consent(settings: Settings, directory: Path, log: LogIndex) -> None:

@@ -6,7 +6,8 @@ import os
 from typing import Any
 
 from cogcli.app.settings import Settings
-from cogcli.core.errors import BindingResolutionError, CogcliError
+from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal
+from cogcli.core.files import FileRefused, read_regular
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
@@ -43,9 +44,6 @@ class Layers:
 
 def text_of(settings: Settings, file: str) -> str:
     """The text of a spec's file. Raises EnvironmentRefusal `specs.invalid`."""
-    from cogcli.core.errors import EnvironmentRefusal
-    from cogcli.core.files import FileRefused, read_regular
-
     try:
         return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode("utf-8", "replace")
     except FileRefused as error:

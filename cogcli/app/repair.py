@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogcli.app.settings import Settings
+from cogcli.app.settings.runs_dir import signer_of
+from cogcli.core.files import FileRefused
+from cogcli.core.redact import Redactor
+from cogcli.episode.damage import damage_of
+from cogcli.episode.journal import Journal
+from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE
+from cogcli.episode.log_fold import fold_log
+from cogcli.episode.log_reader import EventLog
+from cogcli.episode.refusals import open_episode
+from cogcli.episode.seal import persist_pending, seal
+from cogcli.episode.store import Store
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from cogcli.app.settings import Settings
-    from cogcli.episode.journal import Journal
 
 
 def repair(settings: Settings, directory: Path) -> bool:
@@ -19,10 +29,6 @@ def repair(settings: Settings, directory: Path) -> bool:
 
     Raises EnvironmentRefusal `episode.busy`, `env.disk`, and `episode.unreadable` for damage that cannot be repaired.
     """
-    from cogcli.app.settings.runs_dir import signer_of
-    from cogcli.core.redact import Redactor
-    from cogcli.episode.store import Store
-
     damaged = _is_damaged(directory)
     if not damaged and not _only_unsealed(directory):
         return False
@@ -39,9 +45,6 @@ def repair(settings: Settings, directory: Path) -> bool:
 
 def _complete(journal: Journal) -> None:
     """Seal an ended run; of another, prove `state.json` again where what proved it was lost."""
-    from cogcli.episode.layout import STATE
-    from cogcli.episode.log_fold import fold_log
-    from cogcli.episode.seal import persist_pending, seal
     from cogcli.episode.verify.check import verify
 
     if fold_log(journal.events()).projection.terminated is not None:
@@ -52,11 +55,6 @@ def _complete(journal: Journal) -> None:
 
 def _is_damaged(directory: Path) -> bool:
     """Whether a line of an unfinished log was altered."""
-    from cogcli.core.files import FileRefused
-    from cogcli.episode.damage import damage_of
-    from cogcli.episode.layout import MANIFEST
-    from cogcli.episode.refusals import open_episode
-
     with open_episode(directory) as folder:
         try:
             return MANIFEST not in folder.entries() and damage_of(folder) is not None
@@ -66,9 +64,6 @@ def _is_damaged(directory: Path) -> bool:
 
 def _only_unsealed(directory: Path) -> bool:
     """Whether the run has ended without a manifest, and log and blobs are unaltered. False for another tool's log."""
-    from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST
-    from cogcli.episode.log_fold import fold_log
-    from cogcli.episode.log_reader import EventLog
     from cogcli.episode.verify.check import verify
 
     if (directory / MANIFEST).exists():

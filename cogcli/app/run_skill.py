@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.errors import CogcliError, SkillNotFoundError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 def environment_of(settings: Settings) -> RunEnvironment:
     """What a run takes from outside, by settings and trust. Raises UsageError, EnvironmentRefusal `config.key`."""
-    from functools import partial
-
     from cogcli.app.registry import open_registry
     from cogcli.app.settings.runs_dir import signer_of
     from cogcli.app.settings.user_dirs import state_home
@@ -98,8 +97,6 @@ def resume(
 ) -> RunResult:
     """Resume a run whose recorded permissions are the user's own. Raises what `runs.resume` does, and
     EnvironmentRefusal `resume.untrusted`."""
-    from functools import partial
-
     from cogcli.app.recorded_permissions import require_own_consent
     from cogcli.runs.resume import resume
 
@@ -139,8 +136,6 @@ def probe_effects(settings: Settings, prepared: PreparedRun, reuse: Reuse) -> Re
 
 def replay(settings: Settings, directory: Path) -> ReplayResult:
     """Replay an episode and compare it with its log; raises what `runs.replay` does."""
-    from functools import partial
-
     from cogcli.app.registry import open_registry
     from cogcli.runs.replay import replay
 

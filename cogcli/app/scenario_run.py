@@ -9,24 +9,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from cogcli.app import run_skill
+from cogcli.app.settings import Settings
+from cogcli.app.settings import Settings as RunSettings
+from cogcli.app.settings.runs_dir import SIGNING_KEY
+from cogcli.core.calls import Answer, Attempt, BindingChain
+from cogcli.core.errors import RuntimeErrorBase
+from cogcli.engine.ports import CapabilityRunner
 from cogcli.protocols import PROTOCOLS
+from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.results import RunResult
+from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
 from cogcli.specs.skill import skill_from
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.core.calls import Answer, Attempt, BindingChain
-    from cogcli.engine.ports import CapabilityRunner
-    from cogcli.runs.results import RunResult
-    from cogcli.specs.binding import Binding
-    from cogcli.verification.scenario import Scenario
+from cogcli.verification.curl import variable_of
+from cogcli.verification.scenario import Scenario
 
 SKILL: Final = "verify.scenario"
 STEP: Final = "call"
@@ -54,8 +58,6 @@ class RecordingRunner:
         return self._runner.chain(capability_id)
 
     def attempt(self, attempt: Attempt) -> Answer:
-        from cogcli.core.errors import RuntimeErrorBase
-
         ours = attempt.capability_id == self._capability_id
         try:
             answer = self._runner.attempt(attempt)
@@ -76,8 +78,6 @@ def mock_service(
 ) -> Stage:
     """A stage whose service is at `address` (an origin; the base path stays that of the service)."""
     from urllib.parse import urlsplit
-
-    from cogcli.verification.curl import variable_of
 
     service = catalog.services[binding.service]
     keys = PROTOCOLS[service.kind].address_keys
@@ -106,11 +106,6 @@ def run(
 ) -> tuple[RunResult, RecordingRunner]:
     """Run the step: its result, and the runner with the records. Raises EnvironmentRefusal where the episode cannot be
     written."""
-    from cogcli.app import run_skill
-    from cogcli.app.settings import Settings as RunSettings
-    from cogcli.app.settings.runs_dir import SIGNING_KEY
-    from cogcli.runs.prepare import PreparedRun, RunRequest
-
     environ = {name: value for name, value in stage.environ.items() if name != SIGNING_KEY}
     own = RunSettings({"runs_dir": runs_dir}, environ, base=settings.base)
     binds = {stage.capability.id: stage.binding.id}

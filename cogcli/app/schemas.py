@@ -6,6 +6,9 @@ from typing import Any, Final
 
 from cogcli.app.settings.config import KEYS, ConfigKey
 from cogcli.core.errors import UsageError
+from cogcli.core.problems import suggestion
+from cogcli.protocols import PROTOCOLS
+from cogcli.specs.json_schema import schema_of
 
 SPECS: Final = ("skill", "capability", "binding", "service", "policy", "services", "active", "overrides")
 ARTIFACTS: Final = ("events", "learn", "state", "state-written", "summary", "manifest")
@@ -19,9 +22,6 @@ _TYPES = {"integer": "integer", "number": "number", "boolean": "boolean", "choic
 def schema(name: str) -> dict[str, Any]:
     """The schema of this name. Raises UsageError, with a suggestion, for an unknown one."""
     if name in SPECS:
-        from cogcli.protocols import PROTOCOLS
-        from cogcli.specs.json_schema import schema_of
-
         return schema_of(name, PROTOCOLS)
     if name in ARTIFACTS:
         from cogcli.episode.schemas import SCHEMAS
@@ -29,7 +29,6 @@ def schema(name: str) -> dict[str, Any]:
         return SCHEMAS[name]()
     if name in OWN:
         return config_schema() if name == "config" else envelope_schema()
-    from cogcli.core.problems import suggestion
 
     hint = suggestion(name, NAMES) or f"there is {', '.join(NAMES)}"
     raise UsageError("usage.value", f"there is no schema `{name[:60]}`", hint=hint, next=("cogcli schema",))

@@ -5,22 +5,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from cogcli.app import preflight_rules
 from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
+from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.pythoncall.stdout_capture import divert_streams
+from cogcli.protocols.rule import InvokerRule, InvokerRules
+from cogcli.verification import failure_rules
+from cogcli.verification.harness import Bench, verdict_of
 from cogcli.verification.verdict import Verdict
-
-if TYPE_CHECKING:
-    from cogcli.protocols.rule import InvokerRule, InvokerRules
 
 _AT_ONCE = 8
 
 
 def list_invoker_rules(protocol: str) -> InvokerRules:
     """The rules of one protocol by id. Raises UsageError for a protocol without rules."""
-    from cogcli.protocols import PROTOCOLS
-
     row = PROTOCOLS.get(protocol)
     if row is None or row.rules is None:
         ruled = [name for name, row in PROTOCOLS.items() if row.rules]
@@ -30,9 +30,6 @@ def list_invoker_rules(protocol: str) -> InvokerRules:
 
 def list_failure_rules() -> InvokerRules:
     """The rows of the failure model by id: first those that keep a run from starting."""
-    from cogcli.app import preflight_rules
-    from cogcli.verification import failure_rules
-
     return {**preflight_rules.list_rules(), **failure_rules.lines()}
 
 
@@ -41,8 +38,6 @@ def provoke_rules(
 ) -> VerifiedScenarios:
     """Run every rule, some at a time; `listener` gets each verdict, in the order of the rules."""
     from concurrent.futures import ThreadPoolExecutor
-
-    from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 
     begun = time.monotonic()
     verdicts = []
@@ -55,7 +50,5 @@ def provoke_rules(
 
 
 def _one(id: str, line: InvokerRule) -> Verdict:
-    from cogcli.verification.harness import Bench, verdict_of
-
     with Bench() as bench:
         return verdict_of(id, line, bench)

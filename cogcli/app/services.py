@@ -4,19 +4,26 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from cogcli.app.registry import open_registry
+from cogcli.app.run_skill import environment_of
+from cogcli.app.services_documents import compare_documents, replace
+from cogcli.app.settings import Settings
+from cogcli.app.settings.user_dirs import state_home
+from cogcli.core.calls import Cancellation
 from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
 from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.invoker import CallLimits, InvokerContext
+from cogcli.protocols.live_document import DocumentKind
+from cogcli.protocols.mcp import tool_lock
+from cogcli.protocols.mcp.invoker import Mcp, identity
+from cogcli.protocols.mcp.pins import Pins, find_changed_fields
+from cogcli.runs.launch import invoker_context
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.protocols.invoker import InvokerContext
-    from cogcli.protocols.live_document import DocumentKind
-    from cogcli.specs.catalog import Catalog
 
 SECONDS = 60.0
 """How long a server may take to start and to list its tools."""
@@ -60,8 +67,6 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     Raises UsageError for a service that has nothing to compare, ServiceResolutionError, what the call raises, and
     EnvironmentRefusal where the lock cannot be written.
     """
-    from cogcli.protocols.mcp import tool_lock
-
     service = _service(settings, service_id)
     described = PROTOCOLS[service.kind].document
     if described is not None:
@@ -80,8 +85,6 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
 
 
 def _document(settings: Settings, service: Service, kind: DocumentKind, *, accept: bool) -> RefreshResult:
-    from cogcli.app.services_documents import compare_documents, replace
-
     found = compare_documents(service, kind, _invoker_context(settings), SECONDS)
     if accept and (found.changes or not found.existed):
         replace(settings, found)
@@ -91,8 +94,6 @@ def _document(settings: Settings, service: Service, kind: DocumentKind, *, accep
 
 
 def _service(settings: Settings, service_id: str) -> Service:
-    from cogcli.app.registry import open_registry
-
     catalog = open_registry(settings).everything()
     service = catalog.services.get(service_id)
     if service is not None:
@@ -120,10 +121,6 @@ def _require_server(service: Service) -> None:
 
 
 def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
-    from cogcli.core.calls import Cancellation
-    from cogcli.protocols.invoker import CallLimits
-    from cogcli.protocols.mcp.invoker import Mcp
-
     invoker = Mcp(_invoker_context(settings))
     try:
         return invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
@@ -132,16 +129,11 @@ def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
 
 
 def _invoker_context(settings: Settings) -> InvokerContext:
-    from cogcli.app.run_skill import environment_of
-    from cogcli.runs.launch import invoker_context
-
     # Nothing of this is recorded, and messages are masked by what the secrets themselves remember.
     return invoker_context(environment_of(settings), lambda secret: None)
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceChange, ...]:
-    from cogcli.protocols.mcp.pins import find_changed_fields
-
     found = []
     for name in sorted({*before, *now}):
         if name not in before:
@@ -154,11 +146,6 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceCh
 
 
 def _accept(settings: Settings, service: Service, tools: list[dict[str, Any]]) -> None:
-    from cogcli.app.settings.user_dirs import state_home
-    from cogcli.protocols.mcp import tool_lock
-    from cogcli.protocols.mcp.invoker import identity
-    from cogcli.protocols.mcp.pins import Pins
-
     try:
         tool_lock.write(service.root, service.id, tools)
     except OSError as error:

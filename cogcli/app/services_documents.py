@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
+from cogcli.app.settings import Settings
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
+from cogcli.core.errors import EnvironmentRefusal, ServerFaultError, ServiceResolutionError, UsageError
+from cogcli.core.files import write_atomic
+from cogcli.documents.changes import ContractChange
 from cogcli.documents.loader import parse_document, place_of, read_document
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.documents.changes import ContractChange
-    from cogcli.protocols.invoker import InvokerContext
-    from cogcli.protocols.live_document import DocumentKind
-    from cogcli.specs.service import Service
+from cogcli.protocols.invoker import InvokerContext
+from cogcli.protocols.live_document import DocumentKind, live_document
+from cogcli.specs.service import Service
 
 
 class DocumentComparison(NamedTuple):
@@ -35,8 +34,6 @@ def compare_documents(
 ) -> DocumentComparison:
     """Fetch the document of a service and compare. Raises UsageError without `spec_ref`, ServiceResolutionError for a
     file that is no document, and what the call raises."""
-    from cogcli.protocols.live_document import live_document
-
     path = _path(service)
     before = _read_stored(service, path)
     now = live_document(service, context, seconds)
@@ -46,8 +43,6 @@ def compare_documents(
 
 def replace(settings: Settings, found: DocumentComparison) -> None:
     """Replace the file of `spec_ref` atomically. Raises EnvironmentRefusal."""
-    from cogcli.core.files import write_atomic
-
     data = orjson.dumps(found.value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
         # JSON is YAML, too: whatever the file is called, it is read again as what it says.
@@ -91,8 +86,6 @@ def _read_stored(service: Service, path: str) -> dict[str, Any] | None:
 def _compare(
     service: Service, kind: DocumentKind, before: dict[str, Any] | None, now: dict[str, Any]
 ) -> tuple[tuple[str, ...], tuple[ContractChange, ...]]:
-    from cogcli.core.errors import ServerFaultError
-
     try:
         old = None if before is None else kind.parse(before)
     except DocumentFault as fault:

@@ -6,22 +6,18 @@ anything else before `=` is a step. Without a step both are for the only open ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from cogcli.cli.inputs import object_of
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.engine.doubt import CHOICES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cogcli.runs.doubt_decisions import DoubtAnswer
+from cogcli.runs.doubt_decisions import DoubtAnswer
 
 
 def doubt_answers(words: Sequence[str], outputs: Sequence[str]) -> tuple[DoubtAnswer, ...]:
     """The answers in the order of their words. Raises UsageError."""
-    from cogcli.runs.doubt_decisions import DoubtAnswer
-
     given = _outputs(outputs)
     answers = []
     for text in words:
@@ -51,8 +47,6 @@ def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | N
 
 
 def _outputs(texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
-    from cogcli.cli.inputs import object_of
-
     found: dict[str | None, dict[str, Any]] = {}
     for text in texts:
         step: str | None = None

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.app.pending_approvals import PendingApproval, find_pending
+from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.prompt import can_ask, terminal_safe
 from cogcli.core.errors import ABORTED
 from cogcli.core.terminal_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cogcli.cli.context import CommandContext
-    from cogcli.runs.results import RunResult
-    from cogcli.runs.resume import ResumeRequest
+from cogcli.runs.results import RunResult
+from cogcli.runs.resume import ResumeRequest
 
 _ANSWERS: Final = ("y", "n", "v", "d")
 _EXCERPT: Final = 160
@@ -35,8 +32,6 @@ def ask_approval(
 
     Returns `result` itself where nobody can be asked, and at `d`; Ctrl-C aborts the run.
     """
-    from cogcli.runs.resume import ResumeRequest
-
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         questions = find_pending(Path(result.directory))
         if not questions:

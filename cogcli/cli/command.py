@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from cogcli.cli.options import GlobalFlags
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 Examples = tuple[tuple[str, str], ...]
 """Command lines with what they are for."""

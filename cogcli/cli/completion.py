@@ -10,19 +10,29 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cogcli.app.episodes import find, list_episodes, parse_state, read_stored_state
+from cogcli.app.explain import pages
+from cogcli.app.settings import Settings
+from cogcli.app.settings.config import KEYS
+from cogcli.cli.app import COMMANDS, TOPICS, first_words
+from cogcli.core.canonical import digest
 from cogcli.core.errors import OK
+from cogcli.core.files import FileRefused, read_regular
+from cogcli.episode.listing.episode_row import EpisodeFilter
+from cogcli.specs.cache import CompiledCache
+from cogcli.specs.host_layout import layout_of
+from cogcli.specs.layout import FoundFile, Layout
+from cogcli.specs.spec_reader import MAX_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cogcli.app.settings import Settings
-    from cogcli.specs.layout import FoundFile, Layout
 
 VARIABLE: Final = "_COGCLI_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish", "powershell")
@@ -113,8 +123,6 @@ class CompletionQuery(NamedTuple):
     @property
     def settings(self) -> Settings:
         """The settings under the global flags typed; `-C` is followed."""
-        from cogcli.app.settings import Settings
-
         if directory := self.typed.get("directory"):
             os.chdir(directory)
         flags = {name: self.typed[name] for name in ("registry", "runs_dir") if self.typed.get(name)}
@@ -160,11 +168,6 @@ def _choices(query: CompletionQuery) -> list[tuple[str, str]]:
 
 def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
     """The ids in files of bindings, whose names are free: as the cache has them, which no file is parsed for."""
-    from cogcli.core.canonical import digest
-    from cogcli.core.files import FileRefused, read_regular
-    from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.spec_reader import MAX_BYTES
-
     cache, found = CompiledCache(settings.cache_file), set()
     for file in files:
         with suppress(FileRefused):
@@ -176,15 +179,10 @@ def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
 
 
 def _layouts(settings: Settings) -> list[Layout]:
-    from cogcli.specs.host_layout import layout_of
-
     return [layout_of(layer) for layer in settings.layers]
 
 
 def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
-    from cogcli.app.episodes import list_episodes
-    from cogcli.episode.listing.episode_row import EpisodeFilter
-
     rows = list_episodes(query.settings, EpisodeFilter(), NEWEST)
     named = [("@last", "the newest"), ("@failed", "the newest that is not ok")] if rows else []
     return [*named, *((row.id, f"{row.skill} {row.status}") for row in rows)]
@@ -192,8 +190,6 @@ def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
 
 def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
     """The steps of the episode that is typed, else of the newest."""
-    from cogcli.app.episodes import find, parse_state, read_stored_state
-
     directory: Path = find(query.settings, query.typed.get("target") or query.typed.get("episode"))
     data = read_stored_state(directory)
     steps = parse_state(data, directory)["plan"]["steps"] if data else []
@@ -201,21 +197,15 @@ def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _codes(query: CompletionQuery) -> list[tuple[str, str]]:
-    from cogcli.app.explain import pages
-
     return [(code, meaning) for code, (meaning, _, _) in pages().items()]
 
 
 def _topics(query: CompletionQuery) -> list[tuple[str, str]]:
-    from cogcli.cli.app import COMMANDS, TOPICS, first_words
-
     topics = [(name, "topic") for name in TOPICS]
     return [*topics, *((name, COMMANDS.get(name, ("", "group"))[1]) for name in first_words())]
 
 
 def _settings(query: CompletionQuery) -> list[tuple[str, str]]:
-    from cogcli.app.settings.config import KEYS
-
     return [(name, "setting") for name in (*KEYS, "runs_dir", "project", "trust")]
 
 

@@ -4,20 +4,15 @@ that give them (docs/reference/episode.md#rerun)."""
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cogcli.cli.answers import parse_step_word
+from cogcli.cli.context import CommandContext
 from cogcli.cli.prompt import can_ask, terminal_safe
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.terminal_text import visible
-from cogcli.runs.rerun_effects import EFFECT_CHOICES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cogcli.cli.context import CommandContext
-    from cogcli.runs.rerun import Reuse
-    from cogcli.runs.rerun_effects import EffectQuestion
+from cogcli.runs.rerun import Reuse
+from cogcli.runs.rerun_effects import EFFECT_CHOICES, EffectQuestion
 
 _MOST_NAMED = 5
 

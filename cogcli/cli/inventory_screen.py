@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cogcli.cli.envelope import dumps
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.styled_text import StyledLine
+from cogcli.specs.selection import RULES
 
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
@@ -78,8 +80,6 @@ def _has_value(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    from cogcli.cli.envelope import dumps
-
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -92,8 +92,6 @@ def _text(value: Any) -> str:
 
 
 def _field(field: dict[str, Any]) -> str:
-    from cogcli.cli.envelope import dumps
-
     parts = [f"{field['type']:<7}", "required" if field["required"] else "optional"]
     if field["default"] is not None:
         parts.append(f"default {dumps(field['default'])}")
@@ -158,8 +156,6 @@ def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[S
 
 
 def _rules(considered: list[dict[str, Any]]) -> Iterator[StyledLine]:
-    from cogcli.specs.selection import RULES
-
     asked = {row["rule"]: row for row in considered}
     size = max([0, *(cells(row["binding_id"]) for row in considered if row["binding_id"])])
     for rule in RULES:

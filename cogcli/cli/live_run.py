@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli.envelope import dumps
-from cogcli.cli.progress import display_for
+from cogcli.cli.progress import Display, display_for
 from cogcli.core.errors import OK, CogcliError
+from cogcli.events.envelope import Event
+from cogcli.report.humanize import short_episode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from cogcli.cli.context import CommandContext
-    from cogcli.cli.progress import Display
-    from cogcli.events.envelope import Event
     from cogcli.runs.results import Control, RunResult
     from cogcli.runs.resume import ResumeRequest
 
@@ -51,8 +51,6 @@ class DisplayListener:
     def add_trace_command(self, error: CogcliError) -> None:
         """Set `next` of an error to `cogcli trace EPISODE`, if the run had begun and the error names no command."""
         if self._episode and not error.next:
-            from cogcli.report.humanize import short_episode
-
             error.next = (f"cogcli trace {short_episode(self._episode)}",)
 
 
@@ -134,8 +132,6 @@ def resume_run(
 
 def _recall(display: Display, directory: Path) -> None:
     """Give the display the events that are in the log already. A damaged log is no error here: `resume` refuses it."""
-    from contextlib import suppress
-
     from cogcli.episode.strict_log import iterate_events
 
     with suppress(CogcliError):

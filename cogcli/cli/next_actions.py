@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.cli.run_flags import TraceFlags
+from cogcli.events.envelope import Event
+from cogcli.report.humanize import fuzzy_time, short_episode
+from cogcli.report.run_fold import Ask, RunFold
 from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from cogcli.cli.context import CommandContext
-    from cogcli.events.envelope import Event
-    from cogcli.report.run_fold import Ask, RunFold
     from cogcli.report.styled_text import StyledLine
 
 
@@ -51,7 +52,6 @@ def waiting_lines(
 
     Times are relative where there is a width. The error of the run is left out with `in_tree`: the tree has it.
     """
-    from cogcli.report.humanize import fuzzy_time
     from cogcli.report.tree import run_error
 
     now = context.settings.clock.now()
@@ -117,8 +117,6 @@ def _episode_argument(context: CommandContext, shown: TracedEpisode) -> str:
     """The short id of an episode in the runs directory, else its path, quoted for the shell."""
     from pathlib import Path
     from shlex import quote
-
-    from cogcli.report.humanize import short_episode
 
     directory = shown.directory
     if directory is None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from cogcli.core.errors import OK
+from cogcli.app.plan_skill import plan_refused_run
+from cogcli.cli.context import CommandContext
+from cogcli.core.errors import OK, CogcliError
 from cogcli.core.terminal_text import cells, pad, truncate, visible
+from cogcli.report.glyphs import Glyphs
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cogcli.cli.context import CommandContext
-    from cogcli.core.errors import CogcliError
-    from cogcli.report.glyphs import Glyphs
-    from cogcli.runs.prepare import PreparedRun, RunRequest
-    from cogcli.specs.catalog import Catalog
+from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.specs.catalog import Catalog
 
 PlanRow = tuple[str, ...]
 """Wave, step, target, tool, reads; a row of fewer cells is not aligned."""
@@ -32,8 +29,6 @@ def show_plan(context: CommandContext, prepared: PreparedRun) -> int:
 
 def show_refused(context: CommandContext, catalog: Catalog, request: RunRequest, error: CogcliError) -> None:
     """Write the plan of a run that this error keeps from starting; nothing where its specs are broken."""
-    from cogcli.app.plan_skill import plan_refused_run
-
     plan = plan_refused_run(context.settings, catalog, request, error.exit_code)
     if plan is not None:
         _write_plan(context, plan)

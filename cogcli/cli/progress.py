@@ -5,6 +5,7 @@ A display gets events one by one in the coordinator's thread; what it raises is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
@@ -19,8 +20,6 @@ from cogcli.report.table import EventLines
 from cogcli.report.tree import skip_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cogcli.cli.streams import Screen
 
 _ENDED = ("done", "failed", "skipped", "vetoed")

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from cogcli.app.checks.reports import RENDERERS
+from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import envelope
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
-    from cogcli.report.check_report import CheckReport
+from cogcli.report.check_report import CheckReport, markdown
 
 GITHUB: Final = "github"
 """The one kind without a PATH: annotations on stderr."""
@@ -57,12 +57,9 @@ class RequestedReports(NamedTuple):
 
 def _render(context: CommandContext, kind: str, report_of: Callable[[], CheckReport], code: int) -> str:
     if kind == "json":
-        from cogcli.cli.envelope import envelope
-
         return envelope(
             context.call.command, code, error=context.error, warnings=context.warnings, own=dict(context.own)
         )
-    from cogcli.app.checks.reports import RENDERERS
 
     return RENDERERS[kind](report_of())
 
@@ -78,8 +75,6 @@ def _write_file(path: str, text: str) -> None:
 
 def _append_summary(path: str, report: CheckReport, most: int | None) -> None:
     """Append a table to a file. One that cannot be written is no error of the check."""
-    from cogcli.report.check_report import markdown
-
     try:
         with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(markdown(report, limit=most))

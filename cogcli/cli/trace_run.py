@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogcli.cli.context import CommandContext
 from cogcli.cli.progress import EventStream, MaskedJson
+from cogcli.cli.streams import Screen
 from cogcli.core.terminal_text import visible
+from cogcli.events.envelope import Event
+from cogcli.report.run_fold import RunFold
+from cogcli.runs.results import RunResult
 
 if TYPE_CHECKING:
-    from cogcli.cli.context import CommandContext
     from cogcli.cli.run_flags import RunFlags, TraceFlags
-    from cogcli.cli.streams import Screen
-    from cogcli.events.envelope import Event
-    from cogcli.runs.results import RunResult
 
 
 def trace_run(context: CommandContext, skill_id: str, flags: TraceFlags, run: RunFlags) -> int:
@@ -40,8 +41,6 @@ class LiveEvents(EventStream):
     """Writes events as lines to stderr, or as JSON lines to stdout, and folds them for the tree."""
 
     def __init__(self, screen: Screen, *, jsonl: bool) -> None:
-        from cogcli.report.run_fold import RunFold
-
         super().__init__(screen)
         self.fold = RunFold()
         self._jsonl = jsonl

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.cli import next_actions
 from cogcli.cli.listing import Column, show
-from cogcli.core.errors import UsageError
+from cogcli.cli.next_actions import TracedEpisode
+from cogcli.cli.run_flags import TraceFlags
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
-from cogcli.core.terminal_text import LONGEST_SHOWN, truncate_bytes, visible, visible_block
+from cogcli.core.terminal_text import LONGEST_SHOWN, truncate, truncate_bytes, visible, visible_block
+from cogcli.events.envelope import Event, to_json
 from cogcli.report.glyphs import style_of
+from cogcli.report.humanize import duration, fuzzy_time
+from cogcli.report.run_view import StepView
+from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
     from cogcli.cli.context import CommandContext
-    from cogcli.cli.next_actions import TracedEpisode
-    from cogcli.cli.run_flags import TraceFlags
-    from cogcli.events.envelope import Event
     from cogcli.report.lineage import TargetFlow
-    from cogcli.report.run_view import StepView
-    from cogcli.report.styled_text import StyledLine
 
 LISTED = ("tsv", "csv", "md")
 DRAWN = ("mermaid", "dot")
@@ -81,7 +82,6 @@ def into_file(context: CommandContext, view: str, shown: TracedEpisode, path: st
     from io import StringIO
 
     from cogcli.cli.streams import OutputStream
-    from cogcli.core.errors import EnvironmentRefusal
 
     screen, before, whole = context.screen, context.screen.out, StringIO()
     try:
@@ -223,8 +223,6 @@ def _lines(word: str, block: str, most: int | None) -> list[StyledLine]:
 
 
 def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
-    from cogcli.report.humanize import duration, fuzzy_time
-
     now, glyphs = context.settings.clock.now(), context.screen.out.glyphs
     special = {
         "status": Column("status", shown=lambda word: f"{glyphs.sign(word)} {word}", style=style_of),
@@ -370,11 +368,8 @@ class EventPrinter:
         self._screen.answer(self._text(event) + "\n")
 
     def _text(self, event: Event) -> str:
-        from cogcli.core.terminal_text import truncate
-
         if self._jsonl:
             from cogcli.cli.envelope import dumps
-            from cogcli.events.envelope import to_json
 
             return dumps(to_json(event))
         if self._full:

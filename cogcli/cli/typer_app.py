@@ -15,23 +15,18 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cogcli.cli.app import COMMANDS, first_words, verbs
-from cogcli.cli.command import Call
+from cogcli.cli.command import Call, Command
 from cogcli.cli.options import Completes, Flags, GlobalFlags, absent, unwrap
 from cogcli.core.errors import UsageError
 from cogcli.core.outside import require_argument
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cogcli.cli.command import Command
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
+from cogcli.cli.streams import OutputStream
 from cogcli.core.terminal_text import cells, pad, truncate, visible
+from cogcli.protocols.exchange import Check, Frame
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import count_of, duration
-from cogcli.verification.verdict import FAILED, PASSED, SKIPPED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cogcli.cli.streams import OutputStream
-    from cogcli.protocols.exchange import Check, Frame
-    from cogcli.report.styled_text import StyledLine
-    from cogcli.verification.verdict import Verdict
+from cogcli.report.styled_text import StyledLine
+from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict
 
 _SIGN = {PASSED: "done", FAILED: "failed", SKIPPED: "skipped"}
 _NAMES = 40

@@ -7,14 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
+from cogcli.documents.openapi import Entry, OpenApiDocument, OpenApiOperation, Parameter
+from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
 from cogcli.schema.containment import covers
-
-if TYPE_CHECKING:
-    from cogcli.documents.openapi import Entry, OpenApiDocument, OpenApiOperation, Parameter
-    from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
 
 
 class ContractChange(NamedTuple):

@@ -19,6 +19,9 @@ from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.json_pointer import NOWHERE, Pointer, found_at, parse_reference, pointer_text
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import did_you_mean, suggestion
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.yaml import reader
+from cogcli.yaml.positions import Places
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_DEPTH: Final = 100
@@ -46,8 +49,6 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
 
 def _line_of(path: str, pointer: Pointer) -> tuple[int, int]:
     """Line and column of a pointer's value, or of its nearest ancestor. JSON is read as YAML, which includes it."""
-    from cogcli.yaml.positions import Places
-
     try:
         text = read_regular(path, limit=MAX_BYTES).decode()
     except (FileRefused, UnicodeDecodeError):
@@ -184,8 +185,6 @@ def parse_document(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _parse_json(data: bytes, name: str) -> Any:
-    from cogcli.core.strict_json import JsonRefused, loads
-
     try:
         return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
     except JsonRefused as refused:
@@ -198,8 +197,6 @@ def _parse_json(data: bytes, name: str) -> Any:
 
 
 def _parse_yaml(data: bytes, name: str) -> Any:
-    from cogcli.yaml import reader
-
     parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
     if parsed.value is None:
         first = parsed.problems[0]

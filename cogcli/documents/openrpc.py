@@ -10,7 +10,9 @@ from cogcli.core.json_pointer import Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
 from cogcli.documents.loader import DescribedService, described, resolve
+from cogcli.documents.openrpc_schema import META_SCHEMA
 from cogcli.schema.bundle import SchemaBundler
+from cogcli.schema.validator import errors
 
 _VERSIONS: Final = ("1.3.", "1.4.")
 
@@ -113,9 +115,6 @@ class OpenRpcDocument:
 
 def _require_shape(value: dict[str, Any], place: Pointer, kind: str = "") -> None:
     """Raises DocumentFault `wire.document` at the first breach of the meta-schema."""
-    from cogcli.documents.openrpc_schema import META_SCHEMA
-    from cogcli.schema.validator import errors
-
     schema = {"$ref": f"#/$defs/{kind}", "$defs": META_SCHEMA["$defs"]} if kind else META_SCHEMA
     for where, message in errors(schema, value)[:1]:
         at = (*place, *(where.split("/") if where else ()))

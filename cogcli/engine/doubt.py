@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.calls import Answer
 from cogcli.core.canonical import digest_of
@@ -16,9 +17,6 @@ from cogcli.core.errors import EffectInDoubtError, RejectedError
 from cogcli.core.redact import Redactor
 from cogcli.core.step_path import StepPath
 from cogcli.engine.outcome import Degraded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _BY_NAME: Final = Redactor()
 CHOICES: Final = ("rerun", "skip", "fail", "done")

@@ -9,22 +9,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.step_path import StepPath
 from cogcli.engine.call import consult
+from cogcli.engine.context import Run
 from cogcli.engine.doubt import DoubtResolution
 from cogcli.engine.outcome import Degraded
 from cogcli.engine.step_recorder import StepRecord
+from cogcli.engine.tasks import Effects
+from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
-
-if TYPE_CHECKING:
-    from cogcli.engine.context import Run
-    from cogcli.engine.tasks import Effects
-    from cogcli.specs.capability import Capability
-
 
 _SPEAKER: Final = "policy:"
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
-from cogcli.specs.service import is_shipped
+from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE, Grammar
+from cogcli.specs.service import Service, is_shipped
 
 if TYPE_CHECKING:
     from cogcli.protocols.contract_finding import ContractJudges
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cogcli.protocols.rule import InvokerRules
     from cogcli.specs.binding import Binding
     from cogcli.specs.checks.context import CheckContext, ProtocolChecks
-    from cogcli.specs.protocol import Grammar
-    from cogcli.specs.service import Service
 
 
 def _no_checks() -> ProtocolChecks:

@@ -11,14 +11,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.calls import BatchSlot, Cancellation, Siblings
 from cogcli.core.connections import GIVEN_UP
 from cogcli.core.errors import CallTimeoutError, TransportError
-
-if TYPE_CHECKING:
-    from cogcli.protocols.invoker import CallLimits
+from cogcli.protocols.invoker import CallLimits
 
 MAX_CALLS: Final = 64
 """The most calls in one array, whatever `max_parallel` allows."""

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import Severity
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import Capability
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.core.document_fault import DocumentFault
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
 
 SERVICE: Final = "service"
 DOCUMENT: Final = "document"

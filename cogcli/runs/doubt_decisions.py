@@ -15,23 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from shlex import quote
+from typing import Any, NamedTuple
 
-from cogcli.core.calls import HARMLESS
+from cogcli.core.calls import HARMLESS, Answer, Attempt
 from cogcli.core.errors import EffectInDoubtError, UsageError
+from cogcli.engine.context import Run
 from cogcli.engine.doubt import CHOICES, DoubtResolution, answer_of
 from cogcli.engine.probe import ask_probe, is_promise
+from cogcli.engine.tasks import Effects
+from cogcli.episode.journal import Journal
 from cogcli.events import build
+from cogcli.events.envelope import Event
+from cogcli.runs.log_index import LogIndex
+from cogcli.specs.capability import Capability
 from cogcli.specs.fields import fit_values
-
-if TYPE_CHECKING:
-    from cogcli.core.calls import Answer, Attempt
-    from cogcli.engine.context import Run
-    from cogcli.engine.tasks import Effects
-    from cogcli.episode.journal import Journal
-    from cogcli.events.envelope import Event
-    from cogcli.runs.log_index import LogIndex
-    from cogcli.specs.capability import Capability
 
 
 class DoubtAnswer(NamedTuple):
@@ -277,8 +275,6 @@ def _no_such_doubt(step: str | None, still_open: list[str]) -> UsageError:
 
 def resume_commands(episode: str, steps: Iterable[str]) -> list[str]:
     """`cogcli resume` commands that decide about all these calls: one per choice, without `done` (needs an output)."""
-    from shlex import quote
-
     steps = list(steps)
     found = []
     for choice in CHOICES[:3]:

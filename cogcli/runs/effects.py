@@ -10,13 +10,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest_of
-
-if TYPE_CHECKING:
-    from cogcli.events.envelope import Event
-    from cogcli.runs.log_index import LogIndex
+from cogcli.events.envelope import Event
+from cogcli.runs.log_index import LogIndex
 
 DONE: Final = "done"
 FAILED: Final = "failed"

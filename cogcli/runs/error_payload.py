@@ -6,6 +6,7 @@ Positions are looked up here, so only for a run that failed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.errors import (
@@ -17,8 +18,6 @@ from cogcli.core.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogcli.specs.catalog import Catalog
 
 _OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)

@@ -11,10 +11,10 @@ from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, suggestion
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.runs.prepare import PreparedRun, RunRequest, prepare
+from cogcli.specs.fields import Fields
 
 if TYPE_CHECKING:
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.fields import Fields
 
 _CODES: Final = {
     "json.encoding": "input.encoding",

@@ -11,31 +11,30 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli import __version__
+from cogcli.core.calls import BindingChain
 from cogcli.core.canonical import compact
 from cogcli.core.errors import CogcliError
+from cogcli.core.redact import Redactor
 from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.doubt import EarlierCalls
+from cogcli.engine.ports import CapabilityRunner
+from cogcli.episode.journal import Journal
 from cogcli.episode.rules import FIRST, rules_of
-from cogcli.runs.results import finish_run, give_up, pause_in_doubt, seal_run
+from cogcli.events.envelope import Event
+from cogcli.governance.approvals import Approvals
+from cogcli.mapping.apply import ReusedResult
+from cogcli.runs.log_index import LogIndex
+from cogcli.runs.results import Control, RunResult, finish_run, give_up, pause_in_doubt, seal_run
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.spec_snapshot import document_of
 
 if TYPE_CHECKING:
     from cogcli.bindings.live_runner import LiveRunner
-    from cogcli.core.calls import BindingChain
-    from cogcli.core.redact import Redactor
-    from cogcli.engine.ports import CapabilityRunner
     from cogcli.engine.run import Finished, Request
-    from cogcli.episode.journal import Journal
-    from cogcli.events.envelope import Event
-    from cogcli.governance.approvals import Approvals
-    from cogcli.mapping.apply import ReusedResult
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.runs.environment import RunEnvironment
-    from cogcli.runs.log_index import LogIndex
     from cogcli.runs.prepare import PreparedRun
-    from cogcli.runs.results import Control, RunResult
-    from cogcli.specs.catalog import Catalog
 
 
 def launch(
@@ -54,7 +53,6 @@ def launch(
     Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. `around`
     wraps the live runner. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
     """
-    from cogcli.core.redact import Redactor
     from cogcli.episode.store import Store
 
     request, ids, redactor = prepared.request, environment.ids, Redactor()

@@ -5,16 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
+from cogcli.core.redact import Redactor
+from cogcli.core.system import FakeClock, FakeIds
+from cogcli.engine.run import Request, execute
+from cogcli.episode.blobs import BlobFolder, parse
+from cogcli.episode.refusals import open_episode
 from cogcli.events.envelope import Event
-
-if TYPE_CHECKING:
-    from cogcli.runs.log_index import LogIndex
-    from cogcli.runs.replay_adapters import ReplayDifference
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.registry import Registry
+from cogcli.governance import approvals
+from cogcli.protocols import PROTOCOLS
+from cogcli.runs.launch import engine_over_log
+from cogcli.runs.log_index import LogIndex, read_log_index
+from cogcli.runs.replay_adapters import Diverged, EndOfLog, ReplayDifference, ReplaySink
+from cogcli.runs.results import Control
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.lock import PIN
+from cogcli.specs.registry import Registry
+from cogcli.specs.skill import targets_of
+from cogcli.specs.spec_snapshot import catalog_of, without_secret_requirements
 
 CHOICES: Final = ("active:", "override:")
 """Prefixes of the pins for bindings that are chosen for this host."""
@@ -41,20 +51,6 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
 
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
-    from cogcli.core.redact import Redactor
-    from cogcli.core.system import FakeClock, FakeIds
-    from cogcli.engine.run import execute
-    from cogcli.governance import approvals
-    from cogcli.runs.launch import engine_over_log
-    from cogcli.runs.log_index import read_log_index
-    from cogcli.runs.replay_adapters import (
-        Diverged,
-        EndOfLog,
-        ReplayDifference,
-        ReplaySink,
-    )
-    from cogcli.runs.results import Control
-
     events, log = read_log_index(directory)
     started, catalog = _beginning(log, directory)
     changed = {} if log.changed else find_changed_specs(open_registry, started)
@@ -104,8 +100,6 @@ def _explain_by_change(difference: ReplayDifference | None, log: LogIndex) -> Re
 
 
 def _beginning(log: LogIndex, directory: Path) -> tuple[Event, Catalog]:
-    from cogcli.specs.spec_snapshot import without_secret_requirements
-
     started = log.started
     if started is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
@@ -114,9 +108,6 @@ def _beginning(log: LogIndex, directory: Path) -> tuple[Event, Catalog]:
 
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
     """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
-    from cogcli.protocols import PROTOCOLS
-    from cogcli.specs.spec_snapshot import catalog_of
-
     name = started.payload.get("pins", {}).get("specs_blob")
     if name is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
@@ -129,9 +120,6 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 
 def _pinned_specs(directory: Path, digest: str) -> Any:
-    from cogcli.episode.blobs import BlobFolder, parse
-    from cogcli.episode.refusals import open_episode
-
     with open_episode(directory) as folder:
         blobs = BlobFolder(folder)
         try:
@@ -145,8 +133,6 @@ def _pinned_specs(directory: Path, digest: str) -> Any:
 
 def request_from(started: Event) -> Any:
     """The engine's Request, from `run.started`."""
-    from cogcli.engine.run import Request
-
     payload = started.payload
     return Request(
         task=payload["task"],
@@ -181,8 +167,6 @@ def find_changed_specs(open_registry: Callable[[], Registry], started: Event) ->
 def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
     """The keys of all pins that differ between the start of a run and now: changed, added, removed, unreadable, or
     chosen for this host since. A lock that only `current` has does not count: the run knew none."""
-    from cogcli.specs.lock import PIN
-
     recorded: dict[str, str] = started.payload["pins"]["specs"]
     keys = recorded.keys() | {key for key in current if key in recorded or not key.startswith(PIN)}
     return sorted(key for key in keys if recorded.get(key) != current.get(key))
@@ -191,8 +175,6 @@ def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str
 def _first_step_using(changed: Mapping[str, str], catalog: Catalog, started: Event) -> str | None:
     """The first step in plan order that uses a changed spec, the first of all where only skills changed; None where
     nothing changed."""
-    from cogcli.specs.skill import targets_of
-
     touched = {name.partition(":")[2] for name in changed}
     if not touched:
         return None

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError
+from cogcli.core.redact import Redactor
 from cogcli.engine.tasks import Cancelled, Unanswered
 from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
@@ -21,12 +22,9 @@ from cogcli.events.masking import mask_payload
 from cogcli.events.types import row_of
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.log_dispatcher import LogDispatcher
+from cogcli.runs.log_index import LogIndex
+from cogcli.runs.results import Control
 from cogcli.runs.resume_adapters import ABORT
-
-if TYPE_CHECKING:
-    from cogcli.core.redact import Redactor
-    from cogcli.runs.log_index import LogIndex
-    from cogcli.runs.results import Control
 
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that depend on the clock, the source of ids or the journal: not compared."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
+from cogcli.engine.plan import plan_skill
+from cogcli.episode.strict_log import Warn
+from cogcli.mapping.apply import ReusedResult
 from cogcli.runs.effects import effects_of
+from cogcli.runs.log_index import LogIndex, read_log_index
+from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.rerun_effects import RerunEffects, path_prefixes, select_effects
-
-if TYPE_CHECKING:
-    from cogcli.episode.strict_log import Warn
-    from cogcli.mapping.apply import ReusedResult
-    from cogcli.runs.log_index import LogIndex
-    from cogcli.runs.prepare import PreparedRun, RunRequest
 
 
 class Reuse(NamedTuple):
@@ -48,9 +47,6 @@ def read_source_request(
 
     Raises EnvironmentRefusal `episode.unreadable`.
     """
-    from cogcli.runs.log_index import read_log_index
-    from cogcli.runs.prepare import RunRequest
-
     events, log = read_log_index(directory, warn)
     payload = events[0].payload
     options = payload["options"]
@@ -77,8 +73,6 @@ def reuse_of(log: LogIndex, prepared: PreparedRun, from_step: str | None) -> Reu
 
     Raises UsageError `step.unknown`.
     """
-    from cogcli.engine.plan import plan_skill
-
     catalog = prepared.catalog
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     ids = [planned.step.id for planned in plan.steps]

@@ -12,18 +12,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import UsageError
+from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.step_path import StepPath
-from cogcli.runs.effects import DONE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cogcli.engine.doubt import DoubtResolution
-    from cogcli.runs.effects import Effect
+from cogcli.engine.doubt import DoubtResolution
+from cogcli.episode.layout import is_own_id
+from cogcli.episode.log_reader import EventLog
+from cogcli.episode.store import Store
+from cogcli.runs.effects import DONE, Effect
 
 EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
 """Each choice for an effect, with the choice of the DoubtResolution that it gives."""
@@ -141,11 +140,6 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
 
     Reads the first line of every episode that is newer than this one.
     """
-    from cogcli.core.errors import EnvironmentRefusal
-    from cogcli.episode.layout import is_own_id
-    from cogcli.episode.log_reader import EventLog
-    from cogcli.episode.store import Store
-
     found: dict[str, str] = {}
     store = Store(runs_dir)
     for name in store.ids():

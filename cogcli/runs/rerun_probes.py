@@ -7,20 +7,18 @@ in the first event of the rerun, with the probe as the decider.
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cogcli.engine.doubt import DoubtResolution
 from cogcli.engine.probe import is_promise, resolution_of
-from cogcli.runs.effects import IN_DOUBT
+from cogcli.runs.effects import IN_DOUBT, Effect
+from cogcli.runs.environment import RunEnvironment
+from cogcli.runs.launch import launch
+from cogcli.runs.prepare import PreparedRun
+from cogcli.runs.rerun import Reuse
 from cogcli.runs.rerun_effects import find_repeats
+from cogcli.specs.capability import Capability
 from cogcli.specs.skill import skill_from
-
-if TYPE_CHECKING:
-    from cogcli.engine.doubt import DoubtResolution
-    from cogcli.runs.effects import Effect
-    from cogcli.runs.environment import RunEnvironment
-    from cogcli.runs.prepare import PreparedRun
-    from cogcli.runs.rerun import Reuse
-    from cogcli.specs.capability import Capability
 
 _SKILL: Final = "cogcli.probe"
 
@@ -52,8 +50,6 @@ def _ask_probe(
     environment: RunEnvironment, prepared: PreparedRun, capability: Capability, effect: Effect
 ) -> DoubtResolution | None:
     """The resolution that the probe gives; None unless its run ended with `ok` and a usable answer."""
-    from cogcli.runs.launch import launch
-
     given = {"idempotency_key": effect.idempotency_key, "input": effect.input}
     raw = _probe_skill(capability.probe, given, prepared)
     specs = {key: spec for key, spec in prepared.catalog.raw.items() if not key.startswith("skill:")}

@@ -6,18 +6,19 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cogcli.core.errors import ABORTED, OK, CogcliError
+from cogcli.core.errors import ABORTED, OK, CogcliError, EffectInDoubtError
 from cogcli.core.step_path import StepPath
+from cogcli.episode.journal import Journal
 from cogcli.episode.log_fold import fold_log
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.events import build
+from cogcli.mapping.apply import rebuild
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.log_index import LogIndex
 
 if TYPE_CHECKING:
     from cogcli.engine.context import Engine
     from cogcli.engine.run import Finished
-    from cogcli.episode.journal import Journal
     from cogcli.specs.catalog import Catalog
 
 
@@ -76,10 +77,8 @@ def pause_in_doubt(
     journal: Journal, log: LogIndex, error: BaseException, control: Control | None
 ) -> RunResult:
     """The result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
-    from cogcli.core.errors import EffectInDoubtError
     from cogcli.engine.outcome import RunOutcome, name_step
     from cogcli.engine.run import Finished
-    from cogcli.mapping.apply import rebuild
 
     intent = log.open_doubts[0]
     payload, step_id = intent.payload, intent.step_id or ""

@@ -4,24 +4,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from cogcli.core.calls import BindingChain, recorded_chain
 from cogcli.core.errors import EnvironmentRefusal, UsageError
+from cogcli.core.problems import ProblemsFound
+from cogcli.core.redact import Redactor
+from cogcli.engine.doubt import DoubtResolution
+from cogcli.engine.outcome import RunOutcome
+from cogcli.engine.ports import CapabilityRunner
+from cogcli.engine.run import Finished
+from cogcli.episode.journal import Journal
+from cogcli.episode.store import Store
 from cogcli.events import build
 from cogcli.events.envelope import Event
-
-if TYPE_CHECKING:
-    from cogcli.core.calls import BindingChain
-    from cogcli.engine.doubt import DoubtResolution
-    from cogcli.engine.ports import CapabilityRunner
-    from cogcli.episode.journal import Journal
-    from cogcli.runs.doubt_decisions import DoubtAnswer
-    from cogcli.runs.environment import RunEnvironment
-    from cogcli.runs.log_index import LogIndex
-    from cogcli.runs.results import Control, RunResult
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.selection import SelectionOptions
+from cogcli.governance.approvals import Approvals
+from cogcli.mapping.apply import rebuild
+from cogcli.runs.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
+from cogcli.runs.environment import RunEnvironment
+from cogcli.runs.launch import engine_over_log, live_runner, run_engine
+from cogcli.runs.log_index import LogIndex, answered_request, locate_error
+from cogcli.runs.replay import find_differing_specs, read_pinned_catalog, request_from
+from cogcli.runs.rerun_effects import find_repeats
+from cogcli.runs.results import Control, RunResult, finish_run, seal_run
+from cogcli.runs.resume_adapters import ResumeSink, UnmaskedRunner
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
+from cogcli.specs.selection import SelectionOptions
+from cogcli.specs.stricter import stricter_of
 
 
 class ResumeRequest(NamedTuple):
@@ -52,11 +64,6 @@ def resume(
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
     """
-    from cogcli.core.redact import Redactor
-    from cogcli.episode.store import Store
-    from cogcli.runs.doubt_decisions import resolutions_from
-    from cogcli.runs.launch import live_runner
-    from cogcli.runs.log_index import LogIndex
     from cogcli.runs.results import in_doubt, pause_in_doubt
 
     redactor = Redactor()
@@ -103,12 +110,6 @@ def resume(
 
 def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
     """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
-    from cogcli.engine.outcome import RunOutcome
-    from cogcli.engine.run import Finished
-    from cogcli.mapping.apply import rebuild
-    from cogcli.runs.log_index import locate_error
-    from cogcli.runs.results import Control, finish_run, seal_run
-
     payload, state = end.payload, rebuild(events).root
     error = locate_error(payload["error"]) if payload["error"] else None
     steps = {
@@ -136,16 +137,6 @@ def _continue_run(
     listener: Callable[[Event], None] | None,
     control: Control | None,
 ) -> RunResult:
-    from functools import partial
-
-    from cogcli.governance.approvals import Approvals
-    from cogcli.runs.doubt_decisions import OpenDoubts
-    from cogcli.runs.launch import engine_over_log, run_engine
-    from cogcli.runs.replay import request_from
-    from cogcli.runs.rerun_effects import find_repeats
-    from cogcli.runs.results import Control, finish_run
-    from cogcli.runs.resume_adapters import ResumeSink, UnmaskedRunner
-
     started = _beginning(log)
     new = [_append_answer(journal, asked, granted, request) for asked, granted in answers]
     control = control or Control()
@@ -204,12 +195,6 @@ def _specs(
     Specs are read once. Where some have changed and that is allowed, no recorded chain counts, and each capability is
     as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
     """
-    from cogcli.core.problems import ProblemsFound
-    from cogcli.runs.replay import find_differing_specs, read_pinned_catalog
-    from cogcli.specs.checks import check
-    from cogcli.specs.selection import SelectionOptions
-    from cogcli.specs.stricter import stricter_of
-
     started = _beginning(log)
     # Of a run with changed specs, what it began with counts, too: each capability is as strict as either declaration.
     pinned = read_pinned_catalog(started, directory).capabilities if request.allow_changed_specs else {}
@@ -239,8 +224,6 @@ def _specs(
 def _recorded_chains(started: Event) -> dict[str, BindingChain]:
     """The non-empty binding chains pinned at the start, by capability. Raises EnvironmentRefusal
     `episode.unreadable`."""
-    from cogcli.core.calls import recorded_chain
-
     recorded = started.payload.get("selection") or {}
     try:
         chains = {id: recorded_chain(each) for id, each in recorded.items()}
@@ -298,8 +281,6 @@ def _append_resumption(
 
 
 def _append_answer(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
-    from cogcli.runs.log_index import answered_request
-
     payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
     draft = build.approval_answered(
         asked.run_id or "",

@@ -12,23 +12,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
+from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.canonical import compact
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import MASK
 from cogcli.core.step_path import StepPath
+from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.tasks import Cancelled
+from cogcli.episode.journal import Journal
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.types import row_of
 from cogcli.runs.log_dispatcher import LogDispatcher, error_of_ending
-
-if TYPE_CHECKING:
-    from cogcli.core.calls import Answer, Attempt, BindingChain
-    from cogcli.engine.ports import CapabilityRunner
-    from cogcli.episode.journal import Journal
-    from cogcli.runs.log_index import LogIndex
-    from cogcli.runs.results import Control
+from cogcli.runs.log_index import LogIndex
+from cogcli.runs.results import Control
 
 ABORT: Final = "ABORT"
 """The `signal` of `run.aborting` where no signal came."""

@@ -17,8 +17,9 @@ import orjson
 from cogcli.schema.candidates import MAX_NODES, candidates, types_of
 from cogcli.schema.combinations import count_alternatives, count_parts
 from cogcli.schema.engine_choice import RUST, engine
+from cogcli.schema.engines import rust_options
 from cogcli.schema.normalizer import NormalizedSchema, normalize
-from cogcli.schema.validator import errors, fits
+from cogcli.schema.validator import UNUSABLE, errors, fits
 
 _MAX_BYTES: Final = 64 * 1024
 """Larger schemas are UNKNOWN."""
@@ -89,8 +90,6 @@ def _is_small(pair: tuple[NormalizedSchema, NormalizedSchema]) -> bool:
 
 
 def _is_unusable(schema: Any) -> bool:
-    from cogcli.schema.validator import UNUSABLE
-
     return ("", UNUSABLE) in errors(schema, None)
 
 
@@ -158,7 +157,5 @@ def _is_intersection_empty(wide: Any, narrow: Any) -> bool:
 
 def _canonical(schema: Any) -> Any:
     import jsonschema_rs
-
-    from cogcli.schema.engines import rust_options
 
     return jsonschema_rs.canonicalize(schema, **rust_options())

@@ -5,6 +5,7 @@ Neither loads anything: references stay inside the schema (`normalizer`), the re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import islice
@@ -113,8 +114,6 @@ def _additional_properties(theirs: Any) -> Any:
 
 
 def _unknown_keys(value: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    import re
-
     known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     return [key for key in value if key not in known and not any(re.search(p, key) for p in patterns)]
 

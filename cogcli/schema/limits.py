@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cogcli.core.problems import KeyPath
 from cogcli.schema.patterns import refusal
 from cogcli.schema.references import reference_faults
 from cogcli.schema.regex_safety import unsafe_reason
+from cogcli.schema.validator import invalid
 from cogcli.schema.visitor import subschemas
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
 
 MAX_SUBSCHEMAS: Final = 500
 MAX_DEPTH: Final = 16
@@ -58,6 +57,4 @@ def _own_faults(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _invalid(schema: Any) -> list[tuple[KeyPath, str]]:
-    from cogcli.schema.validator import invalid
-
     return [(tuple(path), message) for path, message in invalid(schema)]

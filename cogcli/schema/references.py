@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.json_pointer import parse_reference
+from cogcli.core.problems import KeyPath
 from cogcli.schema.visitor import REFERENCES, SAME_VALUE
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import KeyPath
 
 MAX_APPLIED: Final = 10_000
 """The most subschemas that apply to one node of a value: references can double them at each level."""

@@ -5,17 +5,22 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from cogcli.schema.engine_choice import PYTHON, RUST, engine
+from cogcli.schema.engines import (
+    CompiledSchema,
+    Unusable,
+    compile_python,
+    compile_python_meta,
+    compile_rust,
+    compile_rust_meta,
+)
 from cogcli.schema.messages import text_of
+from cogcli.schema.normalizer import NormalizedSchema, normalize
 from cogcli.schema.patterns import refusal
-
-if TYPE_CHECKING:
-    from cogcli.schema.engines import CompiledSchema
-    from cogcli.schema.normalizer import NormalizedSchema
 
 MAX_ERRORS: Final = 20
 _MAX_BREACHES: Final = 1000
@@ -82,8 +87,6 @@ class _CompiledSchema(NamedTuple):
 @lru_cache(maxsize=512)
 def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
     """The schema in that engine, None if it cannot be applied."""
-    from cogcli.schema.engines import Unusable, compile_python, compile_rust
-
     ready = _normalized(schema, engine)
     if ready is None:
         return None
@@ -97,15 +100,11 @@ def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
 @lru_cache(maxsize=512)
 def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
     """The schema normalized, None if it cannot be applied. The engine is part of the key: patterns depend on it."""
-    from cogcli.schema.normalizer import normalize
-
     return normalize(orjson.loads(schema))
 
 
 @lru_cache(maxsize=2)
 def _compiled_meta(engine: str) -> CompiledSchema:
-    from cogcli.schema.engines import compile_python_meta, compile_rust_meta
-
     return compile_rust_meta() if engine == RUST else compile_python_meta()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.specs.common_shape import (
     CAPABILITY_REF,
@@ -15,12 +15,10 @@ from cogcli.specs.common_shape import (
     check_headers,
 )
 from cogcli.specs.credentials import address_holds_credential, find_written_out
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import Data, MapOf, NumberShape, Record, Text, is_ignored, may, required_key
 from cogcli.specs.template import TemplateFault, find_mixed_literals, parse_template, texts
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.protocol import Protocols
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 RESPONSE_MODES: Final = ("json", "text", "raw")

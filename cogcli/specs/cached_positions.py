@@ -6,11 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.canonical import digest
-from cogcli.specs.cache import Compiled
+from cogcli.specs.cache import Compiled, CompiledCache
 
 if TYPE_CHECKING:
     from cogcli.core.problems import KeyPath
-    from cogcli.specs.cache import CompiledCache
     from cogcli.yaml.positions import Places
 
 Within = tuple[str, int] | None

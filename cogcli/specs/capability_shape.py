@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.merge import STRATEGIES
 from cogcli.specs.capability import ON_FAIL, ROLES, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, CONFORMANCE, TARGETS, VERSION, check_version
 from cogcli.specs.field_shape import FIELDS, check_fields
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import (
     Boolean,
     Data,
@@ -20,9 +21,6 @@ from cogcli.specs.shape import (
     may,
     required_key,
 )
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
 
 CONSTRAINTS: Final = (
     "no_external_network",

@@ -11,23 +11,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.problems import sort_problems
+from cogcli.core.problems import Problem, sort_problems
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Defaults, Shadow
 from cogcli.specs.extends import chain_of, check_chain, fold_chain
 from cogcli.specs.host_layout import KIND_OF_FILE
-from cogcli.specs.host_overrides import HostFiles
-from cogcli.specs.layout import NO_CHANNEL
+from cogcli.specs.host_overrides import Host, HostFiles
+from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service, service_from
 from cogcli.specs.skill import Skill, skill_from
 
 if TYPE_CHECKING:
-    from cogcli.core.problems import Problem
-    from cogcli.specs.host_overrides import Host
-    from cogcli.specs.layout import FoundFile, Layout
     from cogcli.specs.spec_reader import SpecFile, SpecReader
 
 

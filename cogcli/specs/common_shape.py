@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.redact import names_secret
 from cogcli.specs.capability import CONFORMANCE_RANKS
@@ -17,10 +17,8 @@ from cogcli.specs.id_grammar import (
     is_sendable,
     is_settable,
 )
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import Data, MapOf, NumberShape, Text
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
 
 FREE: Final = MapOf(Data(), foreign=True)
 TIMEOUT: Final = NumberShape(above=0, most=3600)

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cogcli.specs.binding_chain import Reason, SelectionOptions
-from cogcli.specs.capability import CONFORMANCE_RANKS
+from cogcli.specs.capability import CONFORMANCE_RANKS, Capability
 from cogcli.specs.id_grammar import PLACEHOLDER
-from cogcli.specs.service import is_shipped
+from cogcli.specs.service import Service, is_shipped
 
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
     from cogcli.specs.catalog import Catalog
-    from cogcli.specs.service import Service
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:

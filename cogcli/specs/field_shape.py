@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.jsonvalue import kind_of, preview
+from cogcli.schema.limits import faults
 from cogcli.specs.fields import TYPES, field_from, fit_values, has_type
 from cogcli.specs.id_grammar import FIELD_NAME
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import (
     Boolean,
     Data,
@@ -19,9 +21,6 @@ from cogcli.specs.shape import (
     may,
     required_key,
 )
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
 
 _KEYS: Final[dict[str, RecordKey]] = {
     "type": required_key(Text(choices=TYPES)),
@@ -87,8 +86,6 @@ def _check_items(field: dict[str, Any], name: str, whole: ProblemReport, report:
 
 
 def _check_schema(schema: Any, report: ProblemReport) -> None:
-    from cogcli.schema.limits import faults
-
     if not isinstance(schema, dict | bool):
         message = f"schema is {preview(schema)}, expected object or boolean"
         report.error("field.schema", ("schema",), message)

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cogcli.core.problems import Problem
 from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
 from cogcli.specs.problem_report import ProblemReport, has_errors
+from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, service_shape
 from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, clean, is_ignored, may, required_key
 from cogcli.specs.shape_check import check_shape
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import Problem
-    from cogcli.specs.protocol import Protocols
-    from cogcli.yaml.positions import Places
+from cogcli.yaml.positions import Places
 
 MODES: Final = ("replace", "prefer")
 

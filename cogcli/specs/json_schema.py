@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.specs.field_shape import FIELD
+from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text
 from cogcli.specs.shapes import shape_of
-
-if TYPE_CHECKING:
-    from cogcli.specs.protocol import Protocols
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OWN: Final = {"^x-": True}

@@ -15,6 +15,7 @@ from cogcli.core.canonical import digest_of
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.json_pointer import Pointer
+from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.loader import Identity, with_position
 
 NAME: Final = "cogcli.lock.json"
@@ -73,8 +74,6 @@ def lock_identity(root: str) -> Identity | None:
 
 @lru_cache(maxsize=8)
 def _services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
-    from cogcli.core.strict_json import JsonRefused, loads
-
     try:
         value = loads(read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES)
     except FileRefused as refused:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cogcli.specs.id_grammar import PLACEHOLDER
-
-if TYPE_CHECKING:
-    from cogcli.specs.service import Service
+from cogcli.specs.service import Service
 
 
 class ProgramFault(NamedTuple):

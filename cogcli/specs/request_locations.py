@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.core.problems import suggestion
-
-if TYPE_CHECKING:
-    from cogcli.documents.openapi import OpenApiOperation, Parameter
+from cogcli.documents.openapi import OpenApiOperation, Parameter
 
 WHOLE: Final = "body"
 _PREFIXES: Final = ("path", "query", "header", "cookie", "body")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.redact import names_secret
 from cogcli.specs.common_shape import (
@@ -23,11 +23,9 @@ from cogcli.specs.credentials import (
     keeps_secret,
     text_holds_credential,
 )
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import ListOf, Record, Text, may, required_key
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
-    from cogcli.specs.protocol import Protocols
 
 _AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
 _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)

@@ -7,16 +7,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cogcli.core.jsonvalue import kind_of, preview
 from cogcli.core.problems import KeyPath, Problem, suggestion
 from cogcli.specs.credentials import text_holds_credential
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import KIND, Data, Either, ListOf, MapOf, NumberShape, Record, Shape, Text, is_ignored
-
-if TYPE_CHECKING:
-    from cogcli.yaml.positions import Places
+from cogcli.yaml.positions import Places
 
 
 def check_shape(

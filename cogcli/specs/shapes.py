@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from cogcli.core.problems import Problem
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.host_shape import ACTIVE, OVERRIDES, check_overrides, read_services, services_shape
 from cogcli.specs.problem_report import ProblemReport, has_errors
+from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, document_key, service_shape
 from cogcli.specs.shape import MapOf, Record, Shape, Text, clean, required_key
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import Problem
-    from cogcli.specs.protocol import Protocols
-    from cogcli.yaml.positions import Places
+from cogcli.yaml.positions import Places
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy")
 HOST_KINDS: Final = ("overrides", "services", "active")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.merge import STRATEGIES
 from cogcli.core.refs import READABLE
@@ -10,6 +10,7 @@ from cogcli.specs.common_shape import FREE, TIMEOUT, VERSION, check_version
 from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
 from cogcli.specs.id_grammar import LONGEST_ID, SKILL_ID, STEP_ID
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import (
     Boolean,
     Data,
@@ -23,9 +24,6 @@ from cogcli.specs.shape import (
     required_key,
 )
 from cogcli.specs.skill import STEP_KINDS, result_name
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
 
 MAX_STEPS: Final = 10_000
 MERGES: Final = ("collect", "concat_lists", "first_success")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.canonical import digest, digest_of
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import Problem
-from cogcli.specs.cache import Compiled
+from cogcli.specs.cache import Compiled, CompiledCache
 from cogcli.specs.cached_positions import FilePlaces
 
 if TYPE_CHECKING:
-    from cogcli.specs.cache import CompiledCache
     from cogcli.specs.layout import FoundFile
     from cogcli.specs.protocol import Protocols
     from cogcli.yaml.reader import Parsed

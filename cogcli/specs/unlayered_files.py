@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cogcli.core.problems import Problem
 from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE
 from cogcli.specs.layers import HOST_FOLDER
-
-if TYPE_CHECKING:
-    from cogcli.core.problems import Problem
-    from cogcli.specs.spec_reader import SpecReader
+from cogcli.specs.spec_reader import SpecReader
 
 _FOLDERS = {
     "capabilities": "capability",

@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
@@ -158,8 +159,6 @@ def _refusing_port(bench: Bench) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _raw_server(answer: bytes) -> Iterator[dict[str, Any]]:
     """A server that sends these bytes to every client, then closes the connection."""
-    import threading
-
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

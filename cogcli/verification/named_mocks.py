@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
+from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
 from cogcli.verification.scenario import CannedReply
 
@@ -111,8 +112,6 @@ def stand_in(type: str) -> Answering:
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
-    from cogcli.core.strict_json import JsonRefused, loads
-
     try:
         value = loads(body)
     except JsonRefused:

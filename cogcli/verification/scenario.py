@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from cogcli.core.errors import UsageError
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.problems import suggestion
+from cogcli.core.strict_json import JsonRefused, loads
 
 REGISTRY: Final = "registry"
 """A folder beside the scenarios that is an additional layer for them."""
@@ -71,8 +72,6 @@ def files_in(directory: str) -> list[str]:
 
 def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
     """The scenario in a file. `types`: the known types of mock servers. Raises UsageError for any fault."""
-    from cogcli.core.strict_json import JsonRefused, loads
-
     try:
         with open(path, "rb") as file:
             data = file.read(_LARGEST + 1)

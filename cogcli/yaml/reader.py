@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import Problem, sort_problems
@@ -19,9 +20,6 @@ from cogcli.yaml.parsers import event_streams
 from cogcli.yaml.positions import Places
 from cogcli.yaml.strictness import SUSPECT, first_slip
 from cogcli.yaml.syntax_errors import syntax_problem
-
-if TYPE_CHECKING:
-    import os
 
 MAX_BYTES: Final = 256 * 1024
 MAX_DEPTH: Final = 32

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from cogcli import __version__
@@ -15,10 +16,13 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
 from cogcli.app.settings.trust_digests import service_files
+from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.problems import Problem
 from cogcli.report.humanize import count_of, size
+from cogcli.schema.engine_choice import RUST, engine
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER, builtin_root
+from cogcli.yaml.parsers import has_c_parser
 
 _SHOWN: Final = 5
 """How many problems of a kind are named; `validate` lists all."""
@@ -54,8 +58,6 @@ def _head(settings: Settings) -> str:
 
 
 def _machine() -> Iterator[DoctorCheck]:
-    from cogcli.yaml.parsers import has_c_parser
-
     if has_c_parser():
         yield DoctorCheck("machine", "yaml", "ok", "C parser")
     else:
@@ -73,9 +75,6 @@ def _machine() -> Iterator[DoctorCheck]:
 
 
 def _schema_engine() -> DoctorCheck:
-    from cogcli.core.errors import EnvironmentRefusal
-    from cogcli.schema.engine_choice import RUST, engine
-
     try:
         found = engine()
     except EnvironmentRefusal as refusal:
@@ -99,8 +98,6 @@ _EXTRAS = {
 
 
 def _installed(module: str) -> bool:
-    from importlib.util import find_spec
-
     return find_spec(module) is not None
 
 

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.app.settings import Settings
+from cogcli.core.calls import Cancellation
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
+from cogcli.core.problems import Problem
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.eligibility import unset_variables_text, untrusted_reason
-from cogcli.specs.service import network_of
+from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
-    from cogcli.app.checks.registry_check import RegistryCheck
-    from cogcli.app.settings import Settings
     from cogcli.core.http import Http
-    from cogcli.core.problems import Problem
-    from cogcli.specs.service import Service
 
 CODES: Final = (
     "env.missing",
@@ -147,7 +147,6 @@ def _proxy(proxies: Mapping[str, str], service: Service) -> str:
 
 def _answers(http: Http, service: Service, proxy: str) -> DoctorCheck:
     """Whether a server answers at all; which status it gives does not matter."""
-    from cogcli.core.calls import Cancellation
     from cogcli.core.http import HttpRequest
 
     url = _url(service)

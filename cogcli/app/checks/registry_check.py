@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError, EnvironmentRefusal
+from cogcli.core.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.core.problems import Problem
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 
@@ -60,8 +62,6 @@ def check_registry(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
 ) -> RegistryCheck:
     """As `validate`, but without a project, too."""
-    from cogcli.specs.checks import check
-
     clock = settings.clock
     begun = clock.monotonic()
     registry = open_registry(settings)
@@ -74,10 +74,6 @@ def check_registry(
 
 
 def _require_existing(paths: Sequence[str]) -> None:
-    import os
-
-    from cogcli.core.errors import UsageError
-
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError("input.file", f"`{path}` does not exist", hint="name a spec file or a directory")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from cogcli import __version__
+from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.app.explain import pages
 from cogcli.app.verify_episodes import VerifyResult, place_of
 from cogcli.core.problems import Problem
 from cogcli.core.terminal_text import visible
@@ -22,11 +25,8 @@ from cogcli.report.check_report import (
 from cogcli.report.github import github
 from cogcli.report.humanize import count_of
 from cogcli.report.junit import junit
-from cogcli.verification.verdict import FAILED, SKIPPED
-
-if TYPE_CHECKING:
-    from cogcli.app.checks.registry_check import RegistryCheck
-    from cogcli.verification.verdict import Verdict
+from cogcli.report.sarif import sarif
+from cogcli.verification.verdict import FAILED, SKIPPED, Verdict
 
 
 def registry_report(
@@ -126,10 +126,6 @@ def _escaped(text: str) -> str:
 
 def _sarif(report: CheckReport) -> str:
     """SARIF with the pages of codes as its rules."""
-    from cogcli import __version__
-    from cogcli.app.explain import pages
-    from cogcli.report.sarif import sarif
-
     rules = {code: (meaning, cure) for code, (meaning, _, cure) in pages().items()}
     return sarif(report, rules, version=__version__)
 

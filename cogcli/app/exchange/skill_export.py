@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+from cogcli.app.inventory.listing import spec_details
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
@@ -29,8 +30,6 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
 
     Nothing is written unless all can be. Raises SkillNotFoundError, ProblemsFound, UsageError, EnvironmentRefusal.
     """
-    from cogcli.app.inventory.listing import spec_details
-
     documents: dict[str, str] = {}
     named: dict[str, str] = {}
     for id in dict.fromkeys(ids):

@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.errors import USAGE, UsageError
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import Problem, ProblemsFound
+from cogcli.yaml.builder import Limits
+from cogcli.yaml.reader import MAX_DEPTH, MAX_NODES, parse
 
 MOST_BODY: Final = 64 * 1024
 MOST_HEAD: Final = 16 * 1024
@@ -65,9 +67,6 @@ def read_folder(path: str) -> SkillFolder:
 
 
 def _parsed(document: bytes, file: str) -> tuple[dict[str, Any], str]:
-    from cogcli.yaml.builder import Limits
-    from cogcli.yaml.reader import MAX_DEPTH, MAX_NODES, parse
-
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     fences = [n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))]
     if not fences or fences[0] != 0 or len(fences) < 2:

@@ -13,18 +13,17 @@ import json
 import os
 import shutil
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from cogcli.app.checks.registry_check import check_registry
+from cogcli.app.exchange.skill_folder import SkillFolder
 from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
 from cogcli.core.errors import USAGE, EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic
 from cogcli.core.problems import Problem, ProblemsFound, suggestion
-
-if TYPE_CHECKING:
-    from cogcli.app.exchange.skill_folder import SkillFolder
-    from cogcli.app.settings import Settings
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.fields import FieldSpec
+from cogcli.specs.capability import Capability
+from cogcli.specs.fields import FieldSpec
 
 DOMAIN: Final = "imported"
 FILES: Final = "_files"
@@ -254,8 +253,6 @@ def _write(place: str, text: str, files: dict[str, bytes]) -> None:
 
 def _checked(settings: Settings, file: str, place: str) -> list[str]:
     """The warnings of the new file. With an error it is removed, and ProblemsFound raised."""
-    from cogcli.app.checks.registry_check import check_registry
-
     problems: list[Problem] = check_registry(settings, [file]).problems
     errors = [problem for problem in problems if problem.severity == "E"]
     if errors:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+import orjson
+
 from cogcli.app.inventory.explain import explain_choice
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
+from cogcli.core.problems import ProblemsFound
+from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
 from cogcli.specs.host_layout import ACTIVE_FILE
 from cogcli.specs.host_overrides import Active
 from cogcli.specs.layers import HOST_FOLDER
+from cogcli.specs.selection import CANDIDATE, named_binding
+from cogcli.specs.selection_errors import ineligible_error
 
 _LIMIT = 256 * 1024
 _WHOLE_FILES = ("active:", "overrides:", "services:")
@@ -37,8 +45,6 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     Raises EnvironmentRefusal `project.none`, `env.disk`; CapabilityNotFoundError; BindingResolutionError where the
     binding is unknown or cannot be called; ProblemsFound with what is wrong with it or with the file.
     """
-    from cogcli.specs.selection import CANDIDATE
-
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
@@ -67,11 +73,6 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
 def _require_sound(catalog: Catalog, capability: str, active: Active, given: SelectionOptions) -> None:
     """Raise for a file of the host that cannot be read, for a binding that could not be called if it were active, and
     for all that is wrong with it, its fallbacks and their services."""
-    from cogcli.core.problems import ProblemsFound
-    from cogcli.specs.checks import check
-    from cogcli.specs.selection import named_binding
-    from cogcli.specs.selection_errors import ineligible_error
-
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
     if unreadable:
         raise ProblemsFound([p for p in catalog.problems if p.file in unreadable])
@@ -95,8 +96,6 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
 
 def _write_choice(path: str, capability: str, aliases: list[str], binding: str) -> bool:
     """Write the choice into the file, keeping its other entries; False where it is there already."""
-    from cogcli.core.files import Alone, write_atomic
-
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, exist_ok=True)
@@ -115,9 +114,6 @@ def _write_choice(path: str, capability: str, aliases: list[str], binding: str) 
 
 def _read(path: str) -> tuple[dict[str, Any], int]:
     """The object of the file, `x-` keys included, and its mode. Its problems are reported before."""
-    from cogcli.core.files import FileRefused, read_regular
-    from cogcli.core.strict_json import JsonRefused, loads
-
     try:
         chosen = loads(read_regular(path, limit=_LIMIT))
         mode = os.stat(path).st_mode & 0o777
@@ -133,6 +129,4 @@ def _read(path: str) -> tuple[dict[str, Any], int]:
 
 
 def _text(chosen: dict[str, Any]) -> bytes:
-    import orjson
-
     return orjson.dumps(chosen, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

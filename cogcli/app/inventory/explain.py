@@ -9,9 +9,11 @@ from typing import Any, Final, NamedTuple
 from cogcli.app.inventory.kinds import find_spec, shadows_of
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
-from cogcli.core.errors import CogcliError
+from cogcli.core.errors import CapabilityNotFoundError, CogcliError
+from cogcli.core.problems import ProblemsFound, sort_problems
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
 from cogcli.specs.eligibility import conformance_needed, reasons
 from cogcli.specs.selection import CANDIDATE, ChainLink, Explanation, explain_selection
 
@@ -28,8 +30,6 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
 
     Raises CapabilityNotFoundError; ProblemsFound where the capability's file has errors.
     """
-    from cogcli.core.errors import CapabilityNotFoundError
-
     registry = open_registry(settings)
     try:
         catalog = registry.about(name)
@@ -54,9 +54,6 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
 
 def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
     """The choice for each capability that a skill reaches, and the specs that it hides. Raises SkillNotFoundError."""
-    from cogcli.core.problems import ProblemsFound
-    from cogcli.specs.checks import check
-
     catalog = open_registry(settings).reach(skill_id)
     given = selection_options(settings)
     blocking = [problem for problem in check(catalog, options=given) if problem.severity != "W"]
@@ -185,7 +182,5 @@ def _fallback_owner(catalog: Catalog, id: str, chain: tuple[ChainLink, ...]) -> 
 
 
 def _problems(catalog: Catalog, file: str) -> CogcliError:
-    from cogcli.core.problems import ProblemsFound, sort_problems
-
     own = [problem for problem in catalog.problems if problem.file == file]
     return ProblemsFound(sort_problems(own or catalog.problems))

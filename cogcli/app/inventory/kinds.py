@@ -15,6 +15,7 @@ from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
+from cogcli.specs.selection import select
 from cogcli.specs.service import Service
 
 InventoryRow = dict[str, Any]
@@ -156,8 +157,6 @@ def _channel_of(service: Service) -> str:
 
 
 def _selected_binding(view: InventoryView, capability_id: str) -> str | None:
-    from cogcli.specs.selection import select
-
     try:
         return select(view.catalog, capability_id, view.options).usable[0]
     except CogcliError:

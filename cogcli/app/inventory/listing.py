@@ -5,6 +5,7 @@ from __future__ import annotations
 from cogcli.app.inventory.kinds import KINDS, InventoryRow, find_spec, shadows_of, whole_view
 from cogcli.app.registry import text_of
 from cogcli.app.settings import Settings
+from cogcli.core.redact import Redactor
 
 
 def list_specs(
@@ -45,8 +46,6 @@ def spec_details(settings: Settings, name: str, id: str) -> InventoryRow:
 
     Raises as `find_spec`.
     """
-    from cogcli.core.redact import Redactor
-
     view, spec = find_spec(settings, name, id)
     kind = KINDS[name]
     whole = {**kind.row(view, spec), **kind.details(view, spec)}

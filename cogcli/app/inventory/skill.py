@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from cogcli.app.registry import fields_of, open_registry
+from cogcli.app.registry import Layers, fields_of, open_registry
+from cogcli.app.settings import Settings
 from cogcli.core.errors import SkillNotFoundError
 from cogcli.core.problems import ProblemsFound, sort_problems, suggestion
-
-if TYPE_CHECKING:
-    from cogcli.app.registry import Layers
-    from cogcli.app.settings import Settings
-    from cogcli.report.graph import GraphView
-    from cogcli.specs.catalog import Catalog
-    from cogcli.specs.skill import Skill
+from cogcli.report.graph import GraphView, Node
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.skill import Skill
 
 
 def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
@@ -65,8 +62,6 @@ def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -
 
 def graph_of(settings: Settings, skill_id: str) -> GraphView:
     """The steps of a skill and their dependencies. Raises SkillNotFoundError, ProblemsFound."""
-    from cogcli.report.graph import GraphView, Node
-
     skill, _ = find_skill(settings, skill_id)
     before: tuple[str, ...] = ()
     nodes = []

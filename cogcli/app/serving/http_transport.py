@@ -21,6 +21,8 @@ import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
+from cogcli.app.serving.run_pool import RunPool
+from cogcli.app.serving.server_socket import Endpoint
 from cogcli.app.serving.stdio_transport import BAD_ID, has_bad_id
 from cogcli.core.strict_json import MAX_BYTES, JsonRefused, loads
 
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from cogcli.app.serving.run_pool import RunPool
-    from cogcli.app.serving.server_socket import Endpoint
 
 PATH: Final = "/mcp"
 _LOOPBACK_NAMES: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from anyio import CancelScope
 
 from cogcli.app import run_skill
+from cogcli.app.settings import Settings
 from cogcli.core import threads
 from cogcli.core.errors import OverloadedError
-from cogcli.runs.results import Control
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
-    from cogcli.events.envelope import Event
-    from cogcli.runs.prepare import PreparedRun
-    from cogcli.runs.results import RunResult
+from cogcli.events.envelope import Event
+from cogcli.runs.prepare import PreparedRun
+from cogcli.runs.results import Control, RunResult
 
 AT_ONCE: Final = 8
 MOST_WAITING: Final = 256

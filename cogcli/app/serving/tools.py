@@ -7,15 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.json_pointer import pointer_of
+from cogcli.core.redact import names_secret
 from cogcli.schema.visitor import rewrite
-
-if TYPE_CHECKING:
-    from cogcli.specs.capability import Capability
-    from cogcli.specs.fields import Fields, FieldSpec
-    from cogcli.specs.skill import Skill
+from cogcli.specs.capability import Capability
+from cogcli.specs.fields import Fields, FieldSpec
+from cogcli.specs.skill import Skill
 
 NAMES: Final = ("underscore", "dots")
 LONGEST: Final = 64
@@ -100,8 +99,6 @@ def schema_of(fields: Fields) -> dict[str, Any]:
 
 def _without_secret(name: str, field: FieldSpec) -> FieldSpec:
     """The field without a default or enum under a secret name: a client must not see a secret of the skill file."""
-    from cogcli.core.redact import names_secret
-
     return field._replace(default=None, enum=None) if names_secret(name) else field
 
 

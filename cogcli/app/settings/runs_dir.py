@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, Final
+from shlex import quote
+from typing import Final
 
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.outside import variable
-
-if TYPE_CHECKING:
-    from cogcli.episode.signing import Sign
+from cogcli.episode.signing import Sign, signer
 
 
 def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
@@ -26,8 +25,6 @@ def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
     if found.st_uid not in (user, 0):
         why, cure = "belongs to another user", "name one of your own: --runs-dir DIR"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        from shlex import quote
-
         who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
         why, cure = f"can be written to by {who}", f"chmod go-w {quote(str(path))}"
     else:
@@ -46,6 +43,5 @@ def signer_of(settings: Settings) -> Sign | None:
     path = variable(settings.environ, SIGNING_KEY)
     if not path:
         return None
-    from cogcli.episode.signing import signer
 
     return signer(path)

@@ -18,16 +18,15 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.specs.host_layout import SERVICES_FILE, layout_of
 from cogcli.specs.id_grammar import PLACEHOLDER
+from cogcli.specs.layers import Layer
 from cogcli.specs.service import is_shipped
-
-if TYPE_CHECKING:
-    from cogcli.specs.layers import Layer
+from cogcli.yaml.reader import read_file
 
 MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -100,8 +99,6 @@ def needs_of(project: str, layers: Iterable[Layer]) -> Needs:
 
 
 def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
-    from cogcli.yaml.reader import read_file
-
     value = read_file(path, file=path)[1].value
     if not isinstance(value, dict):
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cogcli.app.inventory.activation import activate
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument
@@ -28,8 +29,6 @@ def activate_binding(
     binding: Annotated[str, argument("BINDING", "bindings")],
 ) -> int:
     """Write `active_bindings.json`, if all checks pass and it says otherwise now."""
-    from cogcli.app.inventory.activation import activate
-
     done = activate(context.settings, capability, binding)
     context.own["file"] = done.file
     context.own["explanation"] = {

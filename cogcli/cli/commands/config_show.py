@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import os
+from typing import Annotated, Any
 
+from cogcli.app.settings import Settings
+from cogcli.app.settings.config import KEYS
+from cogcli.app.settings.trust import VARIABLE, store_path
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, switch
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import pad, visible
-
-if TYPE_CHECKING:
-    from cogcli.app.settings import Settings
+from cogcli.specs.host_layout import KIND_OF_FILE
 
 
 @command(
@@ -51,8 +53,6 @@ def show(
 
 
 def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
-    from cogcli.app.settings.config import KEYS
-
     rows: dict[str, tuple[Any, str]] = {name: settings.with_origin(name) for name in KEYS}
     runs_dir, origin = settings.runs_dir_with_origin()
     rows["runs_dir"] = (settings.display_path(runs_dir), origin)
@@ -63,8 +63,6 @@ def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
 
 def _trust(settings: Settings) -> tuple[str, str]:
     """Which trust the project has, and what says so."""
-    from cogcli.app.settings.trust import VARIABLE, store_path
-
     state = settings.trust.state
     if state in ("none", "untrusted"):
         return state, "default"
@@ -98,10 +96,6 @@ def _answer(context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: b
 
 def _surfaces(context: CommandContext) -> list[str]:
     """What each layer brings, weakest first."""
-    import os
-
-    from cogcli.specs.host_layout import KIND_OF_FILE
-
     if context.settings.problems:
         return []
     lines = []

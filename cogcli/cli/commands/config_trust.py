@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
+from cogcli.app.settings import trust
+from cogcli.app.settings.user_dirs import find_project
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import SAFETY, argument, switch
@@ -32,8 +34,6 @@ def change_trust(
     revoke: Annotated[bool, switch("--revoke", help="no longer", panel=SAFETY)] = False,
 ) -> int:
     """Trust or revoke; the answer is the project's directory."""
-    from cogcli.app.settings import trust
-
     project = _project(context, project_dir)
     if revoke and folder:
         raise UsageError("usage.flag", "`--folder` trusts, `--revoke` ends trust", hint="give one of them")
@@ -59,8 +59,6 @@ def change_trust(
 
 
 def _project(context: CommandContext, directory: str | None) -> str:
-    from cogcli.app.settings.user_dirs import find_project
-
     if directory is not None and not os.path.isdir(directory):
         raise UsageError("usage.value", f"`{directory}` is no directory")
     project = find_project(context.settings.base if directory is None else directory)

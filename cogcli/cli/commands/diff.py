@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cogcli.app import episodes
+from cogcli.app.episodes import iterate_shown_events
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, switch
 from cogcli.core.errors import NO, OK, UsageError
-from cogcli.report.compare import compare, comparison_object, lines, side_of
-
-if TYPE_CHECKING:
-    from cogcli.report.compare import Side
+from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
 
 
 @command(
@@ -61,7 +59,6 @@ def _one(context: CommandContext, word: str) -> UsageError:
 
 
 def _side(context: CommandContext, word: str) -> Side:
-    from cogcli.app.episodes import iterate_shown_events
     from cogcli.episode.foreign_log import for_reports
 
     directory = episodes.find(context.settings, word)

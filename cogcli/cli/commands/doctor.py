@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from cogcli.app.checks.doctor import Diagnosis, diagnose
+from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import switch
@@ -11,11 +13,7 @@ from cogcli.core.errors import NO, OK
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import count_of
-
-if TYPE_CHECKING:
-    from cogcli.app.checks.doctor import Diagnosis
-    from cogcli.app.checks.doctor_services import DoctorCheck
-    from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import StyledLine
 
 _SIGNS = {"ok": "done", "warning": "warning", "error": "failed", "skipped": "skipped"}
 
@@ -38,8 +36,6 @@ def doctor(
     strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
 ) -> int:
     """Diagnose and answer."""
-    from cogcli.app.checks.doctor import diagnose
-
     diagnosis = diagnose(context.settings, net=net)
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks

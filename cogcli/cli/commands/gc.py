@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from cogcli.app import gc
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
@@ -85,8 +87,6 @@ def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool
 
 def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:
     """The criteria as they were typed."""
-    from shlex import quote
-
     given = {"--keep": flags.keep, "--older-than": flags.older_than, "--outcome": flags.outcome}
     typed = (f" {name} {quote(str(value))}" for name, value in given.items() if value is not None)
     return context.again + "".join(typed)

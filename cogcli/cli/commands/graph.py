@@ -11,6 +11,8 @@ from cogcli.cli.options import OUTPUT, argument, choice
 from cogcli.cli.skill_or_episode import is_skill
 from cogcli.core.errors import OK
 from cogcli.report import graph as drawing
+from cogcli.report.run_fold import fold
+from cogcli.report.unfinished_runs import unfinished_state
 
 
 @command(
@@ -49,8 +51,6 @@ def _graph(context: CommandContext, word: str) -> drawing.GraphView:
         return graph_of(context.settings, word)
     from cogcli.app.episodes import find, iterate_shown_events, status_of
     from cogcli.episode.foreign_log import for_reports
-    from cogcli.report.run_fold import fold
-    from cogcli.report.unfinished_runs import unfinished_state
 
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name

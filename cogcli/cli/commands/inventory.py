@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, NamedTuple
 
+from cogcli.app.inventory.explain import explain_spec
+from cogcli.app.inventory.kinds import KINDS
+from cogcli.app.inventory.listing import list_specs, read_source, search_specs, spec_details
 from cogcli.cli.command import Examples, command
 from cogcli.cli.context import CommandContext
+from cogcli.cli.inventory_screen import explanation_lines, spec_lines
 from cogcli.cli.listing import Column
 from cogcli.cli.listing import show as show_list
 from cogcli.cli.options import ListFlags, SearchLimit, SearchWords, Source, SpecFilter, SpecId, argument
@@ -63,8 +67,6 @@ def _ls_examples(name: str) -> Examples:
 @command(examples=_ls_examples, exits=(0, 2, 3))
 def ls(context: CommandContext, *, wanted: SpecFilter, flags: ListFlags) -> int:
     """List the specs of a kind that fit."""
-    from cogcli.app.inventory.listing import list_specs
-
     return _answer(context, list_specs(context.settings, context.kind, **vars(wanted)), flags)
 
 
@@ -80,14 +82,10 @@ def _search_examples(name: str) -> Examples:
 @command(examples=_search_examples, exits=(0, 2, 3), most=100)
 def search(context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags) -> int:
     """Find specs of a kind by words."""
-    from cogcli.app.inventory.listing import search_specs
-
     return _answer(context, search_specs(context.settings, context.kind, words, limit), flags)
 
 
 def _answer(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags) -> int:
-    from cogcli.app.inventory.kinds import KINDS
-
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
@@ -113,9 +111,6 @@ def _show_examples(name: str) -> Examples:
 @command(examples=_show_examples, exits=(0, 2, 3))
 def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
     """Show the spec, or its file."""
-    from cogcli.app.inventory.listing import read_source, spec_details
-    from cogcli.cli.inventory_screen import spec_lines
-
     kind = context.kind
     if source and not context.json:
         context.screen.answer(visible_block(read_source(context.settings, kind, id)))
@@ -153,9 +148,6 @@ def explain_capability(
 
 
 def _explain(context: CommandContext, id: str) -> int:
-    from cogcli.app.inventory.explain import explain_spec
-    from cogcli.cli.inventory_screen import explanation_lines
-
     found = explain_spec(context.settings, context.kind, id)
     context.own["explanation"] = found.body
     if not context.json:

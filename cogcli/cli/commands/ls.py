@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cogcli.app.episodes import OUTCOMES, error_of_unstarted, list_episodes, parse_age, row_of
 from cogcli.cli.command import command
@@ -12,12 +12,10 @@ from cogcli.cli.options import ListFlags, integer, switch, text
 from cogcli.core.errors import OK, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import visible
-from cogcli.episode.listing.episode_row import EpisodeFilter
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
+from cogcli.episode.refusals import renamed_folder_error
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
-
-if TYPE_CHECKING:
-    from cogcli.episode.listing.episode_row import EpisodeRow
 
 
 @command(
@@ -77,8 +75,6 @@ def _warn_of_renamed(context: CommandContext, found: list[EpisodeRow]) -> None:
     """Warn of each folder whose name is the id of another episode."""
     for row in found:
         if row.log_id is not None:
-            from cogcli.episode.refusals import renamed_folder_error
-
             context.warn(renamed_folder_error(row.directory, row.log_id))
 
 

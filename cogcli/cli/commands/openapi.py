@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from cogcli.app import openapi_checks as app
 from cogcli.app.checks.reports import verdicts_report
+from cogcli.app.self_checks import list_failure_rules, list_invoker_rules, provoke_rules
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import Flags, Protocol, Reports, integer, switch, text
@@ -15,15 +16,10 @@ from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import cells
+from cogcli.protocols.rule import InvokerRules
 from cogcli.report.humanize import count_of
-from cogcli.verification.verdict import FAILED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cogcli.protocols.rule import InvokerRules
-    from cogcli.report.styled_text import StyledLine
-    from cogcli.verification.verdict import Verdict
+from cogcli.report.styled_text import StyledLine
+from cogcli.verification.verdict import FAILED, Verdict
 
 _LISTED = 40
 
@@ -126,8 +122,6 @@ def _again(context: CommandContext, verdict: Verdict, flags: ScenarioFlags) -> s
 )
 def verify_invoker(context: CommandContext, *, protocol: Protocol = "openapi", report: Reports) -> int:
     """Provoke every rule of an invoker; exit code 1 if one fails."""
-    from cogcli.app.self_checks import list_invoker_rules
-
     return _provoke(context, list_invoker_rules(protocol or "openapi"), "rule", report)
 
 
@@ -141,14 +135,10 @@ def verify_invoker(context: CommandContext, *, protocol: Protocol = "openapi", r
 )
 def verify_errors(context: CommandContext, *, report: Reports = ()) -> int:  # type: ignore[assignment]
     """Provoke every row of the failure model; exit code 1 if one fails."""
-    from cogcli.app.self_checks import list_failure_rules
-
     return _provoke(context, list_failure_rules(), "row", report)
 
 
 def _provoke(context: CommandContext, lines: InvokerRules, noun: str, report: Sequence[str]) -> int:
-    from cogcli.app.self_checks import provoke_rules
-
     wanted, out = parse_reports(report, without=("sarif",)), context.screen.out
     head = f"{count_of(len(lines), noun)} {out.glyphs.dot} servers on 127.0.0.1"
     verified = provoke_rules(lines, listener=_start(context, head, max(map(cells, lines), default=0)))

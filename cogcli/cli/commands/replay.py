@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from cogcli.app import episodes
+from cogcli.app import episodes, run_skill
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
+from cogcli.cli.envelope import dumps
 from cogcli.cli.options import NewestEpisode, integer
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import truncate, visible
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cogcli.report.styled_text import StyledLine
-    from cogcli.runs.replay import ReplayResult
-    from cogcli.runs.replay_adapters import ReplayDifference
+from cogcli.episode.document_bytes import to_bytes
+from cogcli.episode.project import project
+from cogcli.episode.strict_log import read_events
+from cogcli.report.styled_text import StyledLine
+from cogcli.runs.replay import ReplayResult
+from cogcli.runs.replay_adapters import ReplayDifference
 
 
 @command(
@@ -41,7 +42,6 @@ def replay(
     context.own["episode_id"] = directory.name
     if at is not None:
         return _show_state_at(context, directory, at)
-    from cogcli.app import run_skill
 
     result = run_skill.replay(context.settings, directory)
     context.own["replay"] = {
@@ -59,10 +59,6 @@ def replay(
 
 
 def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
-    from cogcli.episode.document_bytes import to_bytes
-    from cogcli.episode.project import project
-    from cogcli.episode.strict_log import read_events
-
     events = read_events(directory)
     if not 0 <= seq < len(events):
         raise UsageError("usage.value", f"`--at {seq}`: no such event", expected=f"0 to {len(events) - 1}")
@@ -93,8 +89,6 @@ def _result_lines(context: CommandContext, result: ReplayResult) -> list[StyledL
 
 
 def _preview(value: Any) -> str:
-    from cogcli.cli.envelope import dumps
-
     return truncate(visible("nothing" if value is None else dumps(value)), 200)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from cogcli.app import episodes
+from cogcli.app import run_skill as app
 from cogcli.cli.command import command
 from cogcli.cli.commands.run import parse_pairs
 from cogcli.cli.context import CommandContext
@@ -15,9 +16,9 @@ from cogcli.cli.progress import display_for
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
-
-if TYPE_CHECKING:
-    from cogcli.runs.rerun import Reuse
+from cogcli.runs.rerun import Reuse
+from cogcli.runs.results import Control
+from cogcli.runs.resume_adapters import UnmaskedRunner
 
 _SETTINGS: Final = ("trust_level", "max_workers", "timeout", "step_timeout", "conformance", "durability")
 """Flags that replace options of the earlier run, under the names of their settings."""
@@ -44,10 +45,6 @@ def rerun(
     flags: RerunFlags,
 ) -> int:
     """Run the skill of an earlier episode again; returns the exit code of the run."""
-    from cogcli.app import run_skill as app
-    from cogcli.runs.results import Control
-    from cogcli.runs.resume_adapters import UnmaskedRunner
-
     settings = context.settings
     directory = episodes.find(settings, episode)
     loaded, reuse = app.prepare_reuse(settings, directory, first, _overrides(context, flags), context.warn)

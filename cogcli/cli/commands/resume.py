@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cogcli.app import episodes
 from cogcli.cli.answers import doubt_answers
 from cogcli.cli.command import command
@@ -13,10 +11,7 @@ from cogcli.cli.live_run import answer_pause, report_result, resume_run
 from cogcli.cli.options import SAFETY, Episode, Flags, Progress, switch, text
 from cogcli.core.errors import UsageError
 from cogcli.engine.doubt import CHOICES
-
-if TYPE_CHECKING:
-    from cogcli.runs.resume import ResumeRequest
-
+from cogcli.runs.resume import ResumeRequest
 
 _IN_DOUBT = "an effect that may have happened: rerun, skip or fail it, or say that it is done (repeatable)"
 
@@ -64,8 +59,6 @@ def resume(context: CommandContext, episode: Episode, *, flags: ResumeFlags) -> 
 
 
 def _request(context: CommandContext, flags: ResumeFlags) -> ResumeRequest:
-    from cogcli.runs.resume import ResumeRequest
-
     return ResumeRequest(
         approve=tuple(flags.approve),
         reject=tuple(flags.reject),

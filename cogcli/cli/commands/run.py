@@ -4,6 +4,8 @@ docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cogcli.cli import inputs as given
@@ -11,15 +13,12 @@ from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.live_run import DisplayListener, SignalHandlers, answer_pause, report_result
 from cogcli.cli.options import Skill
-from cogcli.cli.progress import display_for
+from cogcli.cli.progress import Display, display_for
 from cogcli.cli.run_flags import RunFlags
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.runs.prepare import PreparedRun, RunRequest, skill_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cogcli.cli.progress import Display
-    from cogcli.runs.prepare import PreparedRun
     from cogcli.runs.results import RunResult
 
 
@@ -77,7 +76,6 @@ def run_skill(
 def _load(context: CommandContext, skill_id: str, flags: RunFlags) -> PreparedRun:
     """The run that may start. Raises the problems of flags, inputs and specs together."""
     from cogcli.app import run_skill as app
-    from cogcli.runs.prepare import RunRequest, skill_of
 
     _check_id(skill_id)
     problems: list[CogcliError] = []
@@ -128,8 +126,6 @@ def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliE
 
 
 def _trace_id(text: str | None, problems: list[CogcliError]) -> str | None:
-    import re
-
     if text is not None and not re.fullmatch(r"[A-Za-z0-9._:-]{1,128}", text):
         problems.append(
             UsageError(

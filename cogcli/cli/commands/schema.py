@@ -12,6 +12,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, argument, switch, text
 from cogcli.core.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.core.files import write_atomic
 from cogcli.core.terminal_text import visible
 
 
@@ -49,8 +50,6 @@ def schema(
 
 
 def _write_all(context: CommandContext, folder: str | None) -> int:
-    from cogcli.core.files import write_atomic
-
     if folder is None:
         raise UsageError("usage.value", "`--all` needs `-o DIR`")
     written = []

@@ -6,23 +6,27 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
+from cogcli.app.serving.catalog import Offer, offer_skills
+from cogcli.app.serving.server_socket import Endpoint, bind_socket, close_standard_streams
 from cogcli.cli.command import command
+from cogcli.cli.commands.run import run_options
 from cogcli.cli.context import CommandContext
+from cogcli.cli.crash import report_bug
 from cogcli.cli.options import SAFETY, choice, text
 from cogcli.cli.run_flags import ServeFlags
+from cogcli.cli.run_report import error_of
 from cogcli.core.errors import ABORTED, OK, CogcliError, ServiceResolutionError, UsageError
 from cogcli.core.problems import suggestion
+from cogcli.protocols.secrets import Secrets
+from cogcli.report.humanize import count_of
+from cogcli.runs.prepare import RunRequest
+from cogcli.runs.results import RunResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cogcli.app.serving.catalog import Offer
     from cogcli.app.serving.handlers import ServerListener
-    from cogcli.app.serving.server_socket import Endpoint
-    from cogcli.runs.prepare import RunRequest
-    from cogcli.runs.results import RunResult
 
 _ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})")
 
@@ -77,7 +81,6 @@ def serve_mcp(
             f"`--http {address.url_host}:{address.port}` can be reached by others",
             hint="give --token-file FILE, or listen on 127.0.0.1",
         )
-    from cogcli.app.serving.catalog import offer_skills
 
     request = _request(context, flags)
     offer = offer_skills(context.settings, request, list(skill), tool_names)
@@ -105,7 +108,6 @@ def _address(text: str | None, token_file: str | None) -> Endpoint | None:
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[2]) > 65535:
         raise UsageError("usage.value", f"`--http`: found `{text[:60]}`", expected="[HOST:]PORT")
-    from cogcli.app.serving.server_socket import Endpoint
 
     return Endpoint((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
@@ -114,8 +116,6 @@ def _token(path: str | None) -> str:
     if path is None:
         return ""
     from os.path import abspath
-
-    from cogcli.protocols.secrets import Secrets
 
     token = Secrets({}, lambda _: None).resolve(f"file:{abspath(path)}")
     if len(token) < 16 or not token.isascii() or not token.isprintable():
@@ -126,9 +126,6 @@ def _token(path: str | None) -> str:
 
 
 def _request(context: CommandContext, flags: ServeFlags) -> RunRequest:
-    from cogcli.cli.commands.run import run_options
-    from cogcli.runs.prepare import RunRequest
-
     problems: list[CogcliError] = []
     options = run_options(context, flags, problems)
     for problem in problems:
@@ -175,7 +172,6 @@ def _serve(
         ended_by = anyio.run(serve_stdio, server, pipe, runs, _signals())
     else:
         from cogcli.app.serving.http_transport import PATH, http_server, serve_http
-        from cogcli.app.serving.server_socket import bind_socket, close_standard_streams
 
         listening = bind_socket(address)
         web = http_server(server, address, token)
@@ -198,7 +194,6 @@ def _signals() -> list[signal.Signals]:
 def _announce(context: CommandContext, offer: Offer, where: str) -> None:
     if context.screen.quiet:
         return
-    from cogcli.report.humanize import count_of
 
     out = f"; {count_of(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
     context.screen.notify(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}\n")
@@ -206,8 +201,6 @@ def _announce(context: CommandContext, offer: Offer, where: str) -> None:
 
 def _listener(context: CommandContext) -> ServerListener:
     from cogcli.app.serving.handlers import ServerListener
-    from cogcli.cli.crash import report_bug
-    from cogcli.cli.run_report import error_of
 
     def called(tool: str, report: Mapping[str, str]) -> None:
         if not context.screen.quiet:

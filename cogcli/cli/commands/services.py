@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from cogcli.app import services
+from cogcli.app.services import RefreshResult, ServiceChange
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import SAFETY, argument, switch
 from cogcli.core.errors import NO, OK
 from cogcli.core.terminal_text import visible
 from cogcli.report.humanize import count_of
-
-if TYPE_CHECKING:
-    from cogcli.app.services import RefreshResult, ServiceChange
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 
@@ -34,8 +33,6 @@ def refresh(
     ] = False,
 ) -> int:
     """Show the differences; with `--accept` write the lock, or the document."""
-    from cogcli.app import services
-
     found = services.refresh(context.settings, service, accept=accept)
     context.own["services"] = [_service_object(found)]
     if not context.json:

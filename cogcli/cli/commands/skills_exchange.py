@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cogcli.app.exchange.skill_export import export_skills
+from cogcli.app.exchange.skill_folder import read_folder
+from cogcli.app.exchange.skill_import import import_skill
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, text
@@ -27,8 +30,6 @@ def export_folders(
     to: Annotated[str, text("--to", "DIR", "where the folders go; needed", OUTPUT)] = "",
 ) -> int:
     """Write the folders; answer with the files."""
-    from cogcli.app.exchange.skill_export import export_skills
-
     if not to:
         raise _needs(context, "--to DIR")
     return _answer(context, export_skills(context.settings, ids, to))
@@ -51,9 +52,6 @@ def import_folder(
     ] = "",
 ) -> int:
     """Write the skill; answer with its file."""
-    from cogcli.app.exchange.skill_folder import read_folder
-    from cogcli.app.exchange.skill_import import import_skill
-
     if not capability:
         raise _needs(context, "--capability CAP")
     result = import_skill(context.settings, read_folder(folder), capability)

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cogcli.app import episodes
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, Flags, NewestEpisode, choice, switch, text
-from cogcli.core.errors import NO, OK, PathAbsent, UsageError
+from cogcli.core.errors import NO, OK, CogcliError, PathAbsent, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import truncate, visible, visible_block
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import StyledLine
 
 
 class StateFlags(Flags):
@@ -163,8 +160,6 @@ def _write_result(context: CommandContext, message: str, code: int) -> int:
 
 
 def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
-    from cogcli.core.errors import CogcliError
-
     try:
         left = episodes.parse_state(stored, directory)
     except CogcliError:

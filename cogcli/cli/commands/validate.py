@@ -3,8 +3,12 @@ docs/reference/command-line.md#reports)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
+from cogcli.app.checks import registry_check
+from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.app.checks.reports import RENDERERS, registry_report
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
@@ -12,15 +16,11 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, argument, choice, switch, text
 from cogcli.cli.render_error import problem_lines
 from cogcli.cli.report_files import parse_reports
+from cogcli.cli.stdin import read_stdin
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.report.check_report import concise
 from cogcli.report.humanize import count_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cogcli.app.checks.registry_check import RegistryCheck
-    from cogcli.report.styled_text import StyledLine
+from cogcli.report.styled_text import StyledLine
 
 _STDIN = "<stdin>"
 _LARGEST = 256 * 1024
@@ -48,9 +48,6 @@ def validate(
     ] = None,
 ) -> int:
     """Check all, or the paths given."""
-    from cogcli.app.checks import registry_check
-    from cogcli.app.checks.reports import registry_report
-
     wanted = parse_reports(report)
     paths, contents = _paths(context, words, stdin_filename)
     checked = registry_check.validate(context.settings, paths, contents=contents)
@@ -66,8 +63,6 @@ def _paths(
     context: CommandContext, words: Sequence[str], name: str | None
 ) -> tuple[list[str], dict[str, bytes]]:
     """The paths to check, stdin under the name it stands for."""
-    from cogcli.cli.stdin import read_stdin
-
     if "-" not in words:
         if name is not None:
             raise UsageError("usage.flag", "`--stdin-filename` names what `-` reads", hint="add `-`")
@@ -122,8 +117,6 @@ def _jsonl(context: CommandContext, checked: RegistryCheck, sources: Sources) ->
 
 
 def _github(context: CommandContext, checked: RegistryCheck, sources: Sources) -> None:
-    from cogcli.app.checks.reports import RENDERERS, registry_report
-
     context.screen.answer(RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end)))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 from cogcli.app import episodes
 from cogcli.app.checks.reports import episodes_report
@@ -15,14 +17,9 @@ from cogcli.cli.options import argument, switch, text
 from cogcli.cli.report_files import parse_reports
 from cogcli.core.errors import ENVIRONMENT, NO, OK, UsageError
 from cogcli.core.terminal_text import visible
-from cogcli.report.glyphs import style_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from cogcli.report.glyphs import Glyphs
-    from cogcli.report.styled_text import StyledLine
+from cogcli.episode.signing import public_key
+from cogcli.report.glyphs import Glyphs, style_of
+from cogcli.report.styled_text import StyledLine
 
 _REPAIR = "first finish what a crash while sealing left, and move a damaged last line away"
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
@@ -135,7 +132,6 @@ def _directories(context: CommandContext, names: Sequence[str], *, all: bool) ->
 def _key(path: str | None) -> str | None:
     if path is None:
         return None
-    from cogcli.episode.signing import public_key
 
     return public_key(path)
 

@@ -14,12 +14,12 @@ from cogcli.core.errors import (
     TransportError,
 )
 from cogcli.core.terminal_text import visible
+from cogcli.protocols.secrets import Secrets
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.protocols.secrets import Secrets
 
 MAX_MESSAGE: Final = 500
 OVERLOADED: Final = (429, 502, 503, 504)

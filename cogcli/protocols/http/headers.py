@@ -9,15 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cogcli import __version__
 from cogcli.core.errors import RequestMappingError, ServiceResolutionError
+from cogcli.protocols.invoker import InvocationRequest
+from cogcli.protocols.secrets import Secrets
 from cogcli.specs.id_grammar import PLACEHOLDER, is_sendable, is_settable
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.protocols.invoker import InvocationRequest
-    from cogcli.protocols.secrets import Secrets
 
 Headers = tuple[tuple[str, str], ...]
 AUTHORIZATION: Final = "Authorization"
@@ -26,8 +25,6 @@ _MAX_BYTES: Final = 64 * 1024
 
 def default_headers(request: InvocationRequest, *, accept: str, content_type: str = "") -> dict[str, str]:
     """The headers of a request before those of service and binding."""
-    from cogcli import __version__
-
     found = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
     if content_type:
         found["Content-Type"] = content_type

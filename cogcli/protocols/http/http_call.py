@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
+from cogcli.protocols.http.headers import Headers
 from cogcli.protocols.http.reply_body import media_type
 from cogcli.protocols.invoker import DEFAULT_BYTES, CallLimits, CallMeta, InvocationRequest, InvokerContext
 from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.protocols.http.headers import Headers
 
 
 class OutgoingRequest(NamedTuple):

@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import list_known, suggestion
 from cogcli.protocols.contract_finding import ContractFinding, OperationContract
 from cogcli.protocols.pythoncall.contract import function_findings
+from cogcli.specs.binding import Binding
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.shipped_tools import MODULES, TABLES
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
 
 _LONGEST: Final = 4 * 1024 * 1024
 

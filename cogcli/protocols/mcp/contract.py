@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import list_known, suggestion
@@ -17,12 +17,10 @@ from cogcli.protocols.contract_finding import (
 )
 from cogcli.protocols.mcp.bundled_contract import bundled_findings
 from cogcli.protocols.openapi.contract import object_findings
+from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.lock import read_locked_tools
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
 
 _TEXT = {"type": "string"}
 _LIST = {"type": "array"}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import orjson
 
+from cogcli.core.addresses import literal_refusal
 from cogcli.core.errors import (
     CallTimeoutError,
     RejectedError,
@@ -42,14 +43,21 @@ from cogcli.protocols.invoker import (
     InvokerContext,
 )
 from cogcli.protocols.mcp import bundled_tools
+from cogcli.protocols.mcp.body import body_of, result_usage
+from cogcli.protocols.mcp.errors import NOT_READY, translate_error
+from cogcli.protocols.mcp.pins import Pins, require_locked
+from cogcli.protocols.mcp.process import Program, environment
+from cogcli.protocols.mcp.session import McpLink, McpTransport, Session
+from cogcli.protocols.mcp.stdio import Stdio
+from cogcli.protocols.mcp.thread import Portal
+from cogcli.protocols.mcp.tool_lock import read_locked
+from cogcli.protocols.mcp.traffic import McpExchange, McpTraffic
 from cogcli.protocols.pythoncall.invoker import PythonCall
+from cogcli.schema import validator
 from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
     from cogcli.protocols.mcp.http import McpEndpoint
-    from cogcli.protocols.mcp.session import McpLink, McpTransport, Session
-    from cogcli.protocols.mcp.thread import Portal
-    from cogcli.protocols.mcp.traffic import McpExchange
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -156,8 +164,6 @@ class Mcp:
             raise
 
     def _connect(self, service: Service, limits: CallLimits) -> tuple[Portal, Session, McpLink]:
-        from cogcli.protocols.mcp.errors import NOT_READY
-
         if time.monotonic() >= limits.deadline:
             raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
         session: Session | None = None
@@ -175,9 +181,6 @@ class Mcp:
             raise
 
     def _require_agreed(self, service: Service, tool: dict[str, Any]) -> None:
-        from cogcli.protocols.mcp.pins import Pins, require_locked
-        from cogcli.protocols.mcp.tool_lock import read_locked
-
         agreed = read_locked(service.root, service.id)
         if agreed is not None:
             require_locked(service.id, agreed, tool)
@@ -195,8 +198,6 @@ class Mcp:
             key = (service.id, service.trusted)
             session = self._sessions.get(key)
             if session is None:
-                from cogcli.protocols.mcp.session import Session
-
                 # Secrets are resolved before anything starts: a missing one has an error of its own.
                 connect = transport_of(service, self._context)
                 session = self._sessions[key] = Session(connect)
@@ -213,7 +214,6 @@ class _SessionLost(Exception):
 
 def _portal() -> Portal:
     require_sdk()
-    from cogcli.protocols.mcp.thread import Portal
 
     return Portal()
 
@@ -241,15 +241,11 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
 
     Raises ServiceResolutionError where a secret is missing, SafetyScopeError for an address that is not allowed.
     """
-    from cogcli.protocols.mcp.traffic import McpTraffic
-
     if "url" in service.settings:
         from cogcli.protocols.mcp.http import StreamableHttp
 
         address = _address(service, context)
         return lambda: StreamableHttp(address, McpTraffic())
-    from cogcli.protocols.mcp.process import Program, environment
-    from cogcli.protocols.mcp.stdio import Stdio
 
     settings = service.settings
     own = {name: context.secrets.expand(text) for name, text in (settings.get("env") or {}).items()}
@@ -265,7 +261,6 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
 def _address(service: Service, context: InvokerContext) -> McpEndpoint:
     from urllib.parse import urlsplit
 
-    from cogcli.core.addresses import literal_refusal
     from cogcli.core.http import proxy_for
     from cogcli.protocols.mcp.http import McpEndpoint
     from cogcli.protocols.mcp.refusals import Refusals
@@ -342,8 +337,6 @@ _SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
 def _require_patterns(tool: dict[str, Any]) -> None:
     """Raise RejectedError for a tool with a pattern that cannot be applied: its arguments could not be checked. A lock
     makes such a tool ineligible (`wire.pattern`)."""
-    from cogcli.schema import validator
-
     for member, _ in _SCHEMAS:
         for said in validator.refused_patterns(tool.get(member)):
             hint = "use a tool without it: cogcli explain wire.pattern"
@@ -352,8 +345,6 @@ def _require_patterns(tool: dict[str, Any]) -> None:
 
 def _unusable_schema_notices(tool: dict[str, Any]) -> Iterator[str]:
     """A notice per schema that cannot be applied; the call is made without that check."""
-    from cogcli.schema import validator
-
     for member, word in _SCHEMAS:
         schema = tool.get(member)
         if isinstance(schema, dict) and not validator.is_usable(schema):
@@ -369,8 +360,6 @@ def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None
 
 def _violation_text(schema: Any, value: Any) -> str:
     """How a value breaks a server's schema; empty if it fits, or if the schema cannot be applied."""
-    from cogcli.schema import validator
-
     found = validator.errors(schema, value) if isinstance(schema, dict) else []
     if any(message == validator.UNUSABLE for _, message in found):
         return ""
@@ -395,8 +384,6 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 
 def _result(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExchange) -> dict[str, Any]:
     """The result of a call. Raises the fault that the transport recorded, else the SDK's error translated."""
-    from cogcli.protocols.mcp.errors import translate_error
-
     try:
         return call()
     except Exception as error:
@@ -431,8 +418,6 @@ def _complete_record(
 def _response(
     request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any], meta: CallMeta
 ) -> InvocationResponse:
-    from cogcli.protocols.mcp.body import body_of, result_usage
-
     try:
         result = to_plain_json(result)
         _require_reply(request, result, tool)

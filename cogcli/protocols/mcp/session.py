@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from cogcli import __version__
 from cogcli.core.errors import CallTimeoutError, TransportError
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
 from cogcli.protocols.mcp.tools import list_tools
@@ -113,8 +114,6 @@ class McpLink:
         import anyio
         from mcp import Client
         from mcp_types import Implementation
-
-        from cogcli import __version__
 
         about = Implementation(name="cogcli", version=__version__)
         transport = self.transport

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from cogcli.specs.binding import Binding
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.operation_path import GRAMMAR, path_of
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
 
 CHANGING: Final = ("PUT", "PATCH", "DELETE")
 """The methods that change something on the server."""

@@ -4,7 +4,7 @@ docs/reference/protocols.md#wire-checks)."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import suggestion
@@ -20,12 +20,10 @@ from cogcli.protocols.contract_finding import (
 )
 from cogcli.protocols.openapi.checks import CHANGING
 from cogcli.schema.lookup import members
+from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.request_locations import RequestLocation, place_of
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 """The schema of an absent reply body, which is read as `{}`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from cogcli.core.strict_json import JsonRefused, loads
@@ -11,10 +11,8 @@ from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_
 from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
 from cogcli.protocols.openapi.mock import match_route, routes_of
 from cogcli.protocols.openapi.request_check import body_faults, parameter_faults
+from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
 
 _SHOWN: Final = 3
 

@@ -7,6 +7,7 @@ import re
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
+from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.openapi import OpenApiOperation, Parameter
 from cogcli.protocols.http.observed import Seen
 from cogcli.schema.validator import errors
@@ -48,8 +49,6 @@ def parameter_faults(
 
 def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
     """The faults of the body: missing, no JSON, or breaches of its schema."""
-    from cogcli.core.strict_json import JsonRefused, loads
-
     if operation.body is None:
         return [RequestFault("/body", "none is expected")] if seen.body else []
     if not seen.body:

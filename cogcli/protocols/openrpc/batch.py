@@ -16,13 +16,13 @@ from cogcli.core.errors import OverloadedError, ResponseMappingError, RuntimeErr
 from cogcli.core.strict_json import JsonRefused
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.http.failures import failure
+from cogcli.protocols.http.http_call import OutgoingRequest
+from cogcli.protocols.invoker import CallMeta, InvocationRequest
 from cogcli.protocols.openrpc.reply import result_of
+from cogcli.protocols.secrets import Secrets
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-    from cogcli.protocols.http.http_call import OutgoingRequest
-    from cogcli.protocols.invoker import CallMeta, InvocationRequest
-    from cogcli.protocols.secrets import Secrets
 
 REPEATABLE: Final = ("none", "idempotent")
 BROKEN: Final = "the service did not answer an array of calls with an array of answers: called singly"

@@ -4,7 +4,7 @@ docs/reference/protocols.md#wire-checks)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.problems import suggestion
@@ -16,11 +16,9 @@ from cogcli.protocols.contract_finding import (
     Taken,
     document_finding,
 )
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import Capability
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
 
 
 def document_findings(service: Service) -> Iterator[ContractFinding]:

@@ -3,16 +3,14 @@ docs/reference/protocols.md#own-rules)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.openrpc import RpcMethod, openrpc_of
 from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
 from cogcli.protocols.openrpc.mock import join_faults, param_faults
+from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:

@@ -7,14 +7,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.errors import RejectedError, RuntimeErrorBase, ServerFaultError
 from cogcli.core.jsonvalue import preview
 from cogcli.protocols.http.failures import quote
-
-if TYPE_CHECKING:
-    from cogcli.protocols.secrets import Secrets
+from cogcli.protocols.secrets import Secrets
 
 INTERNAL: Final = -32603
 NOT_FOUND: Final = -32601

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cogcli.core.problems import suggestion
 from cogcli.core.syntax import module_of
 from cogcli.protocols.contract_finding import ContractFinding, ContractJudges, OperationContract, Taken
+from cogcli.specs.binding import Binding
+from cogcli.specs.capability import Capability
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    from cogcli.specs.binding import Binding
-    from cogcli.specs.capability import Capability
 
 _TYPES: Final = {
     "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object",

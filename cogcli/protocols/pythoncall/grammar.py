@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar
 from cogcli.specs.service import is_shipped
 from cogcli.specs.shape import Text, may
-
-if TYPE_CHECKING:
-    from cogcli.specs.problem_report import ProblemReport
 
 _MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

@@ -13,6 +13,7 @@ from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
+from cogcli.specs.selection_errors import other_capability_reason, unknown_binding_reason
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
@@ -123,8 +124,6 @@ class CheckContext:
 
     def misnamed(self, capability: str, name: str) -> tuple[str, str] | None:
         """Message and hint about a name that is no binding of this capability; None if it is one."""
-        from cogcli.specs.selection_errors import other_capability_reason, unknown_binding_reason
-
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:
             return None
