@@ -37,7 +37,7 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     flags = argv[: argv.index("--")] if "--" in argv else argv
     json = "--json" in flags
-    if "_COGCLI_COMPLETE" in os.environ:
+    if os.environ.get("_COGCLI_COMPLETE"):
         from cogcli.cli.completion import answer
 
         return answer()

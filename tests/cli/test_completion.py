@@ -108,6 +108,10 @@ def test_in_trouble_nothing_is_said_and_the_code_is_0(demo: Any, line: str, brok
     assert asked(demo, line, env=broken) == []
 
 
+def test_a_variable_without_a_value_asks_for_nothing(demo: Any) -> None:
+    assert demo.run("lss", env={"_COGCLI_COMPLETE": ""}).assert_exit(2).err.startswith("error[usage.command]")
+
+
 def test_a_broken_spec_and_a_damaged_cache_are_no_trouble(demo: Any) -> None:
     del demo.env["XDG_CACHE_HOME"]
     demo.run(*GREET).assert_ok()
