@@ -1,7 +1,7 @@
 """Starts a program so that none of its processes outlives the run, however either ends
 (docs/reference/protocols.md#mcp-stdio). Linux only; run by its path, never imported:
 
-    python -I -S mcp_launcher.py LEASH PROGRAM ARGV0 ARGUMENT...
+    python -I -S launcher.py LEASH PROGRAM ARGV0 ARGUMENT...
 
 1. LEASH is a descriptor that reaches its end when the starting process closes it or dies. Then every process below is
    killed.
