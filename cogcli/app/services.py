@@ -18,7 +18,8 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
 from cogcli.protocols.live_document import DocumentKind
 from cogcli.protocols.mcp import tool_lock
-from cogcli.protocols.mcp.invoker import Mcp, identity
+from cogcli.protocols.mcp.connect import identity
+from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields
 from cogcli.runs.launch import invoker_context
 from cogcli.specs.catalog import Catalog

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,26 +15,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-import orjson
-
-from cogcli.core.addresses import literal_refusal
 from cogcli.core.errors import (
     CallTimeoutError,
-    RejectedError,
-    RequestMappingError,
     ResponseMappingError,
     RuntimeErrorBase,
-    SafetyScopeError,
-    ServerFaultError,
-    ServiceResolutionError,
     TransportError,
 )
 from cogcli.core.jsonvalue import NotJson, to_plain_json
-from cogcli.core.problems import suggestion
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.invoker import (
-    DEFAULT_BYTES,
     CallLimits,
     CallMeta,
     InvocationRequest,
@@ -44,20 +33,26 @@ from cogcli.protocols.invoker import (
 )
 from cogcli.protocols.mcp import bundled_tools
 from cogcli.protocols.mcp.body import body_of, result_usage
+from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, transport_of
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.pins import Pins, require_locked
-from cogcli.protocols.mcp.process import Program, environment
-from cogcli.protocols.mcp.session import McpLink, McpTransport, Session
-from cogcli.protocols.mcp.stdio import Stdio
+from cogcli.protocols.mcp.session import McpLink, Session
 from cogcli.protocols.mcp.thread import Portal
+from cogcli.protocols.mcp.tool_checks import (
+    require_arguments,
+    require_patterns,
+    require_reply,
+    require_size,
+    tool_of,
+    unusable_schema_notices,
+)
 from cogcli.protocols.mcp.tool_lock import read_locked
-from cogcli.protocols.mcp.traffic import McpExchange, McpTraffic
+from cogcli.protocols.mcp.traffic import McpExchange
 from cogcli.protocols.pythoncall.invoker import PythonCall
-from cogcli.schema import validator
-from cogcli.specs.service import Service, network_of
+from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.protocols.mcp.http import McpEndpoint
+    pass
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -83,14 +78,14 @@ class Mcp:
         if server is not None:
             return bundled_tools.call_tool(self._functions, server, request, limits)
         with self._quoted_errors():
-            _require_trust(request.service)
-            _require_size(request)
+            require_trust(request.service)
+            require_size(request)
             return self._call(request, limits)
 
     def tools(self, service: Service, limits: CallLimits) -> list[dict[str, Any]]:
         """The definitions of the tools that a service's server lists, sorted by name. Raises RuntimeErrorBase."""
         with self._quoted_errors():
-            _require_trust(service)
+            require_trust(service)
             return sorted(self._connect(service, limits)[2].tools, key=lambda tool: str(tool["name"]))
 
     def close(self, grace: float) -> None:
@@ -146,11 +141,11 @@ class Mcp:
             proxy=link.transport.proxy,
         )
         try:
-            tool = _tool(link, request)
+            tool = tool_of(link, request)
             self._require_agreed(request.service, tool)
-            _require_patterns(tool)
-            exchange.notices += _unusable_schema_notices(tool)
-            _require_arguments(tool, request)
+            require_patterns(tool)
+            exchange.notices += unusable_schema_notices(tool)
+            require_arguments(tool, request)
             call = partial(portal.wait, limits, session.call, link, _params(request), exchange)
             result = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
             meta = _complete_record(about, link, exchange, began, result)
@@ -214,156 +209,10 @@ class _SessionLost(Exception):
 
 def _portal() -> Portal:
     require_sdk()
-
     return Portal()
 
 
-def require_sdk() -> None:
-    """Import the SDK. Raises ServiceResolutionError `env.extra` with the line that installs it."""
-    import logging
-
-    try:
-        import mcp  # noqa: F401
-    except ImportError as error:
-        hint = "pip install 'cogcli[mcp]'"
-        text = "this needs `mcp`, which is not installed"
-        raise ServiceResolutionError("env.extra", text, hint=hint, left=False) from error
-    # The SDK logs what our records hold already; without a handler, Python would print it to stderr.
-    for name in ("mcp", "client"):
-        logger = logging.getLogger(name)
-        logger.propagate = False
-        if not logger.handlers:
-            logger.addHandler(logging.NullHandler())
-
-
-def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpTransport]:
-    """A factory of connections to a service's server.
-
-    Raises ServiceResolutionError where a secret is missing, SafetyScopeError for an address that is not allowed.
-    """
-    if "url" in service.settings:
-        from cogcli.protocols.mcp.http import StreamableHttp
-
-        address = _address(service, context)
-        return lambda: StreamableHttp(address, McpTraffic())
-
-    settings = service.settings
-    own = {name: context.secrets.expand(text) for name, text in (settings.get("env") or {}).items()}
-    program = Program(
-        settings["command"],
-        tuple(settings.get("args") or ()),
-        _directory(service),
-        environment(context.environ, own),
-    )
-    return lambda: Stdio(program, McpTraffic())
-
-
-def _address(service: Service, context: InvokerContext) -> McpEndpoint:
-    from urllib.parse import urlsplit
-
-    from cogcli.core.http import proxy_for
-    from cogcli.protocols.mcp.http import McpEndpoint
-    from cogcli.protocols.mcp.refusals import Refusals
-
-    url, secrets, network = service.settings["url"], context.secrets, network_of(service)
-    parts = urlsplit(url)
-    if refusal := literal_refusal(parts.hostname or "", network):
-        raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
-    own = {
-        **headers.declared_headers(service, secrets, service.metadata, trusted=service.trusted),
-        **headers.credentials(service, secrets),
-    }
-    environ = context.environ if context.use_env_proxy else {}
-    proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
-    refusals = Refusals(service, secrets, context.clock)
-    return McpEndpoint(url, network, own, environ, proxy, refusals)
-
-
-def identity(service: Service) -> Any:
-    """The key of a server's pins: its URL, or its command line and directory. The service's id is no part of it."""
-    settings = service.settings
-    if "url" in settings:
-        return {"url": settings["url"]}
-    return {
-        "command": settings["command"],
-        "args": list(settings.get("args") or ()),
-        "cwd": _directory(service),
-    }
-
-
-def _directory(service: Service) -> str:
-    """The working directory of a server: its layer's root, or `cwd` below it."""
-    return os.path.abspath(os.path.join(service.root or os.curdir, service.settings.get("cwd") or ""))
-
-
 # -- before a call leaves ---------------------------------------------------------------------------------------------
-
-
-def _require_trust(service: Service) -> None:
-    if "command" in service.settings and not service.trusted:
-        raise ServiceResolutionError(
-            "service.untrusted",
-            f"service `{service.id}`: this project may not start programs of its own",
-            hint="cogcli config trust",
-            left=False,
-        )
-
-
-def _require_size(request: InvocationRequest) -> None:
-    cap = request.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
-    size = len(orjson.dumps(request.payload))
-    if size > cap:
-        text = f"the arguments have {size:,} bytes, at most {cap:,} are allowed"
-        raise RequestMappingError("request.size", text, left=False)
-
-
-def _tool(link: McpLink, request: InvocationRequest) -> dict[str, Any]:
-    found = [tool for tool in link.tools if tool["name"] == request.operation]
-    if len(found) == 1:
-        return found[0]
-    name, service = request.operation, request.service.id
-    if found:
-        text = f"service `{service}` lists tool `{name}` {len(found)} times"
-        raise ServerFaultError("call.server-error", text, left=False)
-    some = ", ".join(sorted(tool["name"] for tool in link.tools)[:20]) or "none"
-    text = f"service `{service}` has no tool `{name}`; it has {some}"
-    hint = suggestion(name, [tool["name"] for tool in link.tools])
-    raise RejectedError("call.rejected", text[:500], hint=hint, left=False)
-
-
-_SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
-
-
-def _require_patterns(tool: dict[str, Any]) -> None:
-    """Raise RejectedError for a tool with a pattern that cannot be applied: its arguments could not be checked. A lock
-    makes such a tool ineligible (`wire.pattern`)."""
-    for member, _ in _SCHEMAS:
-        for said in validator.refused_patterns(tool.get(member)):
-            hint = "use a tool without it: cogcli explain wire.pattern"
-            raise RejectedError("call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False)
-
-
-def _unusable_schema_notices(tool: dict[str, Any]) -> Iterator[str]:
-    """A notice per schema that cannot be applied; the call is made without that check."""
-    for member, word in _SCHEMAS:
-        schema = tool.get(member)
-        if isinstance(schema, dict) and not validator.is_usable(schema):
-            yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
-
-
-def _require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:
-    problems = _violation_text(tool.get("inputSchema"), request.payload)
-    if problems:
-        text = f"tool `{request.operation}` does not take these arguments: {problems}"
-        raise RequestMappingError("request.value", text, left=False)
-
-
-def _violation_text(schema: Any, value: Any) -> str:
-    """How a value breaks a server's schema; empty if it fits, or if the schema cannot be applied."""
-    found = validator.errors(schema, value) if isinstance(schema, dict) else []
-    if any(message == validator.UNUSABLE for _, message in found):
-        return ""
-    return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)[:500]
 
 
 def _params(request: InvocationRequest) -> dict[str, Any]:
@@ -420,7 +269,7 @@ def _response(
 ) -> InvocationResponse:
     try:
         result = to_plain_json(result)
-        _require_reply(request, result, tool)
+        require_reply(request, result, tool)
         body = body_of(result, request.binding.metadata.get("response_mode") or "json")
     except NotJson as error:
         _fail(
@@ -434,16 +283,3 @@ def _response(
 def _fail(error: RuntimeErrorBase, meta: CallMeta, *, kept: bool) -> NoReturn:
     error.record = (meta if kept else meta._replace(reply=None)).to_payload()
     raise error
-
-
-def _require_reply(request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any]) -> None:
-    cap, size = request.binding.metadata.get("max_response_bytes") or DEFAULT_BYTES, len(orjson.dumps(result))
-    if size > cap:
-        text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"
-        raise ResponseMappingError("response.size", text, left=True)
-    structured = result.get("structuredContent")
-    if structured is None or result.get("isError") is True:
-        return
-    if problems := _violation_text(tool.get("outputSchema"), structured):
-        text = f"the reply breaks the tool's own output schema: {problems}"
-        raise ServerFaultError("call.server-error", text, left=True)

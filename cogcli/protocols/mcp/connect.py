@@ -1,0 +1,110 @@
+"""How the server of an mcp service is reached: its program or its URL (docs/reference/protocols.md#mcp-stdio,
+docs/reference/protocols.md#mcp-http)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cogcli.core.addresses import literal_refusal
+from cogcli.core.errors import SafetyScopeError, ServiceResolutionError
+from cogcli.protocols.http import headers
+from cogcli.protocols.invoker import InvokerContext
+from cogcli.protocols.mcp.process import Program, environment
+from cogcli.protocols.mcp.session import McpTransport
+from cogcli.protocols.mcp.stdio import Stdio
+from cogcli.protocols.mcp.traffic import McpTraffic
+from cogcli.specs.service import Service, network_of
+
+if TYPE_CHECKING:
+    from cogcli.protocols.mcp.http import McpEndpoint
+
+
+def require_trust(service: Service) -> None:
+    """Raises ServiceResolutionError `service.untrusted` for a program of an untrusted layer."""
+    if "command" in service.settings and not service.trusted:
+        raise ServiceResolutionError(
+            "service.untrusted",
+            f"service `{service.id}`: this project may not start programs of its own",
+            hint="cogcli config trust",
+            left=False,
+        )
+
+
+def require_sdk() -> None:
+    """Import the SDK. Raises ServiceResolutionError `env.extra` with the line that installs it."""
+    import logging
+
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        hint = "pip install 'cogcli[mcp]'"
+        text = "this needs `mcp`, which is not installed"
+        raise ServiceResolutionError("env.extra", text, hint=hint, left=False) from error
+    # The SDK logs what our records hold already; without a handler, Python would print it to stderr.
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        logger.propagate = False
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+
+
+def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpTransport]:
+    """A factory of connections to a service's server.
+
+    Raises ServiceResolutionError where a secret is missing, SafetyScopeError for an address that is not allowed.
+    """
+    if "url" in service.settings:
+        from cogcli.protocols.mcp.http import StreamableHttp
+
+        address = _address(service, context)
+        return lambda: StreamableHttp(address, McpTraffic())
+
+    settings = service.settings
+    own = {name: context.secrets.expand(text) for name, text in (settings.get("env") or {}).items()}
+    program = Program(
+        settings["command"],
+        tuple(settings.get("args") or ()),
+        _directory(service),
+        environment(context.environ, own),
+    )
+    return lambda: Stdio(program, McpTraffic())
+
+
+def _address(service: Service, context: InvokerContext) -> McpEndpoint:
+    from urllib.parse import urlsplit
+
+    from cogcli.core.http import proxy_for
+    from cogcli.protocols.mcp.http import McpEndpoint
+    from cogcli.protocols.mcp.refusals import Refusals
+
+    url, secrets, network = service.settings["url"], context.secrets, network_of(service)
+    parts = urlsplit(url)
+    if refusal := literal_refusal(parts.hostname or "", network):
+        raise SafetyScopeError("safety.scope", f"{parts.hostname} {refusal}", left=False)
+    own = {
+        **headers.declared_headers(service, secrets, service.metadata, trusted=service.trusted),
+        **headers.credentials(service, secrets),
+    }
+    environ = context.environ if context.use_env_proxy else {}
+    proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
+    refusals = Refusals(service, secrets, context.clock)
+    return McpEndpoint(url, network, own, environ, proxy, refusals)
+
+
+def identity(service: Service) -> Any:
+    """The key of a server's pins: its URL, or its command line and directory. The service's id is no part of it."""
+    settings = service.settings
+    if "url" in settings:
+        return {"url": settings["url"]}
+    return {
+        "command": settings["command"],
+        "args": list(settings.get("args") or ()),
+        "cwd": _directory(service),
+    }
+
+
+def _directory(service: Service) -> str:
+    """The working directory of a server: its layer's root, or `cwd` below it."""
+    return os.path.abspath(os.path.join(service.root or os.curdir, service.settings.get("cwd") or ""))

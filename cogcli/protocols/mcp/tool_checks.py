@@ -1,0 +1,91 @@
+"""A tool that a call names, its arguments before they leave, and its reply (docs/reference/protocols.md#mcp)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from cogcli.core.errors import RejectedError, RequestMappingError, ResponseMappingError, ServerFaultError
+from cogcli.core.problems import suggestion
+from cogcli.protocols.invoker import DEFAULT_BYTES, InvocationRequest
+from cogcli.protocols.mcp.session import McpLink
+from cogcli.schema import validator
+
+if TYPE_CHECKING:
+    pass
+
+
+def require_size(request: InvocationRequest) -> None:
+    """Raises RequestMappingError `request.size` for arguments beyond the binding's limit."""
+    cap = request.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
+    size = len(orjson.dumps(request.payload))
+    if size > cap:
+        text = f"the arguments have {size:,} bytes, at most {cap:,} are allowed"
+        raise RequestMappingError("request.size", text, left=False)
+
+
+def tool_of(link: McpLink, request: InvocationRequest) -> dict[str, Any]:
+    """The tool that a call names. Raises RejectedError for an unknown one, ServerFaultError for one listed twice."""
+    found = [tool for tool in link.tools if tool["name"] == request.operation]
+    if len(found) == 1:
+        return found[0]
+    name, service = request.operation, request.service.id
+    if found:
+        text = f"service `{service}` lists tool `{name}` {len(found)} times"
+        raise ServerFaultError("call.server-error", text, left=False)
+    some = ", ".join(sorted(tool["name"] for tool in link.tools)[:20]) or "none"
+    text = f"service `{service}` has no tool `{name}`; it has {some}"
+    hint = suggestion(name, [tool["name"] for tool in link.tools])
+    raise RejectedError("call.rejected", text[:500], hint=hint, left=False)
+
+
+_SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
+
+
+def require_patterns(tool: dict[str, Any]) -> None:
+    """Raise RejectedError for a tool with a pattern that cannot be applied: its arguments could not be checked. A lock
+    makes such a tool ineligible (`wire.pattern`)."""
+    for member, _ in _SCHEMAS:
+        for said in validator.refused_patterns(tool.get(member)):
+            hint = "use a tool without it: cogcli explain wire.pattern"
+            raise RejectedError("call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False)
+
+
+def unusable_schema_notices(tool: dict[str, Any]) -> Iterator[str]:
+    """A notice per schema that cannot be applied; the call is made without that check."""
+    for member, word in _SCHEMAS:
+        schema = tool.get(member)
+        if isinstance(schema, dict) and not validator.is_usable(schema):
+            yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
+
+
+def require_arguments(tool: dict[str, Any], request: InvocationRequest) -> None:
+    """Raises RequestMappingError `request.value` for arguments that break the tool's input schema."""
+    problems = _violation_text(tool.get("inputSchema"), request.payload)
+    if problems:
+        text = f"tool `{request.operation}` does not take these arguments: {problems}"
+        raise RequestMappingError("request.value", text, left=False)
+
+
+def _violation_text(schema: Any, value: Any) -> str:
+    """How a value breaks a server's schema; empty if it fits, or if the schema cannot be applied."""
+    found = validator.errors(schema, value) if isinstance(schema, dict) else []
+    if any(message == validator.UNUSABLE for _, message in found):
+        return ""
+    return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)[:500]
+
+
+def require_reply(request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any]) -> None:
+    """Raises ResponseMappingError `response.size`, ServerFaultError for what breaks the tool's own output schema."""
+    cap, size = request.binding.metadata.get("max_response_bytes") or DEFAULT_BYTES, len(orjson.dumps(result))
+    if size > cap:
+        text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"
+        raise ResponseMappingError("response.size", text, left=True)
+    structured = result.get("structuredContent")
+    if structured is None or result.get("isError") is True:
+        return
+    if problems := _violation_text(tool.get("outputSchema"), structured):
+        text = f"the reply breaks the tool's own output schema: {problems}"
+        raise ServerFaultError("call.server-error", text, left=True)
