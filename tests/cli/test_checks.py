@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree as ET
 
 
 def broken(demo: Any) -> None:
@@ -68,3 +69,27 @@ def test_the_doctor_expands_only_problems_and_names_a_cure(demo: Any) -> None:
 def test_the_doctor_sees_an_unwritable_runs_directory(demo: Any) -> None:
     checks = demo.run("doctor", "--runs-dir", "/dev/null/x", "--json").assert_exit(1).json["checks"]
     assert [check["status"] for check in checks if check["name"] == "runs directory"] == ["error"]
+
+
+def test_doctor_writes_the_reports_of_every_check(demo: Any) -> None:
+    flags = [word for kind in ("junit:j.xml", "md:m.md", "json:e.json") for word in ("--report", kind)]
+    answer = demo.run(
+        "doctor", "--runs-dir", "/dev/null/x", "--json", *flags, "--report", "github"
+    ).assert_exit(1)
+    cases = list(ET.parse(demo.root / "j.xml").getroot().iter("testcase"))
+    by_name = {(case.get("classname"), case.get("name")): case for case in cases}
+    assert len(cases) == len(answer.json["checks"])
+    failure = by_name["doctor project", "runs directory"].find("failure")
+    assert failure is not None
+    assert failure.get("type") == "doctor.found"
+    assert "| error | project | runs directory |" in (demo.root / "m.md").read_text()
+    assert (demo.root / "e.json").read_text() == answer.out
+    assert "::error title=cogcli (doctor.found)::runs directory" in answer.err
+
+
+def test_a_warning_of_doctor_fails_its_case_only_with_strict(demo: Any) -> None:
+    for flags, code in (((), 0), (("--strict",), 1)):
+        demo.run("doctor", "--report", "junit:j.xml", *flags).assert_exit(code)
+        root = ET.parse(demo.root / "j.xml").getroot()
+        assert bool(list(root.iter("failure"))) == bool(code)
+        assert "runs inside this process" in (demo.root / "j.xml").read_text()

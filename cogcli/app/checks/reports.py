@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli import __version__
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.explain import pages
 from cogcli.app.verify_episodes import VerifyResult, place_of
-from cogcli.core.problems import Problem
+from cogcli.core.problems import Problem, Severity
 from cogcli.core.terminal_text import visible
 from cogcli.report.check_report import (
     Case,
@@ -27,6 +27,12 @@ from cogcli.report.humanize import count_of
 from cogcli.report.junit import junit
 from cogcli.report.sarif import sarif
 from cogcli.verification.verdict import FAILED, SKIPPED, Verdict
+
+if TYPE_CHECKING:
+    from cogcli.app.checks.doctor import Diagnosis
+    from cogcli.app.checks.doctor_services import DoctorCheck
+
+_FOUND: Final = "doctor.found"
 
 
 def registry_report(
@@ -116,6 +122,38 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
         header = ("| episode | place | code | message |", "|---|---|---|---|")
         tables.append(MarkdownTable(header, tuple(found)))
     return CheckReport("verify", seconds, tuple(map(case, results)), tables=tuple(tables))
+
+
+def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> CheckReport:
+    """`doctor`: a case per check. What does not fail it (a warning, unless `strict`) is a note."""
+
+    def case(check: DoctorCheck) -> Case:
+        text = "\n".join(
+            (f"{check.name}: {check.message}", *check.details, *([check.fix] if check.fix else ()))
+        )
+        failed = check.status == "error" or (strict and check.status == "warning")
+        failures = (CaseFailure(_FOUND, check.message, text),) if failed else ()
+        return Case(
+            f"doctor {check.group}", check.name, failures, () if failed or check.status == "ok" else (text,)
+        )
+
+    severities: dict[str, Severity] = {"error": "E", "warning": "W"}
+    header = ("| result | group | check | found |", "| --- | --- | --- | --- |")
+    rows = tuple(
+        f"| {c.status} | {cell(c.group)} | {cell(c.name)} | {cell(c.message)} |" for c in diagnosis.checks
+    )
+    return CheckReport(
+        "doctor",
+        seconds,
+        tuple(map(case, diagnosis.checks)),
+        tuple(
+            (Problem(_FOUND, severities[c.status], "", 0, 0, "", f"{c.name}: {c.message}", hint=c.fix), 0)
+            for c in diagnosis.checks
+            if c.status in severities
+        ),
+        diagnosis.summary,
+        (MarkdownTable(header, rows),),
+    )
 
 
 def _escaped(text: str) -> str:

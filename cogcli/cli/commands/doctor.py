@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from cogcli.app.checks.doctor import Diagnosis, diagnose
 from cogcli.app.checks.doctor_services import DoctorCheck
+from cogcli.app.checks.reports import diagnosis_report
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import switch
+from cogcli.cli.options import Reports, switch
+from cogcli.cli.report_files import parse_reports
 from cogcli.core.errors import NO, OK
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.glyphs import style_of
@@ -34,8 +37,10 @@ def doctor(
         switch("--net", help="also ask the servers of services whether they answer; no secret is sent"),
     ] = False,
     strict: Annotated[bool, switch("--strict", help="warnings fail, too")] = False,
+    report: Reports,
 ) -> int:
     """Diagnose and answer."""
+    started, wanted = time.monotonic(), parse_reports(report, without=("sarif",))
     diagnosis = diagnose(context.settings, net=net)
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
@@ -45,10 +50,14 @@ def doctor(
     if not context.json:
         sums = f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
         context.screen.answer_lines([*_lines(context, diagnosis), [(sums, "")]])
-    if not errors and not (warnings and strict):
-        return OK
-    context.error = _error(diagnosis.checks, "error" if errors else "warning")
-    return NO
+    failed = bool(errors or (warnings and strict))
+    if failed:
+        context.error = _error(diagnosis.checks, "error" if errors else "warning")
+    code = NO if failed else OK
+    wanted.write(
+        context, lambda: diagnosis_report(diagnosis, time.monotonic() - started, strict=strict), code
+    )
+    return code
 
 
 def _error(checks: list[DoctorCheck], status: str) -> dict[str, Any]:
