@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import stat
 from shlex import quote
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.outside import variable
-from cogcli.episode.signing import Sign, signer
+
+if TYPE_CHECKING:
+    from cogcli.episode.signing import Sign
 
 
 def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
@@ -43,5 +45,6 @@ def signer_of(settings: Settings) -> Sign | None:
     path = variable(settings.environ, SIGNING_KEY)
     if not path:
         return None
+    from cogcli.episode.signing import signer  # a run without a key does without it
 
     return signer(path)
