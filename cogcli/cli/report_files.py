@@ -84,7 +84,7 @@ def _append_summary(path: str, report: CheckReport, most: int | None) -> None:
 
 def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> RequestedReports:
     """The reports of `--report` flags. Raises UsageError for an unknown kind or a PATH that cannot be written."""
-    kinds = tuple(kind for kind in KINDS if kind not in without)
+    kinds = tuple(kind for kind in dict.fromkeys((*KINDS, *RENDERERS)) if kind not in without)
     reports = tuple(_parse_report(value, kinds) for value in values)
     paths = [os.path.abspath(report.path) for report in reports if report.path]
     for path in paths:

@@ -7,12 +7,6 @@ from itertools import pairwise
 
 from support.sources import PACKAGE, modules, said
 
-KNOWN: frozenset[frozenset[str]] = frozenset(
-    frozenset(f"cogcli.{name}" for name in names.split())
-    for names in ("protocols.pythoncall.function_call protocols.pythoncall.readable_files",)
-)
-"""Circles that are still there. Nothing is added; a circle that is gone leaves the list."""
-
 
 def imports() -> dict[str, set[str]]:
     """By module of the package: the modules of the package that it imports anywhere."""
@@ -46,14 +40,7 @@ def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    found = circles(imports())
-    new = [sorted(circle) for circle in found if not any(circle <= known for known in KNOWN)]
-    assert not new, new
-
-
-def test_the_list_of_known_circles_holds_no_circle_that_is_gone() -> None:
-    found = circles(imports())
-    assert not [sorted(known) for known in KNOWN if not any(circle <= known for circle in found)]
+    assert not [sorted(circle) for circle in circles(imports())]
 
 
 def test_a_circle_is_seen() -> None:

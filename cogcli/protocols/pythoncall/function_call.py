@@ -86,7 +86,9 @@ def call_function(
     `response.not-json`, and CallTimeoutError for a coroutine that is not done at `deadline`.
     """
     confined = (
-        confine(operation, reads) if reads and operation.name.startswith(module_access.SHIPPED) else None
+        confine(operation.function, reads)
+        if reads and operation.name.startswith(module_access.SHIPPED)
+        else None
     )
     try:
         return _json_object(_result(operation, payload, deadline), operation)

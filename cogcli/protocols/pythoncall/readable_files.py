@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from cogcli.core.errors import ServiceResolutionError
 from cogcli.core.terminal_text import visible
-
-if TYPE_CHECKING:
-    from cogcli.protocols.pythoncall.function_call import PythonFunction
 
 _NOT_OF_THE_PROJECT = (".git", ".hg", ".svn", ".cogcli")
 _SHOWN = 200
@@ -58,13 +55,13 @@ def reads_of(project: str, inputs: Any) -> Reads:
     return Reads(folder, frozenset(_named_files(inputs, folder)))
 
 
-def confine(operation: PythonFunction, reads: Reads) -> Any:
+def confine(function: Callable[..., Any], reads: Reads) -> Any:
     """Restrict a shipped function to these files: (context variable, token) to undo it, None where it reads no files.
 
     A module that reads files has the context variable `OPENED_AS`, a function that checks each path before it is
     opened.
     """
-    module = sys.modules.get(operation.function.__module__)
+    module = sys.modules.get(function.__module__)
     variable = getattr(module, "OPENED_AS", None)
     return None if variable is None else (variable, variable.set(reads.checked_path))
 

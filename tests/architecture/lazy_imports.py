@@ -1,0 +1,58 @@
+"""The doors: in-function imports of our own modules, by what they keep from being loaded, with their number by file.
+
+A module behind one of these imports at its top. A door that is gone leaves the table; a new one needs its reason here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DOORS: Final[dict[str, dict[str, int]]] = {
+    "the command itself, behind the answers that need no module": {
+        "__main__.py": 1,
+    },
+    "use cases that most commands load, few of them whole: settings, trust, the registry": {
+        "app/checks/doctor_services.py": 3, "app/episodes.py": 44, "app/explain.py": 1, "app/openapi_checks.py": 1,
+        "app/registry.py": 2, "app/repair.py": 2, "app/run_skill.py": 16, "app/schemas.py": 1,
+        "app/settings/__init__.py": 5, "app/settings/config.py": 2, "app/settings/runs_dir.py": 1,
+        "app/settings/trust.py": 12, "app/verify_episodes.py": 1,
+    },
+    "each command loads its own modules alone: `ls` has seven bare interpreters' time": {
+        "cli/code_frame.py": 1, "cli/command_help.py": 1, "cli/commands/diff.py": 1, "cli/commands/explain.py": 1,
+        "cli/commands/gc.py": 1, "cli/commands/graph.py": 3, "cli/commands/help.py": 2, "cli/commands/run.py": 5,
+        "cli/commands/serve.py": 5, "cli/commands/state.py": 5, "cli/commands/trace.py": 16, "cli/completion.py": 1,
+        "cli/context.py": 4, "cli/crash.py": 2, "cli/error_output.py": 1, "cli/inputs.py": 1, "cli/listing.py": 1,
+        "cli/live_run.py": 6, "cli/main.py": 12, "cli/next_actions.py": 2, "cli/next_step.py": 2, "cli/plan.py": 1,
+        "cli/progress.py": 2, "cli/prompt.py": 1, "cli/render_error.py": 3, "cli/run_report.py": 1,
+        "cli/skill_or_episode.py": 2, "cli/trace_run.py": 3, "cli/trace_views.py": 25,
+    },
+    "payload models need pydantic, which no run loads; a journal is for those who write": {
+        "episode/damage.py": 1, "episode/foreign_log.py": 2, "episode/listing/episode_row.py": 1,
+        "episode/store.py": 3,
+    },
+    "the expression language, which most skills do not use": {
+        "mapping/expressions.py": 2,
+    },
+    "a protocol is loaded when a service speaks it: MCP, HTTP and workers each cost more than a run": {
+        "protocols/__init__.py": 3, "protocols/http/http_call.py": 3, "protocols/mcp/invoker.py": 4,
+        "protocols/pythoncall/invoker.py": 2, "protocols/pythoncall/worker_main.py": 6,
+        "protocols/service_contract.py": 2, "protocols/wire_sources.py": 7,
+    },
+    "checks of another kind of report": {
+        "report/unfinished_runs.py": 1,
+    },
+    "a warm run reads compiled specs and no YAML; resume, replay and rerun load what they add": {
+        "runs/error_payload.py": 1, "runs/launch.py": 8, "runs/log_index.py": 5, "runs/prepare.py": 2,
+        "runs/results.py": 3, "runs/resume.py": 1,
+    },
+    "the engine of JSON Schema, which a value without keywords does not need": {
+        "schema/engine_choice.py": 1,
+    },
+    "a warm run opens the compiled cache: YAML, schemas and suggestions are for a cold one and for faults": {
+        "specs/cached_positions.py": 1, "specs/catalog_builder.py": 2, "specs/checks/constant_conditions.py": 2,
+        "specs/checks/services.py": 1, "specs/checks/steps.py": 1, "specs/fields.py": 1, "specs/host_layout.py": 1,
+        "specs/module_lookup.py": 1, "specs/registry.py": 1, "specs/spec_reader.py": 5,
+    },
+}  # fmt: skip
+MOST: Final = 277
+"""All of them together; it only falls. 150 are the goal."""
