@@ -11,7 +11,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "the command itself, behind the answers that need no module": {
         "__main__.py": 1,
     },
-    "use cases that most commands load, few of them whole: settings, trust, the registry": {
+    "use cases that most commands load, and few of them whole: settings, trust, the registry": {
         "app/checks/doctor_services.py": 3, "app/episodes.py": 44, "app/explain.py": 1, "app/openapi_checks.py": 1,
         "app/registry.py": 2, "app/repair.py": 2, "app/run_skill.py": 16, "app/schemas.py": 1,
         "app/settings/__init__.py": 5, "app/settings/config.py": 2, "app/settings/runs_dir.py": 1,
@@ -34,7 +34,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "mapping/expressions.py": 2,
     },
     "a protocol is loaded when a service speaks it: MCP, HTTP and workers each cost more than a run": {
-        "protocols/__init__.py": 3, "protocols/http/http_call.py": 3, "protocols/mcp/invoker.py": 4,
+        "protocols/__init__.py": 3, "protocols/http/http_call.py": 3, "protocols/mcp/connect.py": 4,
         "protocols/pythoncall/invoker.py": 2, "protocols/pythoncall/worker_main.py": 6,
         "protocols/service_contract.py": 2, "protocols/wire_sources.py": 7,
     },
