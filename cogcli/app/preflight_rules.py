@@ -11,7 +11,7 @@ from cogcli.app.settings import Settings
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
 from cogcli.core.problems import ProblemsFound
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.rule import InvokerRule, InvokerRules, RuleBroken, require
+from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, RuleBroken, require
 from cogcli.runs.prepare import RunRequest
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry

@@ -10,8 +10,8 @@ from cogcli.app import preflight_rules
 from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
-from cogcli.protocols.rule import InvokerRule, InvokerRules
 from cogcli.verification import failure_rules
 from cogcli.verification.harness import Bench, verdict_of
 from cogcli.verification.verdict import Verdict

@@ -15,7 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rerun": ("rerun:rerun", "run again as a new episode; results before a step are taken over"),
     "replay": (
         "replay:replay",
-        "run an episode again from its log, calling nothing; does it tell the same story?",
+        "run an episode again from its log, calling nothing, and compare",
     ),
     "validate": ("validate:validate", "check spec files: all of the project, or these against the registry"),
     "doctor": ("doctor:doctor", "are machine and project ready?"),

@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.outside import parse_whole_number
+from cogcli.core.system_text import parse_whole_number
 from cogcli.core.terminal_text import visible_block
 from cogcli.report.glyphs import ASCII, UNICODE, Glyphs
 from cogcli.report.styled_text import StyledLine, coloured_text, plain_text

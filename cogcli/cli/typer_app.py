@@ -25,8 +25,8 @@ from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.command import Call, Command
 from cogcli.cli.options import Completes, Flags, GlobalFlags, absent, unwrap
 from cogcli.core.errors import UsageError
-from cogcli.core.outside import require_argument
 from cogcli.core.problems import suggestion
+from cogcli.core.system_text import require_argument
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
 from cogcli.core.jsonvalue import MAX_INTEGER, equal, kind_of
+from cogcli.core.python_syntax import expression_of
 from cogcli.core.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
-from cogcli.core.syntax import expression_of
 
 MAX_LENGTH: Final = 2000
 MAX_DEPTH: Final = 50

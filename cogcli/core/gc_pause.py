@@ -1,5 +1,5 @@
-"""Doing without the collector of cycles for a while: JSON has none, and looking for them in a large log takes a third
-of the time that reading it takes."""
+"""A pause of the garbage collector: JSON has no cycles, and looking for them takes a third of the time that reading a
+large log takes."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _try_chain(
             else:
                 _note_attempt(record, member, None, answer)
                 return answer
-            if repeat < member.retry_count and _may_repeat(capability, failure):
+            if repeat < member.retry_count and _may_repeat_attempt(capability, failure):
                 wait = _backoff_seconds(member, repeat, failure)
                 if not record.is_repeat_recorded:
                     yield Sleep(time.monotonic() + wait)
@@ -378,7 +378,7 @@ def _record_repeat(
     run.emit(draft, durable=record.durable)
 
 
-def _may_repeat(capability: Capability, error: RuntimeErrorBase) -> bool:
+def _may_repeat_attempt(capability: Capability, error: RuntimeErrorBase) -> bool:
     """Whether the binding's `retry_count` applies: never once a call that must not be repeated may have left."""
     return error.code in _REPEATED and (capability.effect in ("none", "idempotent") or error.left is False)
 

@@ -19,9 +19,9 @@ from cogcli.engine.plan import PlannedStep
 from cogcli.engine.schedule import ReadySet
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Effects, Next, Task, Wake
-from cogcli.engine.write_order import Blackboard
+from cogcli.engine.write_order import WriteOrder
 
-RunStep = Callable[[Run, PlannedStep, Blackboard], Effects]
+RunStep = Callable[[Run, PlannedStep, WriteOrder], Effects]
 
 
 class GraphDriver:
@@ -31,7 +31,7 @@ class GraphDriver:
         self._run = run
         self._run_step = run_step
         self._ready = ReadySet(run.plan)
-        self._blackboard = Blackboard(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
+        self._blackboard = WriteOrder(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
         self._tasks: dict[int, Task] = {}
         self.endings: dict[int, Ending] = {}
         self.halted = False

@@ -49,7 +49,7 @@ def call_target(
         try:
             return (yield from _call_once(run, record, target, kept, run_step))
         except RuntimeErrorBase as error:
-            if attempt >= retry.max_attempts or not _may_repeat(record, error):
+            if attempt >= retry.max_attempts or not _may_retry_step(record, error):
                 if attempt > 1:
                     error.message = f"failed after {attempt} attempts: {error.message}"
                 raise
@@ -106,7 +106,7 @@ def _route(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> 
     raise ExpressionError("router.no-case", f"no case for `{case}`, cases are {known}")
 
 
-def _may_repeat(record: StepRecord, error: RuntimeErrorBase) -> bool:
+def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
     """Whether the step may retry: not once a call that must not be repeated may have left, and not after its own time
     limit, which covers all its attempts (the limit of an inner step has a `step_id`)."""
     own_limit = error.code == "step.timeout" and error.step_id is None

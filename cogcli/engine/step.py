@@ -14,12 +14,12 @@ from cogcli.core.errors import (
 )
 from cogcli.engine import call
 from cogcli.engine.context import Run
-from cogcli.engine.control import Performed, run_controlled
+from cogcli.engine.control_flow import Performed, run_controlled
 from cogcli.engine.outcome import Ending
 from cogcli.engine.plan import PlannedStep
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancelled, Effects, Park
-from cogcli.engine.write_order import Blackboard
+from cogcli.engine.write_order import WriteOrder
 from cogcli.events.envelope import Event
 from cogcli.mapping.apply import Write
 from cogcli.mapping.expressions import holds
@@ -28,7 +28,7 @@ from cogcli.mapping.outputs import require_applicable, writes_of
 from cogcli.specs.fields import fit_values
 
 
-def run_step(run: Run, planned: PlannedStep, blackboard: Blackboard) -> Effects:
+def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
     """Run a step and give its Ending. Raises only what the sink raises, and bugs."""
     step = planned.step
     record = StepRecord(run, run.path(step.id), step.uses, planned.capability, planned.kind)
@@ -114,7 +114,7 @@ def _writes(run: Run, planned: PlannedStep, done: Performed) -> list[Write]:
 
 
 def _wait_for_plan_order(
-    planned: PlannedStep, record: StepRecord, produced: dict[str, Any], blackboard: Blackboard
+    planned: PlannedStep, record: StepRecord, produced: dict[str, Any], blackboard: WriteOrder
 ) -> Effects:
     """Let overlapping steps that are earlier in plan order write first; the result is on disk meanwhile."""
     if not blackboard.must_wait(planned.position):

@@ -19,7 +19,7 @@ from cogcli.core.refs import overlap
 from cogcli.mapping.apply import Write
 
 
-class Blackboard:
+class WriteOrder:
     """Which steps may still write, which wait for which, and what was merged. Sets of positions are bit sets."""
 
     def __init__(

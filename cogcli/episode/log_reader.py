@@ -21,8 +21,8 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import expand
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_lines import Lines
+from cogcli.episode.log_rules import FIRST, rules_of
 from cogcli.episode.refusals import no_log_error, open_episode
-from cogcli.episode.rules import FIRST, rules_of
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event, from_json
 

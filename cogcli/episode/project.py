@@ -40,8 +40,8 @@ from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, refer, show_in_full
 from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
+from cogcli.episode.log_rules import FIRST, rules_of
 from cogcli.episode.plan_projection import GIVEN, PlanProjection
-from cogcli.episode.rules import FIRST, rules_of
 from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, SCHEMA_VERSION, VERSION
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of

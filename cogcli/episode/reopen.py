@@ -35,6 +35,7 @@ from cogcli.episode.journal import End, Journal, JournalPorts
 from cogcli.episode.layout import EVENTS, MANIFEST, TORN, is_renamed
 from cogcli.episode.log_lines import Lines, first_line, is_foreign_line, is_torn, parse_line
 from cogcli.episode.log_reader import event_of, no_blob
+from cogcli.episode.log_rules import FIRST, LATEST, rules_of
 from cogcli.episode.refusals import (
     another_tools,
     no_beginning_error,
@@ -43,7 +44,6 @@ from cogcli.episode.refusals import (
     renamed_folder_error,
     unreadable,
 )
-from cogcli.episode.rules import FIRST, LATEST, rules_of
 from cogcli.episode.temp_cleanup import remove_temporaries
 from cogcli.episode.verify.files import EpisodeFiles
 from cogcli.episode.verify.lines import LineCheck

@@ -19,8 +19,8 @@ from cogcli.specs.service import Service, is_shipped
 if TYPE_CHECKING:
     from cogcli.protocols.contract_finding import ContractJudges
     from cogcli.protocols.invoker import Invoker, InvokerContext
+    from cogcli.protocols.invoker_rule import InvokerRules
     from cogcli.protocols.live_document import DocumentKind
-    from cogcli.protocols.rule import InvokerRules
     from cogcli.specs.binding import Binding
     from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from cogcli.core.errors import ServiceResolutionError
-from cogcli.core.outside import bad_byte
 from cogcli.core.redact import Redactor
+from cogcli.core.system_text import bad_byte
 from cogcli.specs.id_grammar import PLACEHOLDER
 
 _FILE: Final = "file:"

@@ -1,4 +1,4 @@
-"""What of a log is over: nothing may begin there any more, whoever goes on with it.
+"""The closed scopes of a log: steps and runs in which nothing may begin any more, whoever resumes it.
 
 1. A closed step is over, with its items, rounds, gates and the run nested in it. So is every step of a run that ended.
 2. What a full disk ended has ended, whatever was still going on.

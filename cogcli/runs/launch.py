@@ -19,7 +19,7 @@ from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.ports import CapabilityRunner
 from cogcli.episode.journal import Journal
-from cogcli.episode.rules import FIRST, rules_of
+from cogcli.episode.log_rules import FIRST, rules_of
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import ReusedResult

@@ -4,10 +4,10 @@
    or, where it failed before another attempt, in that attempt's `call.retried`.
 2. An intent without a result is in doubt. Nothing here decides what to do about it.
 3. What a person decided about a call in doubt stands. A rerun is used up by the call that it allowed.
-4. An event that the engine tells again is answered with the recorded one, and changes state as it did then. A step
-   ends as it ended, whatever the engine makes of it now.
-5. What belongs to one sitting only (pauses, signals, approvals, probes, projections) is never told again; a probe that
-   was cut off is gone on with.
+4. An event that the engine makes again is answered with the recorded one, and changes state as it did then. A step
+   ends as it ended, whatever the engine computes now.
+5. Events of one process only (pauses, signals, approvals, probes, projections) are matched by none; a probe that was
+   cut off is continued.
 """
 
 from __future__ import annotations
@@ -220,15 +220,15 @@ class LogIndex:
         again = any(event.payload["attempt"] > number for event in self.repeats.get(key, ()))
         return None if again else self.answered_at.get(key)
 
-    def told(self, draft: Draft) -> Event | None:
-        """The recorded event that stands for this draft, each once."""
+    def take_recorded(self, draft: Draft) -> Event | None:
+        """The recorded event that matches this draft; each is given once. None where the log has no more."""
         slot = _slot(draft.event_type, draft.run_id, draft.step_id)
         queue = self._queues.get(slot) or self._of_probes.get(slot)
         return queue.popleft() if queue else None
 
     @property
-    def untold(self) -> list[Event]:
-        """Recorded events that no draft stood for, in order."""
+    def unmatched(self) -> list[Event]:
+        """Recorded events that no draft matched, in order."""
         left = [event for queue in self._queues.values() for event in queue]
         return sorted(left, key=lambda event: event.seq or 0)
 

@@ -16,7 +16,7 @@ from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError
 from cogcli.core.redact import Redactor
 from cogcli.engine.tasks import Cancelled, Unanswered
-from cogcli.episode.rules import FIRST, rules_of
+from cogcli.episode.log_rules import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.masking import mask_payload
 from cogcli.events.types import row_of
@@ -76,7 +76,7 @@ class ReplaySink:
         self._signal = log.signal if aborting else None
         """What cancelled the recorded run: it cancels the replay at the same place. None in a log that stops early."""
         self._signal_at = aborting.seq or 0 if aborting else 0
-        before = [event for event in log.untold if self._is_before_signal(event)]
+        before = [event for event in log.unmatched if self._is_before_signal(event)]
         self._due_before_signal = len(before)
         """How many events still have to be drafted before the signal."""
 
@@ -130,7 +130,7 @@ class ReplaySink:
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded event of this draft. Raises Diverged for a difference, EndOfLog at the end of a log that stops
         early, Cancelled for a start after the recorded signal."""
-        recorded = self._log.told(draft)
+        recorded = self._log.take_recorded(draft)
         if recorded is None:
             if self._is_late(draft):
                 if not self._control.signals:
@@ -184,7 +184,7 @@ class ReplaySink:
         full = self._log.full
         return [
             event
-            for event in self._log.untold
+            for event in self._log.unmatched
             if not row_of(event.event_type).by_timing and event is not full
         ]
 

@@ -77,7 +77,7 @@ class ResumeSink:
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """The recorded or the new event. Raises Cancelled, or the recorded error, for a start in a closed scope."""
-        recorded = self._log.told(draft) or (None if self._abort else self._open_request(draft))
+        recorded = self._log.take_recorded(draft) or (None if self._abort else self._open_request(draft))
         if recorded is not None:
             self.dispatcher.mark_delivered(recorded)
             return recorded

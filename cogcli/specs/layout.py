@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cogcli.core.outside import bad_byte
+from cogcli.core.system_text import bad_byte
 from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_plain_id, is_skill_id
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
 def _functions(text: bytes) -> frozenset[str]:
     import ast
 
-    from cogcli.core.syntax import module_of
+    from cogcli.core.python_syntax import module_of
 
     try:
         tree = module_of(text)

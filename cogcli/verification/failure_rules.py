@@ -20,8 +20,8 @@ from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow, R
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
+from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, RuleBroken, require, require_error
 from cogcli.protocols.mcp.rules import tool_members
-from cogcli.protocols.rule import InvokerRule, InvokerRules, RuleBroken, require, require_error
 from cogcli.verification.harness import CAPABILITY, SKILL, STEP, Bench, HarnessCall, Ran
 from cogcli.verification.loopback_server import Loopback
 

@@ -24,7 +24,7 @@ from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.observed import Answering, Seen
-from cogcli.protocols.rule import InvokerRule, RuleBroken, RuleSkipped
+from cogcli.protocols.invoker_rule import InvokerRule, RuleBroken, RuleSkipped
 from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import launch
 from cogcli.runs.prepare import PreparedRun, RunRequest

@@ -43,7 +43,7 @@ def test_only_the_coordinators_side_reduces_or_appends() -> None:
     }
     assert reducing == {
         "engine/context.py",
-        "engine/control.py",
+        "engine/control_flow.py",
         "episode/project.py",
         "mapping/outputs.py",
     }

@@ -14,7 +14,7 @@ from cogcli.app.settings.user_dirs import (
     state_home,
     working_directory,
 )
-from cogcli.core import outside
+from cogcli.core import system_text
 from cogcli.core.errors import CogcliError, UsageError
 
 TYPE_CHECKING = False
@@ -127,7 +127,7 @@ class Settings:
         return [Root(path, own) for paths, _, own in self._sources("registry") for path in paths]
 
     def _from_environment(self, name: str, key: ConfigKey) -> Any:
-        text = outside.variable(self.environ, variable(name))
+        text = system_text.variable(self.environ, variable(name))
         if not text:
             return None
         value = from_text(key, text)
@@ -144,7 +144,7 @@ class Settings:
         """The runs directory and the origin of the choice."""
         if given := self.flags.get("runs_dir"):
             return os.path.abspath(given), "--runs-dir"
-        if given := outside.variable(self.environ, "COGCLI_RUNS_DIR"):
+        if given := system_text.variable(self.environ, "COGCLI_RUNS_DIR"):
             return os.path.abspath(given), "COGCLI_RUNS_DIR"
         if self.project:
             return os.path.join(self.project, ".cogcli", "episodes"), "project"
@@ -216,7 +216,7 @@ class Settings:
         return self._ids
 
     def _fake(self, name: str) -> int | None:
-        return outside.parse_whole_number(self.environ.get(name, ""))
+        return system_text.parse_whole_number(self.environ.get(name, ""))
 
     def display_path(self, path: str) -> str:
         """A path relative to `base` where it lies inside, else absolute."""

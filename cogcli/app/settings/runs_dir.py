@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.outside import variable
+from cogcli.core.system_text import variable
 
 if TYPE_CHECKING:
     from cogcli.episode.signing import Sign

@@ -6,7 +6,7 @@ import os
 import sys
 
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.core.outside import require_text, variable
+from cogcli.core.system_text import require_text, variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

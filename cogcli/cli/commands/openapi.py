@@ -16,7 +16,7 @@ from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import cells
-from cogcli.protocols.rule import InvokerRules
+from cogcli.protocols.invoker_rule import InvokerRules
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 from cogcli.verification.verdict import FAILED, Verdict

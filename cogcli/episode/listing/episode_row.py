@@ -21,8 +21,8 @@ from cogcli.episode.foreign_words import is_foreign
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY, is_renamed
 from cogcli.episode.log_lines import is_foreign_line, parse_line
 from cogcli.episode.log_reader import EventLog, event_of, no_blob
+from cogcli.episode.log_rules import FIRST
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
-from cogcli.episode.rules import FIRST
 from cogcli.episode.vocabulary import OUTCOMES, SUMMARY_SCHEMA
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event

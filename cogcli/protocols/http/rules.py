@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
-from cogcli.protocols.rule import SECRET, RuleBench, RuleCase, require, require_error
+from cogcli.protocols.invoker_rule import SECRET, RuleBench, RuleCase, require, require_error
 
 SHORT: Final = 0.6
 _DRIP: Final = Reply(200, {"Content-Type": "application/json"}, (b" ",) * 600 + (b"{}",), pause=0.05)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cogcli.protocols.rule import (
+from cogcli.protocols.invoker_rule import (
     SECRET,
     InvokerRule,
     InvokerRules,

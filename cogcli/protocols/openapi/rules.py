@@ -18,7 +18,7 @@ from cogcli.protocols.http.rules import (
     slow,
     typed,
 )
-from cogcli.protocols.rule import (
+from cogcli.protocols.invoker_rule import (
     ANY_ERROR,
     PATIENT,
     SECRET,

@@ -20,7 +20,7 @@ from cogcli.protocols.http.rules import (
     slow,
     typed,
 )
-from cogcli.protocols.rule import ANY_ERROR, PATIENT, InvokerRule, InvokerRules, RuleBench, RuleCase
+from cogcli.protocols.invoker_rule import ANY_ERROR, PATIENT, InvokerRule, InvokerRules, RuleBench, RuleCase
 
 _PATH: Final = "/rpc"
 _RPC: Final = {"protocol": "openrpc"}

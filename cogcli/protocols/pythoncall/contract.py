@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.problems import suggestion
-from cogcli.core.syntax import module_of
+from cogcli.core.python_syntax import module_of
 from cogcli.protocols.contract_finding import ContractFinding, ContractJudges, OperationContract, Taken
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability

@@ -20,7 +20,7 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
 from cogcli.cli.typer_app import Parser, load, root
 from cogcli.core.errors import CogcliError, ServiceResolutionError, UsageError
-from cogcli.core.outside import bad_byte
+from cogcli.core.system_text import bad_byte
 
 BAD = os.fsdecode(b"a\xffb")
 DIGITS = "1" * 6000

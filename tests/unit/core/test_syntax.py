@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cogcli.core import syntax
-from cogcli.core.syntax import expression_of, module_of
+from cogcli.core import python_syntax
+from cogcli.core.python_syntax import expression_of, module_of
 
 
 def test_a_text_disturbed_by_another_thread_is_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_a_text_disturbed_by_another_thread_is_parsed_again(monkeypatch: pytest.
             raise SystemError("AST constructor recursion depth mismatch (before=66, after=62)")
         return real(source, **more)
 
-    monkeypatch.setattr(syntax.ast, "parse", disturbed)
+    monkeypatch.setattr(python_syntax.ast, "parse", disturbed)
     assert ast.unparse(expression_of("1 + x")) == "1 + x"
     assert ast.unparse(module_of(b"x = 1")) == "x = 1"
     assert len(calls) == 6

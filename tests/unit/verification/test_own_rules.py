@@ -12,12 +12,12 @@ from cogcli.core.errors import FAILURES, OverloadedError, TransportError
 from cogcli.core.redact import Redactor
 from cogcli.engine import call, invocation
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, require
 from cogcli.protocols.mcp import pins, traffic
 from cogcli.protocols.mcp.rules import RULES as MCP
 from cogcli.protocols.openapi.rules import RULES as LINES
 from cogcli.protocols.openrpc import reply
 from cogcli.protocols.openrpc.rules import RULES as RPC
-from cogcli.protocols.rule import InvokerRule, InvokerRules, require
 from cogcli.verification import failure_rules
 from cogcli.verification.harness import Bench, verdict_of
 from cogcli.verification.verdict import FAILED, PASSED
