@@ -19,7 +19,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     },
     "each command loads its own modules alone: `ls` has seven bare interpreters' time": {
         "cli/code_frame.py": 1, "cli/command_help.py": 1, "cli/commands/diff.py": 1, "cli/commands/explain.py": 1,
-        "cli/commands/gc.py": 1, "cli/commands/graph.py": 3, "cli/commands/help.py": 2, "cli/commands/run.py": 5,
+        "cli/commands/gc.py": 1, "cli/commands/graph.py": 3, "cli/commands/help.py": 2, "cli/commands/run.py": 4,
         "cli/commands/serve.py": 5, "cli/commands/state.py": 5, "cli/commands/trace.py": 16, "cli/completion.py": 1,
         "cli/context.py": 4, "cli/crash.py": 2, "cli/error_output.py": 1, "cli/inputs.py": 1, "cli/listing.py": 1,
         "cli/live_run.py": 6, "cli/main.py": 12, "cli/next_actions.py": 2, "cli/next_step.py": 2, "cli/plan.py": 1,
@@ -54,5 +54,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/module_lookup.py": 1, "specs/registry.py": 1, "specs/spec_reader.py": 5,
     },
 }  # fmt: skip
-MOST: Final = 277
+MOST: Final = 276
 """All of them together; it only falls. 150 are the goal."""

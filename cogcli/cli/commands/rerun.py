@@ -16,6 +16,7 @@ from cogcli.cli.progress import display_for
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
+from cogcli.runs.launch import launch
 from cogcli.runs.rerun import Reuse
 from cogcli.runs.results import Control
 from cogcli.runs.resume_adapters import UnmaskedRunner
@@ -60,8 +61,8 @@ def rerun(
     context.screen.claim_stdout()
     try:
         with SignalHandlers(context, control, display):
-            result = app.run(
-                settings, loaded, listener=listener, control=control, taken_over=reuse.steps,
+            result = launch(
+                app.environment_of(settings), loaded, listener=listener, control=control, taken_over=reuse.steps,
                 effects=reuse.effects.to_payload(context.user), around=UnmaskedRunner,
             )  # fmt: skip
     except CogcliError as error:

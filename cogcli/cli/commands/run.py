@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cogcli.app import run_skill as app
 from cogcli.cli import inputs as given
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
@@ -43,7 +44,6 @@ def run_skill(
 
     `trace SKILL` gives its own `display`, and `after`, which is called before the last lines.
     """
-    from cogcli.app import run_skill as app
     from cogcli.runs.results import Control
 
     loaded = _load(context, skill_id, flags)
@@ -53,6 +53,8 @@ def run_skill(
         from cogcli.cli.plan import show_plan
 
         return show_plan(context, loaded)
+    from cogcli.runs.launch import launch  # before signals are handled: one during this import starts no run
+
     word = str(context.settings.value("progress"))
     display = display or display_for(context.screen, word, verbose=context.verbose)
     control, listener = Control(), DisplayListener(display)
@@ -60,7 +62,8 @@ def run_skill(
     context.screen.claim_stdout()
     try:
         with SignalHandlers(context, control, display):
-            result = app.run(context.settings, loaded, listener=listener, control=control)
+            environment = app.environment_of(context.settings)
+            result = launch(environment, loaded, listener=listener, control=control)
     except CogcliError as error:
         listener.add_trace_command(error)
         raise
@@ -75,8 +78,6 @@ def run_skill(
 
 def _load(context: CommandContext, skill_id: str, flags: RunFlags) -> PreparedRun:
     """The run that may start. Raises the problems of flags, inputs and specs together."""
-    from cogcli.app import run_skill as app
-
     _check_id(skill_id)
     problems: list[CogcliError] = []
     options = run_options(context, flags, problems)

@@ -57,7 +57,7 @@ def test_a_broken_timeout_precedence_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_blind_repeat_of_effects_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert provoked(LINES, "retry.effect").status == PASSED
-    monkeypatch.setattr(call, "_may_repeat", lambda capability, error: True)
+    monkeypatch.setattr(call, "_may_repeat_attempt", lambda capability, error: True)
     assert provoked(LINES, "retry.effect").status == FAILED
 
 
@@ -85,7 +85,7 @@ def test_a_lost_fallback_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lost_retry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invocation, "_may_repeat", lambda record, error: False)
+    monkeypatch.setattr(invocation, "_may_retry_step", lambda record, error: False)
     assert "repeated by the step's retry" in provoked(failure_rules.lines(), "call.overloaded 429").reason
 
 
