@@ -12,7 +12,7 @@ and the methods of its commands that parse.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from typing import Any, cast
@@ -283,6 +283,7 @@ def root(completer: Completer | None = None) -> Any:
     return group("", completer)
 
 
+@cache  # several command lines in one process: help, tests
 def group(words: str, completer: Completer | None = None) -> Any:
     """The root (no words), or a group."""
     app = typer.Typer(**_PLAIN)
@@ -294,6 +295,7 @@ def group(words: str, completer: Completer | None = None) -> Any:
     return built
 
 
+@cache
 def load(words: str, completer: Completer | None = None) -> Any:
     """A command of `COMMANDS` by its words; its module is imported."""
     target, summary = COMMANDS[words]
