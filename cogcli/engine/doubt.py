@@ -1,7 +1,7 @@
 """How a call that may have happened is resolved: one value, and one function that applies it.
 
-1. A doubt is decided once: by a person, or by whatever else can know. Who said so stands in the log, before anything
-   follows from it, and it holds for whoever goes on later.
+1. A doubt is decided once: by a person, or by whatever else can know. Who said so is in the log before anything
+   follows from it, and every later resume keeps to it.
 2. `rerun` makes the call again; `done` takes an answer in place of it; `skip` leaves it out; `fail` fails it.
    Without a decision the run waits for a person.
 """
@@ -49,7 +49,7 @@ class Earlier(NamedTuple):
 
 
 class EarlierCalls:
-    """The calls that the first event of a rerun tells of, by step path.
+    """The calls that the first event of a rerun names, by step path.
 
     1. An item or a round that moved is known by its input: it must not happen twice because another one came before it.
     2. One call stands for one item or round. Where several have the same input each needs a call of its own.

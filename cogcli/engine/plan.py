@@ -280,7 +280,7 @@ def _ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> l
 
 
 def record(step: PlannedStep) -> dict[str, Any]:
-    """The step as it stands in the `plan.created` event."""
+    """The step as the event `plan.created` holds it."""
     capability = step.target.capability if step.target else None
     return {
         "id": step.step.id,

@@ -3,7 +3,7 @@
 1. A call counts from its intent on, unless every attempt of it surely did not leave.
 2. It is `done` where the log holds its answer, `failed` where it was answered with an error, else `in doubt`: also
    where a person left it out or failed it for that.
-3. What an earlier run did, of which this one took over results or was asked about, stands in its first event: it
+3. What an earlier run did, of which this one took over results or was asked about, is in its first event: it
    happened there, and counts here. A call of this log stands above one of an earlier run with the same step path.
 4. Of idempotent calls nothing but key and input is kept, so that the key holds where the call is made again.
 """
@@ -41,7 +41,7 @@ class Effect(NamedTuple):
     """What it was given, where it is in doubt: a service may be asked about it."""
 
     def to_payload(self) -> dict[str, Any]:
-        """The effect as it stands in the first event of a run that knows of it."""
+        """The effect as the first event of a later run holds it."""
         return self._asdict()
 
 

@@ -158,8 +158,8 @@ class LogIndex:
 
     @property
     def gates_passed(self) -> list[str]:
-        """The gates, by step path, whose answers let something go that has not gone yet: before a call that was not
-        answered, behind one whose step has not ended. What a gate refused it would hardly refuse less, asked anew."""
+        """The step paths of gates whose yes is still to be used: before a call without an answer, after one whose step
+        has not ended. A gate that refused is not among them: a stricter spec would not make it say yes."""
         found = []
         for run_id, path in {**self.closings, **self.answers}:
             gate = StepPath(path or "")
@@ -182,7 +182,7 @@ class LogIndex:
 
     @property
     def behind(self) -> dict[str, str]:
-        """By step path what stands behind it: the event of the call whose answer it took from an earlier run, or the
+        """By step path the source of its result: the event of the call whose answer it took from an earlier run, or the
         idempotency key of the call that it made itself."""
         made = {step: event.payload.get("idempotency_key") for (_, step), event in self.intents.items()}
         taken = {
@@ -291,13 +291,13 @@ class LogIndex:
 
 
 def _error_of(attempt: dict[str, Any], final: dict[str, Any]) -> RuntimeErrorBase:
-    """The error of an attempt. Its hint stands in the error that the step ended with, where that is the same one."""
+    """The error of an attempt. Its hint is that of the error which the step ended with, where both are the same."""
     same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
     return error_of({**attempt, "hint": final.get("hint")} if same else attempt)
 
 
 def is_of_probe(event: Event) -> bool:
-    """Whether an event tells of a probe: it belongs to the sitting that asked, and no other tells it again."""
+    """Whether an event is of a probe: it belongs to the process that asked, and no later run makes it again."""
     return StepPath(event.step_id or "").in_probe
 
 
@@ -344,14 +344,14 @@ def _record(attempt: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def error_of(told: dict[str, Any]) -> RuntimeErrorBase:
-    """The error that a recorded failure tells of."""
+    """The error of a recorded failure."""
     error = error_from_payload(told)
     error.record = _record(told)
     return error
 
 
 def locate_error(told: dict[str, Any]) -> RuntimeErrorBase:
-    """The error that the end of a run tells of, with its place."""
+    """The error that a run ended with, and its place."""
     error = error_of(told)
     error.step_id, error.capability_id = told.get("step"), told.get("capability")
     error.binding_id, error.service_id = told.get("binding"), told.get("service")

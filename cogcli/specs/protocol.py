@@ -50,7 +50,7 @@ class SpecProtocol(Protocol):
         ...
 
     def described_by(self, service: Service) -> str:
-        """What tells of a service's operations: DOCUMENT, LOCK, SOURCE, or nothing: empty."""
+        """What describes the operations of a service: DOCUMENT, LOCK, SOURCE; empty where nothing does."""
         ...
 
 
