@@ -63,7 +63,7 @@ def _complete() -> None:
     def complete(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple[str, str]]:
         return values(
             kind,
-            CompletionQuery(ctx.command.words, {**ctx.find_root().params, **_given(ctx.params)}, incomplete),
+            CompletionQuery(ctx.command.words, {**ctx.find_root().params, **_typed(ctx.params)}, incomplete),
         )
 
     typers = _typers()
@@ -71,7 +71,7 @@ def _complete() -> None:
     typers.shell_complete(root(complete), {"obj": complete}, "cogcli", VARIABLE, os.environ[VARIABLE])
 
 
-def _given(params: dict[str, Any]) -> dict[str, Any]:
+def _typed(params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value}
 
 

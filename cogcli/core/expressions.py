@@ -166,7 +166,7 @@ class _ExpressionParser:
         compile_node = _COMPILE.get(type(node))
         if compile_node is None:
             word = type(node).__name__.lower()
-            raise self.fault(f"`{_shown(node)}` ({word}) is not in the language", node)
+            raise self.fault(f"`{_excerpt(node)}` ({word}) is not in the language", node)
         return compile_node(self, node, depth)
 
     def constant(self, node: ast.Constant, depth: int) -> Evaluate:
@@ -177,7 +177,7 @@ class _ExpressionParser:
             return lambda lookup: value
         if isinstance(value, float) and value - value == 0.0:
             return lambda lookup: value
-        raise self.fault(f"`{_shown(node)}` is no value of the language", node)
+        raise self.fault(f"`{_excerpt(node)}` is no value of the language", node)
 
     def listed(self, node: ast.List, depth: int) -> Evaluate:
         items = [self.compiled(item, depth + 1) for item in node.elts]
@@ -195,7 +195,7 @@ class _ExpressionParser:
         ):
             number = -operand(_nothing)
             return lambda lookup: number
-        raise self.fault(f"`{_shown(node)}` is not in the language", node)
+        raise self.fault(f"`{_excerpt(node)}` is not in the language", node)
 
     def boolean(self, node: ast.BoolOp, depth: int) -> Evaluate:
         if isinstance(node.op, ast.And):
@@ -241,7 +241,7 @@ class _ExpressionParser:
             return lambda lookup: value
         reference = self.path(node)
         if reference is None:
-            text = _shown(node, 60)
+            text = _excerpt(node, 60)
             raise self.fault(f"`{text}` is no path", node, name=text)
         self.mention(reference, node)
         return lambda lookup: _found(lookup, reference)
@@ -262,7 +262,7 @@ class _ExpressionParser:
         return Reference(".".join([node.id, *segments]), node.id, tuple(segments))
 
 
-def _shown(node: ast.expr, limit: int = 40) -> str:
+def _excerpt(node: ast.expr, limit: int = 40) -> str:
     """An expression as one short line of text."""
     try:
         text = ast.unparse(node)

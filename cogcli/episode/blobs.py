@@ -138,7 +138,7 @@ class BlobFolder:
         """
         name = _sha256(data)
         if name not in self._written:
-            self._made().replace(name, data, sync=False)
+            self._open_folder().replace(name, data, sync=False)
             self._written.add(name)
             self._unsynced.append(name)
         return f"sha256:{name}"
@@ -157,7 +157,7 @@ class BlobFolder:
         os.fsync(folder.fd)
         self._unsynced.clear()
 
-    def _made(self) -> Folder:
+    def _open_folder(self) -> Folder:
         if self._folder is None:
             try:
                 try:

@@ -153,7 +153,7 @@ class Journal:
 
     def _append(self, draft: Draft, payload: dict[str, Any], durable: bool) -> Event:
         last = draft.run_id == self._root and (draft.phase == "terminate" or draft.event_type == "run.paused")
-        if self._failed is not None and not (last and self._made_room()):
+        if self._failed is not None and not (last and self._use_reserve()):
             raise disk_refusal(self.directory / EVENTS, self._failed)
         if not self._sequence and draft.event_type == "run.started":
             self._rules = LATEST
@@ -216,7 +216,7 @@ class Journal:
         except OSError as error:
             self._take_back()
             self._failed = error
-            if not (last and self._made_room()):
+            if not (last and self._use_reserve()):
                 self._refuse(error)
             self._write(line, last=False)
             return
@@ -234,7 +234,7 @@ class Journal:
         """Whether nothing but the end of the run can be written any more."""
         return self._failed is not None and self._failed.errno in FULL and not self._final
 
-    def _made_room(self) -> bool:
+    def _use_reserve(self) -> bool:
         """Whether a full disk has room again, for what ends the run."""
         if not self.stopped_by_full_disk or not self._reserve.free():
             return False

@@ -138,7 +138,7 @@ class FileStatus(NamedTuple):
 def file_statuses(folder: Folder) -> Iterator[FileStatus]:
     """Log, learn, summary and manifest where they are there or should be; of the other files those that are not what
     the manifest names. A file that no manifest names passes: `verify` knows more."""
-    known = _known(folder)
+    known = _named_by_manifest(folder)
     for name in _SHOWN:
         file = known.files.get(name) or NamedFile(name, "", None)
         good = not known.problems if name == MANIFEST else True
@@ -158,7 +158,7 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
             yield FileStatus(name, 0, False)
 
 
-def _known(folder: Folder) -> NamedFiles:
+def _named_by_manifest(folder: Folder) -> NamedFiles:
     """The files that the manifest names; none where there is no manifest."""
     try:
         manifest: Any = parse(folder.read(MANIFEST, limit=_LIMIT))

@@ -22,14 +22,10 @@ class EventType(NamedTuple):
     """Whether something begins with it that must not begin in a run or step that is over."""
     starts: bool = False
     """Whether a step starts with it."""
-    answers: bool = False
-    """Whether it holds the result of a step that has not ended."""
     repeats: bool = False
     """Whether it is an attempt after the first."""
     asks: bool = False
     """Whether it asks a person for an approval."""
-    pauses: bool = False
-    """Whether the run waits from here on."""
     write_ahead: bool = False
     """Whether it is on disk before an attempt leaves, so that without a result the call is in doubt."""
     needs_start: bool = False
@@ -74,7 +70,7 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
         "act", "StepStarted", reduced=True, begins=True, starts=True, write_ahead=True, words=_STEP_WORDS
     ),
     "step.answered": EventType(
-        "act", "StepAnswered", answers=True, needs_start=True, by_timing=True, words=_STEP_WORDS
+        "act", "StepAnswered", needs_start=True, by_timing=True, words=_STEP_WORDS
     ),
     "step.completed": EventType(
         "act", "StepCompleted", reduced=True, closes=True, words=_STEP_WORDS
@@ -114,7 +110,7 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
         attributes=_APPROVAL,
     ),
     "run.paused": EventType(
-        "runtime", "Runtime", pauses=True, one_process_only=True, by_timing=True, words=("reason", "signal"),
+        "runtime", "Runtime", one_process_only=True, by_timing=True, words=("reason", "signal"),
         attributes=_RUNTIME,
     ),
     "run.resumed": EventType(

@@ -40,8 +40,9 @@ Value = TypeVar("Value")
 def value_from(cls: type[Value], raw: Mapping[str, Any], **members: Any) -> Value:
     """`cls` with these members; the others are those of a checked mapping, where null and absent give the default."""
     named_tuple: Any = cls
-    names = (name for name in named_tuple._fields if name not in members)
-    value: Value = named_tuple(**{name: raw[name] for name in names if raw.get(name) is not None}, **members)
+    known = named_tuple._fields
+    given = {name: value for name, value in raw.items() if value is not None and name in known}
+    value: Value = named_tuple(**given | members)
     return value
 
 

@@ -115,9 +115,9 @@ BUGS = (
     Bug(
         "blob after the event that names it",
         "episode/blobs.py",
-        "            self._made().replace(name, data, sync=False)\n",
+        "            self._open_folder().replace(name, data, sync=False)\n",
         "            import threading\n"
-        "            write = lambda: self._made().replace(name, data, sync=False)\n"
+        "            write = lambda: self._open_folder().replace(name, data, sync=False)\n"
         "            threading.Timer(0.05, write).start()\n",
         flow="blobs",
         kills=(30, 31),
@@ -139,7 +139,7 @@ BUGS = (
     Bug(
         "going on after a failed write",
         "episode/journal.py",
-        "        if self._failed is not None and not (last and self._made_room()):",
+        "        if self._failed is not None and not (last and self._use_reserve()):",
         "        if False:",
         test="unit/episode/test_journal.py -k cuts_off",
     ),

@@ -25,7 +25,7 @@ Shell = Annotated[str | None, argument("[SHELL]", completion.SHELLS)]
 )
 def show(context: CommandContext, shell: Shell = None) -> int:
     """Write the script of a shell to stdout."""
-    shell = _known(shell)
+    shell = _require_shell(shell)
     script = completion.script(shell)
     context.own["explanation"] = {"shell": shell, "script": script}
     if not context.json:
@@ -43,7 +43,7 @@ def show(context: CommandContext, shell: Shell = None) -> int:
 )
 def install(context: CommandContext, shell: Shell = None) -> int:
     """Write the script into the home directory; answer with its file."""
-    shell = _known(shell)
+    shell = _require_shell(shell)
     try:
         file = completion.install(shell)
     except (OSError, ValueError) as error:
@@ -61,7 +61,7 @@ def install(context: CommandContext, shell: Shell = None) -> int:
     return OK
 
 
-def _known(shell: str | None) -> str:
+def _require_shell(shell: str | None) -> str:
     """The shell that is named, else the one around this process. Raises UsageError."""
     found = completion.detect() if shell is None else "powershell" if shell == "pwsh" else shell
     if found in completion.SHELLS:

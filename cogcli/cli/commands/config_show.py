@@ -35,7 +35,7 @@ def show(
     settings = context.settings
     rows = _rows(settings)
     if key is not None:
-        rows = {_known(key, rows): rows[key]}
+        rows = {_require_key(key, rows): rows[key]}
     for problem in settings.problems:
         context.warn(problem)
     context.own["settings"] = {
@@ -69,7 +69,7 @@ def _trust(settings: Settings) -> tuple[str, str]:
     return state, VARIABLE if state == "environment" else store_path(settings.environ)
 
 
-def _known(key: str, rows: dict[str, Any]) -> str:
+def _require_key(key: str, rows: dict[str, Any]) -> str:
     if key in rows:
         return key
     hint = suggestion(key, list(rows)) or f"there is {', '.join(rows)}"

@@ -114,7 +114,7 @@ def _inspect(context: CommandContext, directory: Path, note: str, flags: TraceFl
     reported = tuple(log.events)
     folded, row = fold(reported), read_row(directory)
     folded.actions = log.actions
-    only = _known_step(folded, flags.step)
+    only = _require_step(folded, flags.step)
     unfinished = unfinished_state(folded, row.status)
     if view == "events":
         reported = tuple(event for event in events if not only or StepPath(_step_of(event)).within(only))
@@ -195,7 +195,7 @@ _POLL = 0.1
 """Seconds between two reads of a growing log."""
 
 
-def _known_step(folded: RunFold, wanted: str | None) -> str:
+def _require_step(folded: RunFold, wanted: str | None) -> str:
     if wanted is None:
         return ""
     known = [step.id for run in folded.runs.values() for step in run.steps.values()]

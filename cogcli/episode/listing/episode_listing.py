@@ -103,7 +103,7 @@ class _EpisodeScan:
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
         """What may fit, newest first, and whether it is new to the index. Raises IndexLost."""
         new = self._new
-        for known in self._known_ones() if self._indexed else ():
+        for known in self._indexed_rows() if self._indexed else ():
             while new and place_of(new[-1]) > place_of(known.id):
                 yield IndexedRow(new.pop(), None, ""), True
             if new and new[-1] == known.id:
@@ -113,7 +113,7 @@ class _EpisodeScan:
         while new:
             yield IndexedRow(new.pop(), None, ""), True
 
-    def _known_ones(self) -> Iterator[IndexedRow]:
+    def _indexed_rows(self) -> Iterator[IndexedRow]:
         place = FIRST
         while page := self._index.page(self._wanted, place):
             yield from page
