@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from cogcli.app.plan_needs import PlannedCalls, needs
+from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
+from cogcli.core.errors import CogcliError
 from cogcli.core.expressions import Expression
+from cogcli.core.problems import Problem
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import READABLE, parse
 from cogcli.engine.plan import PlannedStep, StepTarget, plan_skill, record
+from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.prepare import RunRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -18,13 +23,30 @@ from cogcli.specs.skill import Skill
 from cogcli.specs.template import texts
 
 
-def plan(settings: Settings, catalog: Catalog, request: RunRequest, *, exit_code: int = 0) -> dict[str, Any]:
-    """The plan of a skill whose specs have no errors. Nothing is executed.
+def plan_given(settings: Settings, given: GivenRun, write: Callable[[dict[str, Any]], None]) -> list[Problem]:
+    """Give `write` the plan of what a command line asks for; returns the warnings. Nothing is executed.
+
+    Raises as `prepare_given`: of a run that may not start the plan is written before that, unless its specs are broken.
+    """
+    catalog, request = open_registry(settings).reach(given.request.skill_id), given.request
+    options = SelectionOptions(request.binds, request.conformance, settings.environ)
+    try:
+        warnings = prepare_given(catalog, given, settings.environ).warnings
+    except CogcliError as error:
+        broken = any(problem.severity == "E" for problem in check(catalog, options=options))
+        if not broken and request.skill_id in catalog.skills:
+            write(_plan(catalog, request, options, error.exit_code))
+        raise
+    write(_plan(catalog, request, options, 0))
+    return warnings
+
+
+def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int) -> dict[str, Any]:
+    """The plan of a skill whose specs have no errors.
 
     `steps` are in plan order with their waves, `skills` holds the nested ones by id, `needs` are those of the whole
     tree; `exit_code` is the one that the run would be refused with.
     """
-    options = SelectionOptions(request.binds, request.conformance, settings.environ)
     survey = _Survey(catalog, PlannedCalls(catalog, options))
     own = survey.skill(catalog.skills[request.skill_id])
     return {
@@ -34,17 +56,6 @@ def plan(settings: Settings, catalog: Catalog, request: RunRequest, *, exit_code
         "needs": needs(survey.calls, request),
         "exit_code": exit_code,
     }
-
-
-def plan_refused_run(
-    settings: Settings, catalog: Catalog, request: RunRequest, exit_code: int
-) -> dict[str, Any] | None:
-    """The plan of a run that may not start, where that is not for errors in its specs."""
-    options = SelectionOptions(request.binds, request.conformance, settings.environ)
-    broken = any(problem.severity == "E" for problem in check(catalog, options=options))
-    if broken or request.skill_id not in catalog.skills:
-        return None
-    return plan(settings, catalog, request, exit_code=exit_code)
 
 
 class _Survey:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.app.run_skill import load
+from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.core.errors import ENVIRONMENT, FAILURE_OF, CogcliError
 from cogcli.core.problems import ProblemsFound
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules, RuleBroken, require
-from cogcli.runs.prepare import RunRequest
+from cogcli.runs.prepare import RunRequest, prepare
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
 from cogcli.verification.harness import Bench
@@ -138,7 +138,8 @@ def _refused(bench: Bench, start: RefusedStart) -> CogcliError:
     home = {"HOME": bench.directory, "XDG_CACHE_HOME": os.path.join(bench.directory, "cache")}
     settings = Settings({"registry": [root], "runs_dir": _runs_dir(bench)}, home, base=bench.directory)
     try:
-        load(settings, RunRequest(start.skill, dict(start.inputs), dict(start.frame), None))
+        request = RunRequest(start.skill, dict(start.inputs), dict(start.frame), None)
+        prepare(open_registry(settings).reach(start.skill), request, settings.environ)
     except CogcliError as error:
         return error
     raise RuleBroken(f"it started, expected {start.code}")

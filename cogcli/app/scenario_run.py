@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from cogcli.app import run_skill
+from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
-from cogcli.app.settings import Settings as RunSettings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.errors import RuntimeErrorBase
 from cogcli.engine.ports import CapabilityRunner
 from cogcli.protocols import PROTOCOLS
+from cogcli.runs.launch import launch
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.runs.results import RunResult
 from cogcli.specs.binding import Binding
@@ -107,7 +107,7 @@ def run(
     """Run the step: its result, and the runner with the records. Raises EnvironmentRefusal where the episode cannot be
     written."""
     environ = {name: value for name, value in stage.environ.items() if name != SIGNING_KEY}
-    own = RunSettings({"runs_dir": runs_dir}, environ, base=settings.base)
+    own = Settings({"runs_dir": runs_dir}, environ, base=settings.base)
     binds = {stage.capability.id: stage.binding.id}
     request = RunRequest(
         SKILL,
@@ -128,7 +128,7 @@ def run(
         runners.append(RecordingRunner(runner, stage.capability.id))
         return runners[0]
 
-    result = run_skill.run(own, loaded, around=around)
+    result = launch(environment_of(own), loaded, around=around)
     return result, runners[0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,35 @@ class SignalHandlers:
             self._context.screen.notify(f"stopping, up to 5s for running calls{hint}\n")
 
 
+def display_of(context: CommandContext) -> Display:
+    """The display of a run by the setting `progress`."""
+    return display_for(context.screen, str(context.settings.value("progress")), verbose=context.verbose)
+
+
+@contextmanager
+def watch_start(
+    context: CommandContext, listener: DisplayListener, control: Control
+) -> Iterator[DisplayListener]:
+    """The display and signals of a new run; an error after its begin gets the command that shows its trace."""
+    context.warn_of_shared_runs()
+    try:
+        with _watch(context, listener, control):
+            yield listener
+    except CogcliError as error:
+        listener.add_trace_command(error)
+        raise
+
+
+@contextmanager
+def _watch(context: CommandContext, listener: DisplayListener, control: Control) -> Iterator[None]:
+    context.screen.claim_stdout()
+    try:
+        with SignalHandlers(context, control, listener.display):
+            yield
+    finally:
+        listener.display.close()
+
+
 def answer_pause(
     context: CommandContext, result: RunResult, listener: DisplayListener
 ) -> tuple[RunResult, DisplayListener]:
@@ -113,29 +142,17 @@ def answer_pause(
 def resume_run(
     context: CommandContext, directory: Path, request: ResumeRequest
 ) -> tuple[RunResult, DisplayListener]:
-    """Resume a run with a display. Raises what `app.run_skill.resume` does."""
-    from cogcli.app.run_skill import resume
+    """Resume a run with a display. Raises what `app.resume.resume` does."""
+    from cogcli.app.resume import resume
+    from cogcli.episode.strict_log import iterate_events
     from cogcli.runs.results import Control
 
-    settings = context.settings
-    display = display_for(context.screen, str(settings.value("progress")), verbose=context.verbose)
-    _recall(display, directory)
-    control, listener = Control(), DisplayListener(display)
-    context.screen.claim_stdout()
-    try:
-        with SignalHandlers(context, control, display):
-            result = resume(settings, directory, request, listener=listener, control=control)
-    finally:
-        display.close()
+    control, listener = Control(), DisplayListener(display_of(context))
+    with suppress(CogcliError):  # of a damaged log: `resume` refuses it
+        listener.display.recall(iterate_events(directory))
+    with _watch(context, listener, control):
+        result = resume(context.settings, directory, request, listener=listener, control=control)
     return result, listener
-
-
-def _recall(display: Display, directory: Path) -> None:
-    """Give the display the events that are in the log already. A damaged log is no error here: `resume` refuses it."""
-    from cogcli.episode.strict_log import iterate_events
-
-    with suppress(CogcliError):
-        display.recall(iterate_events(directory))
 
 
 def report_result(

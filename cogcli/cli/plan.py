@@ -5,39 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cogcli.app.plan_skill import plan_refused_run
+from cogcli.app.plan_skill import plan_given
 from cogcli.cli.context import CommandContext
-from cogcli.core.errors import OK, CogcliError
+from cogcli.core.errors import OK
 from cogcli.core.terminal_text import cells, pad, truncate, visible
 from cogcli.report.glyphs import Glyphs
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-from cogcli.runs.prepare import PreparedRun, RunRequest
-from cogcli.specs.catalog import Catalog
+from cogcli.runs.given_inputs import GivenRun
 
 PlanRow = tuple[str, ...]
 """Wave, step, target, tool, reads; a row of fewer cells is not aligned."""
 
 
-def show_plan(context: CommandContext, prepared: PreparedRun) -> int:
-    """Write the plan of a run that may start."""
-    from cogcli.app.plan_skill import plan
+def show_plan(context: CommandContext, given: GivenRun) -> int:
+    """Write the plan of a run. Raises as `plan_given`."""
 
-    _write_plan(context, plan(context.settings, prepared.catalog, prepared.request))
+    def write(plan: dict[str, Any]) -> None:
+        context.own["plan"] = plan
+        if not context.json:
+            context.screen.answer_lines(_lines(context, plan))
+
+    context.warnings += [warning.to_payload() for warning in plan_given(context.settings, given, write)]
     return OK
-
-
-def show_refused(context: CommandContext, catalog: Catalog, request: RunRequest, error: CogcliError) -> None:
-    """Write the plan of a run that this error keeps from starting; nothing where its specs are broken."""
-    plan = plan_refused_run(context.settings, catalog, request, error.exit_code)
-    if plan is not None:
-        _write_plan(context, plan)
-
-
-def _write_plan(context: CommandContext, plan: dict[str, Any]) -> None:
-    context.own["plan"] = plan
-    if not context.json:
-        context.screen.answer_lines(_lines(context, plan))
 
 
 def _lines(context: CommandContext, plan: dict[str, Any]) -> list[StyledLine]:

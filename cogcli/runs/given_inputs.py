@@ -10,7 +10,7 @@ from cogcli.core.errors import CogcliError, UsageError
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import Problem, ProblemsFound, suggestion
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.runs.prepare import PreparedRun, RunRequest, prepare
+from cogcli.runs.prepare import PreparedRun, RunRequest, prepare, skill_of
 from cogcli.specs.fields import Fields
 
 if TYPE_CHECKING:
@@ -32,24 +32,29 @@ class GivenText(NamedTuple):
     where: str
 
 
-def prepare_given(
-    catalog: Catalog,
-    request: RunRequest,
-    environ: Mapping[str, str],
-    problems: Sequence[CogcliError],
-    doubtful: Iterable[str],
-) -> PreparedRun:
-    """As `prepare`, for inputs among which are GivenText. Raises its problems together with `problems`, those of
-    reading the command line; `doubtful` as in `raise_together`."""
-    skill = catalog.skills.get(request.skill_id)
-    inputs, unreadable = convert_texts(request.inputs, skill.inputs if skill else {})
-    problems = [*problems, *unreadable, *_unknown_capabilities(request, catalog)]
+class GivenRun(NamedTuple):
+    """What a command line asks for, as it was read: nothing is checked by a spec yet."""
+
+    request: RunRequest
+    """Its inputs are values, and a GivenText for each text without a type."""
+    problems: Sequence[CogcliError]
+    """Those of reading the command line."""
+    doubtful: Iterable[str]
+    """As in `raise_together`."""
+
+
+def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str]) -> PreparedRun:
+    """As `prepare`; its problems are raised together with those of `given`. A skill whose file has errors is refused
+    alone."""
+    request = given.request
+    inputs, unreadable = convert_texts(request.inputs, skill_of(catalog, request.skill_id).inputs)
+    problems = [*given.problems, *unreadable, *_unknown_capabilities(request, catalog)]
     try:
         prepared = prepare(catalog, request._replace(inputs=inputs), environ)
     except CogcliError as error:
         if not problems:
             raise
-        raise_together(problems, error, doubtful=doubtful)
+        raise_together(problems, error, doubtful=given.doubtful)
         raise
     raise_together(problems)
     return prepared

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from cogcli import __version__
@@ -23,6 +24,7 @@ from cogcli.episode.log_rules import FIRST, rules_of
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import ReusedResult
+from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.log_index import LogIndex
 from cogcli.runs.results import Control, RunResult, finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.catalog import Catalog
@@ -35,6 +37,19 @@ if TYPE_CHECKING:
     from cogcli.protocols.invoker import InvokerContext
     from cogcli.runs.environment import RunEnvironment
     from cogcli.runs.prepare import PreparedRun
+
+
+Watch = Callable[["PreparedRun", Control], AbstractContextManager[Callable[[Event], None]]]
+"""Entered around a run that may start: gives the listener of its events, and may cancel it."""
+
+
+def launch_given(environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch) -> RunResult:
+    """Prepare a run over the closure of its skill, and launch it within `watch`. Raises as `prepare_given`,
+    `launch`."""
+    prepared = prepare_given(catalog, given, environment.environ)
+    control = Control()
+    with watch(prepared, control) as listener:
+        return launch(environment, prepared, listener=listener, control=control)
 
 
 def launch(

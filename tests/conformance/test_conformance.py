@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from conformance_cases import Case, all_cases
 from conformance_expect import CHECKS, differences
 from conformance_runs import run_case
 
-from cogcli.app.run_skill import replay
+from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
+from cogcli.runs.replay import replay
 
 CASES = all_cases()
 
@@ -21,7 +23,7 @@ def test_case(case: Case, warm_cache: Path, tmp_path: Path) -> None:
     found = differences(case.raw["expect"], ran)
     assert not found, "\n".join([case.raw["rule"], *found, str(ran.envelope["error"])])
     if ran.sealed and ran.episode is not None:
-        replayed = replay(Settings({}, {}, base=str(ran.episode)), ran.episode)
+        replayed = replay(ran.episode, partial(open_registry, Settings({}, {}, base=str(ran.episode))))
         assert replayed.difference is None, replayed.difference
 
 

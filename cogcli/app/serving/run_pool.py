@@ -7,11 +7,12 @@ from typing import Any, Final, Protocol
 
 from anyio import CancelScope
 
-from cogcli.app import run_skill
+from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.core import threads
 from cogcli.core.errors import OverloadedError
 from cogcli.events.envelope import Event
+from cogcli.runs.launch import launch
 from cogcli.runs.prepare import PreparedRun
 from cogcli.runs.results import Control, RunResult
 
@@ -94,9 +95,8 @@ class RunPool:
 
         def work() -> None:
             try:
-                result = run_skill.run(
-                    self._settings.copy_for_run(), loaded, listener=forward, control=control
-                )
+                environment = environment_of(self._settings.copy_for_run())
+                result = launch(environment, loaded, listener=forward, control=control)
             except BaseException as error:
                 loop.call_soon_threadsafe(_settle, ended, None, error)
             else:

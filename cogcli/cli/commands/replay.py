@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from cogcli.app import episodes, run_skill
+from cogcli.app import episodes
+from cogcli.app.registry import open_registry
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
@@ -16,7 +18,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.project import project
 from cogcli.episode.strict_log import read_events
 from cogcli.report.styled_text import StyledLine
-from cogcli.runs.replay import ReplayResult
+from cogcli.runs import replay as runs
 from cogcli.runs.replay_adapters import ReplayDifference
 
 
@@ -43,7 +45,7 @@ def replay(
     if at is not None:
         return _show_state_at(context, directory, at)
 
-    result = run_skill.replay(context.settings, directory)
+    result = runs.replay(directory, partial(open_registry, context.settings))
     context.own["replay"] = {
         "equal": result.difference is None,
         "events": result.events,
@@ -70,7 +72,7 @@ def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
     return OK
 
 
-def _result_lines(context: CommandContext, result: ReplayResult) -> list[StyledLine]:
+def _result_lines(context: CommandContext, result: runs.ReplayResult) -> list[StyledLine]:
     glyphs = context.screen.out.glyphs
     difference = result.difference
     if difference is None:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from cogcli.app import episodes
-from cogcli.app import run_skill as app
+from cogcli.app.resume import prepare_rerun
+from cogcli.app.run_skill import environment_of
 from cogcli.cli.command import command
 from cogcli.cli.commands.run import parse_pairs
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
-from cogcli.cli.live_run import DisplayListener, SignalHandlers, report_result
+from cogcli.cli.live_run import DisplayListener, display_of, report_result, watch_start
 from cogcli.cli.options import EXECUTION, SAFETY, Episode, text
-from cogcli.cli.progress import display_for
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.core.errors import CogcliError
 from cogcli.core.terminal_text import visible
 from cogcli.runs.launch import launch
 from cogcli.runs.rerun import Reuse
+from cogcli.runs.rerun_probes import probe_effects
 from cogcli.runs.results import Control
 from cogcli.runs.resume_adapters import UnmaskedRunner
 
@@ -48,28 +49,19 @@ def rerun(
     """Run the skill of an earlier episode again; returns the exit code of the run."""
     settings = context.settings
     directory = episodes.find(settings, episode)
-    loaded, reuse = app.prepare_reuse(settings, directory, first, _overrides(context, flags), context.warn)
+    prepared, reuse = prepare_rerun(settings, directory, first, _overrides(context, flags), context.warn)
     choices = parse_effects(effects)
     reuse = reuse._replace(effects=reuse.effects.with_choices(choices))
     if flags.plan:
         return show_plan(context, reuse)
-    reuse = ask_effects(context, app.probe_effects(settings, loaded, reuse))
+    reuse = ask_effects(context, probe_effects(environment_of(settings), prepared, reuse))
     _write_reasons(context, reuse)
-    display = display_for(context.screen, str(settings.value("progress")), verbose=context.verbose)
-    control, listener = Control(), DisplayListener(display)
-    context.warn_of_shared_runs()
-    context.screen.claim_stdout()
-    try:
-        with SignalHandlers(context, control, display):
-            result = launch(
-                app.environment_of(settings), loaded, listener=listener, control=control, taken_over=reuse.steps,
-                effects=reuse.effects.to_payload(context.user), around=UnmaskedRunner,
-            )  # fmt: skip
-    except CogcliError as error:
-        listener.add_trace_command(error)
-        raise
-    finally:
-        display.close()
+    control, listener = Control(), DisplayListener(display_of(context))
+    with watch_start(context, listener, control):
+        result = launch(
+            environment_of(settings), prepared, listener=listener, control=control, taken_over=reuse.steps,
+            effects=reuse.effects.to_payload(context.user), around=UnmaskedRunner,
+        )  # fmt: skip
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
 

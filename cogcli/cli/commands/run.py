@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from cogcli.app import run_skill as app
-from cogcli.cli import inputs as given
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
-from cogcli.cli.live_run import DisplayListener, SignalHandlers, answer_pause, report_result
+from cogcli.cli.inputs import assemble
+from cogcli.cli.live_run import DisplayListener, answer_pause, display_of, report_result, watch_start
 from cogcli.cli.options import Skill
-from cogcli.cli.progress import Display, display_for
+from cogcli.cli.progress import Display
 from cogcli.cli.run_flags import RunFlags
 from cogcli.core.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
-from cogcli.runs.prepare import PreparedRun, RunRequest, skill_of
+from cogcli.runs.given_inputs import GivenRun
+from cogcli.runs.prepare import PreparedRun, RunRequest
 
 if TYPE_CHECKING:
-    from cogcli.runs.results import RunResult
+    from cogcli.runs.results import Control, RunResult
 
 
 @command(
@@ -44,31 +45,21 @@ def run_skill(
 
     `trace SKILL` gives its own `display`, and `after`, which is called before the last lines.
     """
-    from cogcli.runs.results import Control
-
-    loaded = _load(context, skill_id, flags)
-    for warning in loaded.warnings:
-        context.warnings.append(warning.to_payload() if hasattr(warning, "to_payload") else warning)
+    given = _read_given(context, skill_id, flags)
     if flags.plan:
         from cogcli.cli.plan import show_plan
 
-        return show_plan(context, loaded)
-    from cogcli.runs.launch import launch  # before signals are handled: one during this import starts no run
+        return show_plan(context, given)
+    # Before signals are handled: one during this import starts no run.
+    from cogcli.app.run_skill import run_given
 
-    word = str(context.settings.value("progress"))
-    display = display or display_for(context.screen, word, verbose=context.verbose)
-    control, listener = Control(), DisplayListener(display)
-    context.warn_of_shared_runs()
-    context.screen.claim_stdout()
-    try:
-        with SignalHandlers(context, control, display):
-            environment = app.environment_of(context.settings)
-            result = launch(environment, loaded, listener=listener, control=control)
-    except CogcliError as error:
-        listener.add_trace_command(error)
-        raise
-    finally:
-        display.close()
+    listener = DisplayListener(display or display_of(context))
+
+    def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:
+        context.warnings += [warning.to_payload() for warning in prepared.warnings]
+        return watch_start(context, listener, control)
+
+    result = run_given(context.settings, given, watch)
     for text in result.leftovers:
         context.warn(EnvironmentRefusal("service.leftover", text))
     result, listener = answer_pause(context, result, listener)
@@ -76,34 +67,20 @@ def run_skill(
     return result.exit_code
 
 
-def _load(context: CommandContext, skill_id: str, flags: RunFlags) -> PreparedRun:
-    """The run that may start. Raises the problems of flags, inputs and specs together."""
-    _check_id(skill_id)
-    problems: list[CogcliError] = []
-    options = run_options(context, flags, problems)
-    catalog = app.reach(context.settings, skill_id)
-    skill_of(catalog, skill_id)  # before stdin is read for a skill that cannot run
-    assembled = given.assemble(context, flags)
-    request = RunRequest(skill_id=skill_id, inputs=assembled.inputs, frame=assembled.frame, **options)
-    problems += assembled.problems
-    try:
-        return app.load_given(context.settings, request, catalog, problems, assembled.doubtful)
-    except CogcliError as error:
-        if flags.plan:
-            from cogcli.cli.plan import show_refused
-
-            show_refused(context, catalog, request, error)
-        raise
-
-
-def _check_id(skill_id: str) -> None:
-    """Raise SkillNotFoundError for a path in place of an id, with a hint."""
+def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
+    """What the command line asks for, with the problems of reading it. Raises SkillNotFoundError for a path in place of
+    an id, and what settings do."""
     if "/" in skill_id or skill_id.endswith((".yaml", ".yml")):
         raise SkillNotFoundError(
             "skill.not-found",
             f"`{skill_id}` is no skill id",
             hint="an id is domain.slug; see cogcli skills ls",
         )
+    problems: list[CogcliError] = []
+    options = run_options(context, flags, problems)
+    read = assemble(context, flags)
+    request = RunRequest(skill_id=skill_id, inputs=read.inputs, frame=read.frame, **options)
+    return GivenRun(request, [*problems, *read.problems], read.doubtful)
 
 
 def run_options(context: CommandContext, flags: RunFlags, problems: list[CogcliError]) -> dict[str, Any]:
