@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from cogcli.app.settings import Settings
     from cogcli.episode.findings import Finding
     from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
+    from cogcli.episode.log_reader import Warn
     from cogcli.episode.named_files import FileStatus
     from cogcli.episode.store import Store
-    from cogcli.episode.strict_log import Warn
     from cogcli.events.envelope import Event
     from cogcli.report.lineage import Declared
 
@@ -92,8 +92,8 @@ _STATE_LIMIT = 1 << 30
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """The projection of the events of an episode, as the bytes of `state.json`."""
     from cogcli.core.gc_pause import paused_collection
+    from cogcli.episode.log_reader import iterate_events
     from cogcli.episode.project import project_bytes
-    from cogcli.episode.strict_log import iterate_events
 
     with paused_collection():
         return project_bytes(iterate_events(directory, warn))
@@ -122,8 +122,8 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
     """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
     from cogcli.episode.foreign_log import events_of_state
     from cogcli.episode.layout import EVENTS, STATE
+    from cogcli.episode.log_reader import iterate_events
     from cogcli.episode.refusals import open_episode, unreadable
-    from cogcli.episode.strict_log import iterate_events
 
     with open_episode(directory) as folder:
         names = folder.entries().keys()

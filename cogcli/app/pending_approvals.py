@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cogcli.episode.strict_log import iterate_events
+from cogcli.episode.log_reader import iterate_events
 from cogcli.runs.log_index import LogIndex
 
 

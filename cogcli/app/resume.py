@@ -20,7 +20,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal, SkillNotFoundError
-from cogcli.episode.strict_log import Warn
+from cogcli.episode.log_reader import Warn
 from cogcli.events.envelope import Event
 from cogcli.runs import resume as runs
 from cogcli.runs.log_index import LogIndex

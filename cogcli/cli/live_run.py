@@ -144,7 +144,7 @@ def resume_run(
 ) -> tuple[RunResult, DisplayListener]:
     """Resume a run with a display. Raises what `app.resume.resume` does."""
     from cogcli.app.resume import resume
-    from cogcli.episode.strict_log import iterate_events
+    from cogcli.episode.log_reader import iterate_events
     from cogcli.runs.results import Control
 
     control, listener = Control(), DisplayListener(display_of(context))

@@ -12,7 +12,7 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
@@ -139,16 +139,23 @@ class Folder:
         finally:
             os.close(fd)
 
-    def chunks(self, name: str) -> Generator[bytes, None, None]:
-        """The bytes of a regular file, piece by piece. Raises FileRefused."""
+    def chunks(self, name: str, wait: Callable[[], None] | None = None) -> Generator[bytes, None, None]:
+        """The bytes of a regular file, piece by piece. With `wait`, also what is written while a process holds its
+        lock; `wait` is called while there is nothing new. Raises FileRefused."""
         fd = self.open_file(name)
         try:
-            while chunk := os.read(fd, _CHUNK):
-                yield chunk
+            while True:
+                alive = wait and self.is_locked(
+                    name
+                )  # before reading: what the run wrote last is then still read
+                while chunk := os.read(fd, _CHUNK):
+                    yield chunk
+                if not (wait and alive):
+                    return
+                wait()
         except OSError as error:
-            raise FileRefused(
-                str(self.path / name), "unreadable", f"cannot be read: {error.strerror}"
-            ) from error
+            why = f"cannot be read: {error.strerror}"
+            raise FileRefused(str(self.path / name), "unreadable", why) from error
         finally:
             os.close(fd)
 

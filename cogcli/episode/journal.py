@@ -34,8 +34,8 @@ from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shorten_values
 from cogcli.episode.layout import BALLAST, EVENTS, LEARN
+from cogcli.episode.log_lines import FIRST, LATEST
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.log_rules import FIRST, LATEST
 from cogcli.episode.temp_cleanup import unmake
 from cogcli.events.checksum import line_with_sum
 from cogcli.events.envelope import Draft, Event, to_json

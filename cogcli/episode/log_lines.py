@@ -5,6 +5,17 @@
    reading stops before it.
 3. A log whose first line has neither `seq` nor `prev` is another tool's. Its last line needs no newline: whole JSON is
    committed there, since no torn write leaves it.
+
+A run says in its first event, as `rules`, which rules its log was begun under, and keeps them to its end, whoever
+resumes it. So a log gives the same bytes at any later date. A log that says nothing follows rules 1.
+
+| rules | what its lines may hold, and what is projected from them |
+|---|---|
+| 1 | members of a payload above 64 KiB are blobs; documents hold every value; a plan's steps hold what they read |
+| 2 | large values are blobs at any depth, each stored once (`large_values`), and documents name them; a plan's steps
+hold what they were given and produced; `tool_coverage` counts what was planned; the duration of a run that was never
+taken up again does not exceed the time between its first and its last event; an optional `any` that reads what is not
+there is not given (under rules 1 it was null) |
 """
 
 from __future__ import annotations
@@ -21,8 +32,16 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 from cogcli.events.checksum import is_like_whole, valid_prefix
 
+FIRST: Final = 1
+LATEST: Final = 2
 LONGEST_LINE: Final = 8 * 1024 * 1024
 """Our own lines end at 1 MiB; other tools may not know that limit."""
+
+
+def rules_of(payload: Any) -> int:
+    """The rules that the payload of a log's first event names. Those of a later version read as the latest known."""
+    named = payload.get("rules") if type(payload) is dict else None
+    return min(named, LATEST) if type(named) is int and named >= FIRST else FIRST
 
 
 class RefusedLine(NamedTuple):

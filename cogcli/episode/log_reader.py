@@ -9,35 +9,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
 from cogcli.episode import blobs
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import expand
-from cogcli.episode.layout import EVENTS
-from cogcli.episode.log_lines import Lines
-from cogcli.episode.log_rules import FIRST, rules_of
-from cogcli.episode.refusals import no_log_error, open_episode
+from cogcli.episode.layout import EVENTS, is_renamed
+from cogcli.episode.log_lines import FIRST, Lines, rules_of
+from cogcli.episode.refusals import (
+    no_beginning_error,
+    no_log_error,
+    open_episode,
+    renamed_folder_error,
+    unreadable,
+)
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event, from_json
+
+Warn = Callable[[CogcliError], None]
+"""What takes the error of a damaged or renamed log that is read all the same."""
 
 
 class EventLog:
     """The events of an episode's directory, by path or open, or of a log's bytes, then without blobs: an iterable of
     (line number, event).
 
+    With `wait` a log that grows is followed: `wait` is called while there is nothing new, up to the moment when no run
+    holds the lock. A run that pauses, ends or dies gives its lock back: then what is there is all there is.
+
     Once iterated: `torn` bytes were left out, `stopped` says why it ended, `unresolved` counts the blobs that are
     missing, altered or cannot be read. Iterating raises EnvironmentRefusal `episode.unreadable` where there is no log
     to open.
     """
 
-    def __init__(self, source: Folder | Path | bytes) -> None:
+    def __init__(self, source: Folder | Path | bytes, wait: Callable[[], None] | None = None) -> None:
         self._source = source
+        self._wait = wait
         self.torn = 0
         self.stopped: Finding | None = None
         self.unresolved = 0
@@ -61,7 +74,7 @@ class EventLog:
                 return data
 
             try:
-                yield from self._events(folder.chunks(EVENTS), get)
+                yield from self._events(folder.chunks(EVENTS, self._wait), get)
             except FileRefused as error:
                 raise no_log_error(folder, error) from error
 
@@ -83,50 +96,93 @@ def _bad_line(number: int, why: str) -> Finding:
     return Finding("line.broken", "error", EVENTS, number, f"no event can be read here: {why}")
 
 
-def event_of(value: dict[str, Any], line: bytes, get_blob: blobs.Get, rules: int) -> Event:
-    """The event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs resolved."""
+def iterate_events(
+    directory: Path,
+    warn: Warn | None = None,
+    *,
+    whole: bool = False,
+    wait: Callable[[], None] | None = None,
+) -> Iterator[Event]:
+    """The events of an episode up to the end of its log or the first damage; `wait` as for `EventLog`.
+
+    A damage, or a beginning other than `run.started`, is a warning; with `whole` it is an error, since what happened
+    after a damage is unknown. Raises EnvironmentRefusal `episode.unreadable`, also for a log without events.
+    """
+    log, first = EventLog(directory, wait), None
+    for _, event in log:
+        if first is None:
+            first = event
+            _require_beginning(directory, event, warn, whole)
+        yield event
+    if log.stopped is not None:
+        broken = unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)
+        if first is None or whole:
+            raise broken
+        if warn:
+            broken.message += "; only what stands before it is read"
+            warn(broken)
+    elif first is None:
+        raise no_beginning_error(directory, None)
+
+
+def _require_beginning(directory: Path, first: Event, warn: Warn | None, whole: bool) -> None:
+    if not first.phase:
+        raise unreadable(directory, "no event of a run: it has no phase", file=EVENTS, line=1)
+    if first.phase != "start":
+        headless = no_beginning_error(directory, first)
+        if whole:
+            raise headless
+        if warn:
+            warn(headless)
+    if warn and is_renamed(directory.name, first.episode_id):
+        warn(renamed_folder_error(directory, first.episode_id))
+
+
+# -- one event ---------------------------------------------------------------------------------------------------------
+
+
+def no_blob(digest: str) -> None:
+    """A `Get` for a log that is read without its blobs."""
+
+
+def event_of(
+    value: dict[str, Any], line: bytes = b"", get_blob: blobs.Get = no_blob, rules: int = FIRST
+) -> Event:
+    """The event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs resolved.
+
+    Without `line`, the text that was parsed, references to blobs stay.
+    """
     event = from_json(value)
-    if not _well_typed(event):
-        event = _tidied(event)
+    # Few kinds of lines are in a log: the types of most were looked at before.
+    if (types := tuple(map(type, event))) not in _sound:
+        event = _without_wrong_types(event, types)
     if blobs.MARK in line and type(event.payload) is dict:
         resolve = expand if rules > FIRST else blobs.resolve
         event = event._replace(payload=resolve(event.payload, get_blob))
     return event
 
 
-def _well_typed(event: Event) -> bool:
-    return (
-        type(event.id) is str
-        and type(event.timestamp) is str
-        and type(event.episode_id) is str
-        and type(event.phase) is str
-        and (event.event_type is None or type(event.event_type) is str)
-        and (event.run_id is None or type(event.run_id) is str)
-        and (event.trace_id is None or type(event.trace_id) is str)
-        and (event.step_id is None or type(event.step_id) is str)
-        and (event.agent_id is None or type(event.agent_id) is str)
-        and (event.caused_by is None or type(event.caused_by) is str)
-        and (event.metrics is None or type(event.metrics) is dict)
-        and (event.seq is None or type(event.seq) is int)
-        and type(event.evidence_ids) in (list, tuple)
-        and (event.prev is None or type(event.prev) is str)
-    )
+_NONE: Final = type(None)
+_TYPES: Final[dict[str, tuple[tuple[type, ...], Any]]] = {
+    **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ((str,), "")),
+    **dict.fromkeys(
+        ("event_type", "run_id", "trace_id", "step_id", "agent_id", "caused_by", "prev", "clock"),
+        ((str, _NONE), None),
+    ),
+    "seq": ((int, _NONE), None),
+    "metrics": ((dict, _NONE), None),
+    "evidence_ids": ((list, tuple), ()),
+}
+"""The types that a member of an event may have, and what stands in the place of another."""
+_sound: Final[set[tuple[type, ...]]] = set()
 
 
-_TEXTS: Final = ("event_type", "run_id", "trace_id", "step_id", "agent_id", "caused_by", "prev", "clock")
-
-
-def _tidied(event: Event) -> Event:
-    fixed: dict[str, Any] = {
-        name: value if type(value := getattr(event, name)) is str else ""
-        for name in ("id", "timestamp", "episode_id", "phase")
+def _without_wrong_types(event: Event, types: tuple[type, ...]) -> Event:
+    wrong = {
+        name: absent
+        for name, (allowed, absent) in _TYPES.items()
+        if type(getattr(event, name)) not in allowed
     }
-    fixed |= {name: value if type(value := getattr(event, name)) is str else None for name in _TEXTS}
-    fixed["seq"] = event.seq if type(event.seq) is int else None
-    fixed["metrics"] = event.metrics if type(event.metrics) is dict else None
-    fixed["evidence_ids"] = event.evidence_ids if type(event.evidence_ids) is list else ()
-    return event._replace(**fixed)
-
-
-def no_blob(digest: str) -> None:
-    """A `Get` for a log that is read without its blobs."""
+    if not wrong:
+        _sound.add(types)
+    return event._replace(**wrong)

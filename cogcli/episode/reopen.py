@@ -33,9 +33,17 @@ from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.episode.journal import End, Journal, JournalPorts
 from cogcli.episode.layout import EVENTS, MANIFEST, TORN, is_renamed
-from cogcli.episode.log_lines import Lines, first_line, is_foreign_line, is_torn, parse_line
-from cogcli.episode.log_reader import event_of, no_blob
-from cogcli.episode.log_rules import FIRST, LATEST, rules_of
+from cogcli.episode.log_lines import (
+    FIRST,
+    LATEST,
+    Lines,
+    first_line,
+    is_foreign_line,
+    is_torn,
+    parse_line,
+    rules_of,
+)
+from cogcli.episode.log_reader import event_of
 from cogcli.episode.refusals import (
     another_tools,
     no_beginning_error,
@@ -109,7 +117,7 @@ def _require_ours(folder: Folder) -> None:
     except FileRefused:
         return
     if is_foreign_line(first):
-        raise another_tools(folder.path, event_of(parse_line(first), b"", no_blob, FIRST))
+        raise another_tools(folder.path, event_of(parse_line(first)))
 
 
 def _require_unsealed(folder: Folder) -> None:
@@ -226,7 +234,7 @@ def _rules(folder: Folder, first: dict[str, Any]) -> int:
     """The rules that a log follows, by its first line. Raises EnvironmentRefusal where no run starts there, or where
     it names rules of a later version: what those ask of the next line is not known."""
     if first.get("phase") != "start":
-        raise no_beginning_error(folder.path, event_of(first, b"", no_blob, FIRST))
+        raise no_beginning_error(folder.path, event_of(first))
     payload = first.get("payload")
     named = payload.get("rules") if type(payload) is dict else None
     if type(named) is int and named > LATEST:

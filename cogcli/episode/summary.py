@@ -18,7 +18,7 @@ from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.large_values import refer
 from cogcli.episode.log_fold import LogFold
-from cogcli.episode.log_rules import FIRST
+from cogcli.episode.log_lines import FIRST
 from cogcli.episode.vocabulary import STEP_STATUSES, SUMMARY_SCHEMA
 
 

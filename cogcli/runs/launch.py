@@ -20,7 +20,7 @@ from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.ports import CapabilityRunner
 from cogcli.episode.journal import Journal
-from cogcli.episode.log_rules import FIRST, rules_of
+from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import ReusedResult

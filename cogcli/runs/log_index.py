@@ -30,7 +30,7 @@ from cogcli.mapping.apply import ReusedResult, Write
 from cogcli.runs.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 
 if TYPE_CHECKING:
-    from cogcli.episode.strict_log import Warn
+    from cogcli.episode.log_reader import Warn
 
 _OWN_OF_ATTEMPT: Final = frozenset(
     ("binding_id", "service_id", "status", "code", "message", "left", "usage", "hint", "retryable", "effect")
@@ -365,12 +365,11 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
     Raises EnvironmentRefusal `episode.unreadable` for a damaged log and for one of another tool.
     """
     from cogcli.episode.layout import EVENTS
-    from cogcli.episode.log_reader import EventLog
+    from cogcli.episode.log_reader import iterate_events
     from cogcli.episode.refusals import another_tools, unreadable
-    from cogcli.episode.strict_log import read_strictly
     from cogcli.events.payloads import problem_of
 
-    events = list(read_strictly(EventLog(directory), directory, warn, whole=True))
+    events = list(iterate_events(directory, warn, whole=True))
     if events[0].seq is None:
         raise another_tools(directory, events[0])
     if problem := problem_of("run.started", events[0].payload):

@@ -16,7 +16,7 @@ from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoubtError
 from cogcli.core.redact import Redactor
 from cogcli.engine.tasks import Cancelled, Unanswered
-from cogcli.episode.log_rules import FIRST, rules_of
+from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.events.envelope import Draft, Event
 from cogcli.events.masking import mask_payload
 from cogcli.events.types import row_of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from cogcli.core.errors import UsageError
 from cogcli.core.problems import suggestion
 from cogcli.engine.plan import plan_skill
-from cogcli.episode.strict_log import Warn
+from cogcli.episode.log_reader import Warn
 from cogcli.mapping.apply import ReusedResult
 from cogcli.runs.effects import effects_of
 from cogcli.runs.log_index import LogIndex, read_log_index

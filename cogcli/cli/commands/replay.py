@@ -15,8 +15,8 @@ from cogcli.cli.options import NewestEpisode, integer
 from cogcli.core.errors import NO, OK, UsageError
 from cogcli.core.terminal_text import truncate, visible
 from cogcli.episode.document_bytes import to_bytes
+from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.project import project
-from cogcli.episode.strict_log import read_events
 from cogcli.report.styled_text import StyledLine
 from cogcli.runs import replay as runs
 from cogcli.runs.replay_adapters import ReplayDifference
@@ -61,7 +61,7 @@ def replay(
 
 
 def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
-    events = read_events(directory)
+    events = list(iterate_events(directory))
     if not 0 <= seq < len(events):
         raise UsageError("usage.value", f"`--at {seq}`: no such event", expected=f"0 to {len(events) - 1}")
     document = project(events[: seq + 1])

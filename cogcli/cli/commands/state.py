@@ -107,13 +107,13 @@ def _absent(error: Any) -> PathAbsent:
 
 
 def _check(context: CommandContext, directory: Path) -> int:
-    from cogcli.episode.strict_log import read_events
+    from cogcli.episode.log_reader import iterate_events
 
     stored = episodes.read_stored_state(directory)
     if stored is not None and episodes.is_foreign(directory):
         return _check_foreign(context, directory)
     projected = episodes.project_state(directory, context.warn)
-    count = len(read_events(directory, context.warn))
+    count = sum(1 for _ in iterate_events(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
         return _write_result(context, f"state.json is what its {count} events project, byte for byte", OK)

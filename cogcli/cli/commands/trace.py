@@ -171,8 +171,7 @@ def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFla
 
     from cogcli.cli.progress import display_for
     from cogcli.cli.trace_views import LISTED, EventPrinter
-    from cogcli.episode.log_tail import GrowingLog
-    from cogcli.episode.strict_log import read_strictly
+    from cogcli.episode.log_reader import iterate_events
 
     if flags.step is not None or flags.format in LISTED:
         raise UsageError(
@@ -183,7 +182,7 @@ def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFla
     write = EventPrinter(context, flags) if on_stdout else display
     events = []
     try:
-        for event in read_strictly(GrowingLog(directory, lambda: sleep(_POLL)), directory, context.warn):
+        for event in iterate_events(directory, context.warn, wait=lambda: sleep(_POLL)):
             write(event)
             events.append(event)
     finally:

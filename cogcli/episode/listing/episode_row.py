@@ -20,8 +20,7 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY, is_renamed
 from cogcli.episode.log_lines import is_foreign_line, parse_line
-from cogcli.episode.log_reader import EventLog, event_of, no_blob
-from cogcli.episode.log_rules import FIRST
+from cogcli.episode.log_reader import EventLog, event_of
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
 from cogcli.episode.vocabulary import OUTCOMES, SUMMARY_SCHEMA
 from cogcli.events.checksum import Checksums
@@ -256,7 +255,7 @@ def _events(lines: Iterable[bytes]) -> list[Event]:
         with suppress(JsonRefused):
             value = parse_line(line)
             if Checksums().problem(line, value) is None:
-                events.append(event_of(value, b"", no_blob, FIRST))
+                events.append(event_of(value))
     return events
 
 

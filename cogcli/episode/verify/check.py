@@ -24,9 +24,8 @@ from cogcli.episode.findings import Finding, FindingSeverity, error_finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, MANIFEST, is_renamed
 from cogcli.episode.log_fold import LogFold
-from cogcli.episode.log_lines import Lines, parse_line
+from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.log_rules import FIRST, rules_of
 from cogcli.episode.project import state_bytes
 from cogcli.episode.refusals import nothing_began_error, open_episode, unreadable
 from cogcli.episode.verify.authenticity import NO_TRUST, Trusted, head_findings, signature_findings

@@ -9,7 +9,7 @@ import sample_episode as sample
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode.journal import Journal
-from cogcli.episode.log_tail import GrowingLog
+from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
 
 
@@ -35,7 +35,7 @@ def test_events_come_as_they_are_written_until_the_run_ends(tmp_path: Path) -> N
     sample.started(journal)
     turns = Turns(journal)
     kinds = []
-    for number, event in GrowingLog(journal.directory, turns):
+    for number, event in EventLog(journal.directory, turns):
         kinds.append((event.event_type, turns.waits))
         assert number == len(kinds)
     assert kinds == [
@@ -49,7 +49,7 @@ def test_events_come_as_they_are_written_until_the_run_ends(tmp_path: Path) -> N
 def test_a_run_that_died_ends_the_reading(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
-    log = GrowingLog(journal.directory, journal.close)
+    log = EventLog(journal.directory, journal.close)
     assert [event.event_type for _, event in log] == ["run.started"]
 
 
@@ -58,9 +58,9 @@ def test_a_finished_log_is_read_once(tmp_path: Path) -> None:
         raise AssertionError("there is nothing to wait for")
 
     episode = sample.sealed_episode(tmp_path)
-    assert len(list(GrowingLog(episode, never))) == (episode / "events.jsonl").read_bytes().count(b"\n")
+    assert len(list(EventLog(episode, never))) == (episode / "events.jsonl").read_bytes().count(b"\n")
 
 
 def test_a_directory_without_a_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentRefusal):
-        list(GrowingLog(tmp_path, lambda: None))
+        list(EventLog(tmp_path, lambda: None))
