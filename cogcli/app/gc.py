@@ -10,8 +10,15 @@ from cogcli.app.episodes import find, parse_age, store_of
 from cogcli.app.settings import Settings
 from cogcli.core.errors import UsageError
 from cogcli.episode.listing.episode_row import EpisodeRow
-from cogcli.episode.pins import pin, read_pins, unpin
-from cogcli.episode.removal import is_being_made, remove, remove_leftovers, size_of
+from cogcli.episode.removal import (
+    is_being_made,
+    pin,
+    read_pins,
+    remove,
+    remove_leftovers,
+    size_of,
+    unpin,
+)
 
 REMOVABLE = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 """Running and waiting episodes are never removed."""

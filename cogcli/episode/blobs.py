@@ -19,7 +19,7 @@ import orjson
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
 from cogcli.core.strict_json import loads as strict_loads
-from cogcli.episode.folder import Folder, disk_refusal
+from cogcli.episode.folder import Folder, disk_errors
 from cogcli.episode.layout import BLOBS, is_digest
 
 SPILL: Final = 64 * 1024
@@ -159,13 +159,11 @@ class BlobFolder:
 
     def _open_folder(self) -> Folder:
         if self._folder is None:
-            try:
+            with disk_errors(self._episode.path / BLOBS):
                 try:
                     self._folder = self._episode.make(BLOBS)
                 except FileExistsError:
                     self._folder = self._episode.sub(BLOBS)
-            except OSError as error:
-                raise disk_refusal(self._episode.path / BLOBS, error) from error
         return self._folder
 
     def get(self, digest: str) -> bytes | None:

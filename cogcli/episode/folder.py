@@ -12,7 +12,7 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +37,15 @@ def disk_refusal(path: Path | str, error: OSError) -> EnvironmentRefusal:
         f"`{path}` cannot be written: {error.strerror or error}",
         hint="free space or make it writable; what is there stays readable",
     )
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Raise EnvironmentRefusal `env.disk` about `path` for an OSError in the body."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_refusal(path, error) from error
 
 
 class Folder:
@@ -84,10 +93,14 @@ class Folder:
 
     def holds(self, name: str) -> bool:
         """Whether a regular file of this name is there."""
+        return stat.S_ISREG(self._mode(name))
+
+    def _mode(self, name: str) -> int:
+        """What a name is, links not followed; 0 where that cannot be seen."""
         try:
-            return stat.S_ISREG(os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode)
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
         except OSError:
-            return False
+            return 0
 
     def create(self, name: str, flags: int) -> int:
         """The descriptor of a new file, 0600. Raises OSError."""
@@ -103,7 +116,7 @@ class Folder:
         except FileNotFoundError as error:
             raise FileRefused(place, "missing", "does not exist") from error
         except OSError as error:
-            if self._is_link(name):
+            if stat.S_ISLNK(self._mode(name)):
                 raise FileRefused(place, "not-regular", "is a symbolic link") from error
             doing = "written" if appending else "read"
             raise FileRefused(place, "unreadable", f"cannot be {doing}: {error.strerror}") from error
@@ -111,11 +124,6 @@ class Folder:
             os.close(fd)
             raise FileRefused(place, "not-regular", "is not a regular file")
         return fd
-
-    def _is_link(self, name: str) -> bool:
-        with contextlib.suppress(OSError):
-            return stat.S_ISLNK(os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode)
-        return False
 
     def is_locked(self, name: str) -> bool:
         """Whether a process holds the lock of a file: of a log the process of its run, which is alive."""
@@ -161,15 +169,13 @@ class Folder:
 
     def read(self, name: str, *, limit: int) -> bytes:
         """All bytes of a regular file of at most `limit` bytes, whose size is asked first. Raises FileRefused."""
+        place, parts, size = str(self.path / name), [], 0
         if (there := self.size(name)) > limit:
-            raise FileRefused(
-                str(self.path / name), "too-large", f"has {there:,} bytes, at most {limit:,} are read"
-            )
-        parts, size = [], 0
+            raise FileRefused(place, "too-large", f"has {there:,} bytes, at most {limit:,} are read")
         for chunk in self.chunks(name):
             size += len(chunk)
             if size > limit:
-                raise FileRefused(str(self.path / name), "too-large", f"has more than {limit:,} bytes")
+                raise FileRefused(place, "too-large", f"has more than {limit:,} bytes")
             parts.append(chunk)
         return b"".join(parts)
 
@@ -191,6 +197,12 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=self.fd)
             raise disk_refusal(self.path / name, error) from error
+
+    def remove_files(self, beginning: str = "") -> None:
+        """Remove the regular files whose names begin so. Raises OSError."""
+        for name, found in self.entries().items():
+            if name.startswith(beginning) and stat.S_ISREG(found.st_mode):
+                os.unlink(name, dir_fd=self.fd)
 
     def sync_with_parent(self) -> None:
         """Put the directory, and its own entry in the directory above, on disk. Raises OSError."""

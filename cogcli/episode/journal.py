@@ -31,12 +31,11 @@ from cogcli.core.ports import Clock, IdSource
 from cogcli.core.redact import Redactor
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
 from cogcli.episode.disk_reserve import FULL, DiskReserve
-from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
+from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shorten_values
-from cogcli.episode.layout import BALLAST, EVENTS, LEARN
+from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 from cogcli.episode.log_lines import FIRST, LATEST
 from cogcli.episode.log_reader import EventLog
-from cogcli.episode.temp_cleanup import unmake
 from cogcli.events.checksum import line_with_sum
 from cogcli.events.envelope import Draft, Event, to_json
 from cogcli.events.masking import mask_payload
@@ -50,6 +49,18 @@ DURABILITY: Final = ("process", "power", "none")
 def first_link(episode_id: str) -> str:
     """What the first line of a log names as the line before it."""
     return digest(f"cogcli/events/1:{episode_id}".encode())
+
+
+def unmake(folder: Folder) -> None:
+    """Remove an episode in which no event was committed, as far as that goes. Only for who holds the lock."""
+    with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError), folder.sub(BLOBS) as kept:
+            kept.remove_files()
+            os.rmdir(BLOBS, dir_fd=folder.fd)
+        for name in (EVENTS, LEARN, BALLAST):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder.fd)
+        os.rmdir(folder.path)
 
 
 def _locked_log(folder: Folder) -> int:
@@ -293,10 +304,8 @@ class Journal:
 
     def free_reserve(self) -> None:
         """Give back the room kept for the end: it is being written. Raises EnvironmentRefusal `env.disk`."""
-        try:
+        with disk_errors(self.directory / BALLAST):
             self._reserve.remove()
-        except OSError as error:
-            raise disk_refusal(self.directory / BALLAST, error) from error
 
     def discard(self) -> bool:
         """Remove an episode in which nothing was committed, and close the journal; whether that was so."""

@@ -1,29 +1,32 @@
-"""Removing episodes for good.
+"""Removing episodes for good, but for those that are pinned.
 
 1. The lock is taken first, shared: no run can begin to write while it is held, and a run that writes keeps it away.
 2. With the lock held the episode is looked at again: whether it may go is judged by what it is then.
 3. The directory gets another name inside the runs directory before anything in it goes: nobody sees half an episode.
    What a crash leaves under such a name is removed by the next who comes.
 4. An episode whose first event is not there yet is just being made, unless it has been like that for a while.
+5. A pin is a file in `.pins/` of the runs directory, outside the episode, which is sealed. What cannot be read as pins
+   is an error: who cannot know the pins removes nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
-from cogcli.episode.folder import Folder, disk_refusal
-from cogcli.episode.layout import EVENTS
+from cogcli.episode.folder import Folder, disk_errors
+from cogcli.episode.layout import EVENTS, is_episode_id
 from cogcli.episode.listing.episode_row import EpisodeRow, read_row
 
+PINS: Final = ".pins"
 REMOVED: Final = ".gc-"
 """How the names of directories begin that are no episodes any more."""
 _BEING_MADE: Final = 60.0
@@ -33,7 +36,7 @@ _BEING_MADE: Final = 60.0
 def size_of(directory: Path) -> int:
     """The bytes of all files in an episode, links not followed."""
     total = 0
-    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+    with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 total += size_of(Path(entry.path))
@@ -54,45 +57,20 @@ def is_being_made(row: EpisodeRow) -> bool:
 
 def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
     """Remove an episode if it may still go when nobody can change it any more. Raises EnvironmentRefusal `env.disk`."""
-    try:
-        with Folder.open(directory.parent.resolve()) as runs, runs.sub(directory.name) as folder:
-            return _removed(runs, directory, folder, may_go)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise disk_refusal(directory, error) from error
-
-
-def _removed(runs: Folder, directory: Path, folder: Folder, may_go: Callable[[EpisodeRow], bool]) -> bool:
-    with _locked(folder) as locked:
+    with (
+        disk_errors(directory),
+        suppress(FileNotFoundError),
+        Folder.open(directory.parent.resolve()) as runs,
+        runs.sub(directory.name) as folder,
+        _locked(folder) as locked,
+    ):
         if not locked or not _may_go(directory, may_go):
             return False
         name = f"{REMOVED}{directory.name}-{os.urandom(4).hex()}"
         os.rename(directory.name, name, src_dir_fd=runs.fd, dst_dir_fd=runs.fd)
         _delete(runs, name)
-    return True
-
-
-def remove_leftovers(runs_dir: Path) -> None:
-    """Remove what an earlier removal did not finish. Raises EnvironmentRefusal `env.disk`."""
-    try:
-        with Folder.open(runs_dir.resolve()) as runs:
-            for name in [entry.name for entry in os.scandir(runs.fd) if _is_leftover(entry)]:
-                with (
-                    contextlib.suppress(FileNotFoundError),
-                    runs.sub(name) as folder,
-                    _locked(folder) as locked,
-                ):
-                    if locked:
-                        _delete(runs, name)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise disk_refusal(runs_dir, error) from error
-
-
-def _is_leftover(entry: os.DirEntry[str]) -> bool:
-    return entry.name.startswith(REMOVED) and entry.is_dir(follow_symlinks=False)
+        return True
+    return False
 
 
 def _may_go(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
@@ -103,7 +81,17 @@ def _may_go(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
     return not is_being_made(row) and may_go(row)
 
 
-@contextlib.contextmanager
+def remove_leftovers(runs_dir: Path) -> None:
+    """Remove what an earlier removal did not finish. Raises EnvironmentRefusal `env.disk`."""
+    with disk_errors(runs_dir), suppress(FileNotFoundError), Folder.open(runs_dir.resolve()) as runs:
+        entries = [entry for entry in os.scandir(runs.fd) if entry.name.startswith(REMOVED)]
+        for name in [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]:
+            with suppress(FileNotFoundError), runs.sub(name) as folder, _locked(folder) as locked:
+                if locked:
+                    _delete(runs, name)
+
+
+@contextmanager
 def _locked(folder: Folder) -> Iterator[bool]:
     """Whether the log could be locked against writers; a directory without one needs no lock."""
     try:
@@ -125,12 +113,46 @@ def _locked(folder: Folder) -> Iterator[bool]:
 
 def _delete(parent: Folder, name: str) -> None:
     """Delete a directory tree, links themselves and not what they lead to. Another may do the same. Raises OSError."""
-    with contextlib.suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):
         with parent.sub(name) as folder:
             for entry, found in folder.entries().items():
                 if stat.S_ISDIR(found.st_mode):
                     _delete(folder, entry)
                 else:
-                    with contextlib.suppress(FileNotFoundError):
+                    with suppress(FileNotFoundError):
                         os.unlink(entry, dir_fd=folder.fd)
         os.rmdir(name, dir_fd=parent.fd)
+
+
+# -- pins --------------------------------------------------------------------------------------------------------------
+
+
+def read_pins(runs_dir: Path) -> frozenset[str]:
+    """The ids of all pinned episodes, those that are gone among them. Raises EnvironmentRefusal `env.disk`."""
+    with disk_errors(runs_dir / PINS), suppress(FileNotFoundError), _open_pins(runs_dir) as pins:
+        return frozenset(filter(is_episode_id, os.listdir(pins.fd)))
+    return frozenset()
+
+
+def _open_pins(runs_dir: Path) -> Folder:
+    with Folder.open(runs_dir.resolve()) as runs:
+        return runs.sub(PINS)
+
+
+def pin(runs_dir: Path, episode_id: str) -> None:
+    """Pin an episode; once or more often is the same. Raises EnvironmentRefusal `env.disk`."""
+    with disk_errors(runs_dir / PINS / episode_id), Folder.open(runs_dir.resolve()) as runs:
+        with suppress(FileExistsError):
+            runs.make(PINS).close()
+        with runs.sub(PINS) as pins, suppress(FileExistsError):
+            os.close(pins.create(episode_id, os.O_WRONLY))
+
+
+def unpin(runs_dir: Path, episode_id: str) -> None:
+    """Take a pin away, if there is one. Raises EnvironmentRefusal `env.disk`."""
+    with (
+        disk_errors(runs_dir / PINS / episode_id),
+        suppress(FileNotFoundError),
+        _open_pins(runs_dir) as pins,
+    ):
+        os.unlink(episode_id, dir_fd=pins.fd)

@@ -18,7 +18,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -30,9 +30,9 @@ from cogcli.episode import blobs
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.findings import Finding
-from cogcli.episode.folder import Folder, disk_refusal
+from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
 from cogcli.episode.journal import End, Journal, JournalPorts
-from cogcli.episode.layout import EVENTS, MANIFEST, TORN, is_renamed
+from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, TORN, is_renamed
 from cogcli.episode.log_lines import (
     FIRST,
     LATEST,
@@ -52,7 +52,6 @@ from cogcli.episode.refusals import (
     renamed_folder_error,
     unreadable,
 )
-from cogcli.episode.temp_cleanup import remove_temporaries
 from cogcli.episode.verify.files import EpisodeFiles
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.events import build
@@ -269,7 +268,9 @@ def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
 
 def _recovered(journal: Journal, log: _Log) -> Reopened:
     """Remove what was never put in place, cut what was never committed, and record it. Raises OSError."""
-    remove_temporaries(journal.folder)
+    journal.folder.remove_files(TEMPORARY)
+    with suppress(FileNotFoundError, NotADirectoryError), journal.folder.sub(BLOBS) as kept:
+        kept.remove_files(TEMPORARY)
     dropped = _cut(journal, log)
     if not dropped:
         return Reopened(journal, log.events, 0)

@@ -33,7 +33,7 @@ Sign = Callable[[dict[str, Any]], dict[str, str]]
 
 def signer(path: str) -> Sign:
     """What signs with the private key of a file. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
-    key = _private_key(path, _read(path, _TO_SIGN), _TO_SIGN)
+    key = _load_key(path, _read(path, _TO_SIGN), _TO_SIGN)
     _require_private(path)
     key_id = _name_of(key.public_key())
 
@@ -47,19 +47,8 @@ def public_key(path: str) -> str:
     """The `key_id` of the key in a file, public or private. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
     data = _read(path, _TO_CHECK)
     if b"PRIVATE KEY" in data:
-        return _name_of(_private_key(path, data, _TO_CHECK).public_key())
-    try:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-        from cryptography.hazmat.primitives.serialization import load_pem_public_key
-    except ImportError as error:
-        raise _missing() from error
-    try:
-        key = load_pem_public_key(data)
-    except Exception as error:
-        raise _unusable(path, "holds no key that can be read", _TO_CHECK, found=_found(data)) from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise _unusable(path, "is of another kind", _TO_CHECK, found=_kind_of(key))
-    return _name_of(key)
+        return _name_of(_load_key(path, data, _TO_CHECK).public_key())
+    return _name_of(_load_key(path, data, _TO_CHECK, private=False))
 
 
 def is_signature(value: Any) -> bool:
@@ -85,10 +74,6 @@ _WEAK: Final = frozenset((
 every eighth text or more, and the library does not refuse it."""
 
 
-def _is_weak(key: bytes) -> bool:
-    return (int.from_bytes(key, "little") & (2**255 - 1)) % _PRIME in _WEAK
-
-
 def fits(manifest: dict[str, Any]) -> bool:
     """Whether a manifest's signature was made over it with the key that it names. Raises `env.extra`."""
     try:
@@ -97,10 +82,11 @@ def fits(manifest: dict[str, Any]) -> bool:
     except ImportError as error:
         raise _missing() from error
     signature = manifest["signature"]
-    if _is_weak(bytes.fromhex(signature["key_id"])):
+    key_id = bytes.fromhex(signature["key_id"])
+    if (int.from_bytes(key_id, "little") & (2**255 - 1)) % _PRIME in _WEAK:
         return False
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature["key_id"]))
+        key = Ed25519PublicKey.from_public_bytes(key_id)
         key.verify(bytes.fromhex(signature["value"]), _signed(manifest))
     except (InvalidSignature, ValueError):
         return False
@@ -115,18 +101,23 @@ def _name_of(key: Ed25519PublicKey) -> str:
     return key.public_bytes_raw().hex()
 
 
-def _private_key(path: str, data: bytes, use: _Use) -> Any:
+def _load_key(path: str, data: bytes, use: _Use, *, private: bool = True) -> Any:
+    """The ed25519 key of a PEM file. Raises EnvironmentRefusal `signing.key`, ServiceResolutionError `env.extra`."""
     try:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         raise _missing() from error
     try:
-        key = load_pem_private_key(data, password=None)
+        if private:
+            key: object = serialization.load_pem_private_key(data, password=None)
+        else:
+            key = serialization.load_pem_public_key(data)
     except Exception as error:
         raise _unusable(path, "holds no key that can be read", use, found=_found(data)) from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise _unusable(path, "is of another kind", use, found=_kind_of(key))
+    if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
+        kind = type(key).__name__.strip("_").removesuffix("PrivateKey").removesuffix("PublicKey")
+        raise _unusable(path, "is of another kind", use, found=f"{kind} key")
     return key
 
 
@@ -161,10 +152,6 @@ def _found(data: bytes) -> str:
     if b"-----BEGIN" in data:
         return "PEM of something else, or damaged"
     return "no PEM file"
-
-
-def _kind_of(key: object) -> str:
-    return f"{type(key).__name__.strip('_').removesuffix('PrivateKey').removesuffix('PublicKey')} key"
 
 
 def _require_private(path: str) -> None:

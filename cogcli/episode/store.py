@@ -43,8 +43,7 @@ class Store:
         if not is_own_id(episode_id) or not is_trace_id(trace_id):
             raise ValueError("not an episode id or trace id")
         # Reading commands, which never come here, do without what only writing needs.
-        from cogcli.episode.journal import Journal
-        from cogcli.episode.temp_cleanup import unmake
+        from cogcli.episode.journal import Journal, unmake
 
         made: Folder | None = None
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
@@ -134,22 +134,22 @@ class Index:
         count: int = self._query("SELECT count(*) FROM episode")[0][0]
         return count
 
-    def page(self, wanted: EpisodeFilter, after: IndexPosition) -> list[IndexedRow]:
-        """The next rows below a place that may fit. Raises IndexLost."""
+    def rows(self, wanted: EpisodeFilter) -> Iterator[IndexedRow]:
+        """The rows that may fit, newest first, a page at a time. Raises IndexLost."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
         values = {
-            "own": after[0], "id": after[1], "skill": wanted.skill, "trace": wanted.trace_id,
-            "short": wanted.short_trace, "since": wanted.since, "tag": tag, "page": _PAGE,
-            "outcomes": f" {' '.join(wanted.outcomes)} " if wanted.outcomes else None,
+            "skill": wanted.skill, "trace": wanted.trace_id, "short": wanted.short_trace, "since": wanted.since,
+            "tag": tag, "page": _PAGE, "outcomes": f" {' '.join(wanted.outcomes)} " if wanted.outcomes else None,
         }  # fmt: skip
-        return [self._decoded(values) for values in self._query(_FIND, values)]
-
-    def _decoded(self, values: tuple[Any, ...]) -> IndexedRow:
-        try:
-            return _decoded(self._runs_dir, values)
-        except (ValueError, TypeError) as error:
-            self._lose(error)
-            raise IndexLost from error
+        place = FIRST
+        while found := self._query(_FIND, {**values, "own": place[0], "id": place[1]}):
+            try:
+                page = [_decoded(self._runs_dir, row) for row in found]
+            except (ValueError, TypeError) as error:
+                self._lose(error)
+                raise IndexLost from error
+            yield from page
+            place = place_of(page[-1].id)
 
     def _query(self, sql: str, values: dict[str, Any] | None = None) -> list[Any]:
         if self._database is None:
@@ -177,26 +177,22 @@ class Index:
     def write(self, *, gone: Iterable[str] = (), whole: str = "") -> None:
         """Write what was kept, in one transaction, if that can be done now. `whole` as for `is_whole`."""
         rows, self._kept = list(self._kept.values()), {}
-        if self._database is None:
+        database = self._database
+        if database is None:
             return
         try:
-            self._write(self._database, rows, [place_of(id) for id in gone], whole)
+            database.execute(_JOURNAL_STAYS)
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany("INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+            database.executemany("DELETE FROM episode WHERE own = ? AND id = ?", map(place_of, gone))
+            database.execute("DELETE FROM whole")
+            if whole:
+                database.execute("INSERT INTO whole VALUES (?, ?)", (whole, self._count()))
+            database.commit()
         except Exception as error:  # a full disk, another writer: next time
             with contextlib.suppress(Exception):
-                self._database.rollback()
+                database.rollback()
             self._lose(error)
-
-    def _write(
-        self, database: sqlite3.Connection, rows: list[Any], gone: list[IndexPosition], whole: str
-    ) -> None:
-        database.execute(_JOURNAL_STAYS)
-        database.execute("BEGIN IMMEDIATE")
-        database.executemany("INSERT OR REPLACE INTO episode VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
-        database.executemany("DELETE FROM episode WHERE own = ? AND id = ?", gone)
-        database.execute("DELETE FROM whole")
-        if whole:
-            database.execute("INSERT INTO whole VALUES (?, ?)", (whole, self._count()))
-        database.commit()
 
     def _lose(self, error: Exception) -> None:
         """Do without from now on; what is damaged, and not merely locked, is removed."""
@@ -224,10 +220,8 @@ def _is_file(path: Path) -> bool | None:
     """Whether this is a regular file; None where nothing is."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        return False
+    except OSError as error:
+        return None if isinstance(error, FileNotFoundError) else False
 
 
 def _encoded(known: IndexedRow) -> tuple[Any, ...]:
@@ -237,10 +231,8 @@ def _encoded(known: IndexedRow) -> tuple[Any, ...]:
     if row is not None:
         if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
             raise ValueError("no such duration")
-        facts = (
-            int(not row.sealed), row.skill, row.status, row.started_at, row.duration_ms, row.trace_id, row.run_id,
-            row.task, orjson.dumps(row.tags).decode(), row.log_id,
-        )  # fmt: skip
+        _, _, *plain, tags, sealed, log_id = row
+        facts = (int(not sealed), *plain, orjson.dumps(tags).decode(), log_id)
     values = (*place_of(known.id), *facts, known.mark)
     return (*values, crc32(orjson.dumps(values)))
 
@@ -250,13 +242,8 @@ def _decoded(runs_dir: Path, values: tuple[Any, ...]) -> IndexedRow:
     *written, sum = values
     if crc32(orjson.dumps(written)) != sum or not is_episode_id(written[1]):
         raise ValueError("the row is not what was written")
-    _, id, is_open, skill, status, started_at, duration_ms, trace_id, run_id, task, tags, log_id, mark = (
-        written
-    )
+    _, id, is_open, skill, status, *facts, tags, log_id, mark = written
     if status is None:
         return IndexedRow(id, None, mark)
-    row = EpisodeRow(
-        id=id, directory=runs_dir / id, skill=skill, status=status, started_at=started_at, duration_ms=duration_ms,
-        trace_id=trace_id, run_id=run_id, task=task, tags=orjson.loads(tags), sealed=not is_open, log_id=log_id,
-    )  # fmt: skip
-    return IndexedRow(id, row, mark)
+    members = (id, runs_dir / id, skill, status, *facts, orjson.loads(tags), not is_open, log_id)
+    return IndexedRow(id, EpisodeRow._make(members), mark)

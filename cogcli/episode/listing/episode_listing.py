@@ -13,7 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,23 +34,15 @@ def list_rows(
     runs_dir: Path, wanted: EpisodeFilter, names: Callable[[], list[str]], *, worth: int = WORTH
 ) -> Iterator[EpisodeRow]:
     """The episodes that fit. `names` lists the directory's episodes, newest first."""
-    walk = _EpisodeScan(runs_dir, wanted, names)
-    try:
-        yield from walk.rows(worth)
-    finally:
-        walk.close()
+    with closing(_EpisodeScan(runs_dir, wanted, names)) as scan:
+        yield from scan.rows(worth)
 
 
 def find_indexed_ids(runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1) -> list[str] | None:
     """The ids that begin so, newest first; None unless the index knows that it has every episode."""
-    index = Index(runs_dir)
-    try:
+    with closing(Index(runs_dir)) as index, suppress(IndexLost):
         if index.open() and index.is_whole(_stamp(runs_dir)):
             return index.ids(beginning, skip, limit)
-    except IndexLost:
-        pass
-    finally:
-        index.close()
     return None
 
 
@@ -81,10 +73,9 @@ class _EpisodeScan:
         except IndexLost:
             self._lost = True
             for name in self._names():
-                if place_of(name) < place:
-                    row = _read_row(self._runs_dir / name)
-                    if row and self._wanted.fits(row):
-                        yield row
+                row = _read_row(self._runs_dir / name) if place_of(name) < place else None
+                if row and self._wanted.fits(row):
+                    yield row
 
     def _begin(self, worth: int) -> None:
         self._stamp = _stamp(self._runs_dir)
@@ -103,7 +94,7 @@ class _EpisodeScan:
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
         """What may fit, newest first, and whether it is new to the index. Raises IndexLost."""
         new = self._new
-        for known in self._indexed_rows() if self._indexed else ():
+        for known in self._index.rows(self._wanted) if self._indexed else ():
             while new and place_of(new[-1]) > place_of(known.id):
                 yield IndexedRow(new.pop(), None, ""), True
             if new and new[-1] == known.id:
@@ -112,12 +103,6 @@ class _EpisodeScan:
                 yield known, False
         while new:
             yield IndexedRow(new.pop(), None, ""), True
-
-    def _indexed_rows(self) -> Iterator[IndexedRow]:
-        place = FIRST
-        while page := self._index.page(self._wanted, place):
-            yield from page
-            place = place_of(page[-1].id)
 
     def _current(self, known: IndexedRow, is_new: bool) -> EpisodeRow | None:
         """The episode as it is now; None where it is gone, cannot be read or does not fit."""
@@ -171,8 +156,7 @@ def _read_row(directory: Path) -> EpisodeRow | None:
 def _mark(directory: Path) -> str:
     """What the file system says of a sealed episode; another text as soon as it was replaced or written to."""
     try:
-        found = os.lstat(directory)
-        summary = os.lstat(directory / SUMMARY)
+        found, summary = os.lstat(directory), os.lstat(directory / SUMMARY)
     except OSError:
         return "?"
     if not stat.S_ISDIR(found.st_mode):

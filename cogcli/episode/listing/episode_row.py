@@ -78,24 +78,19 @@ class EpisodeFilter(NamedTuple):
 
     def fits(self, row: EpisodeRow) -> bool:
         """Whether an episode passes all filters."""
+        trace_id = row.trace_id[:8] if row.trace_id and self.short_trace else row.trace_id
         return (
             (self.skill is None or row.skill == self.skill)
             and (not self.outcomes or row.status in self.outcomes)
-            and (self.trace_id is None or self.trace_id in (row.trace_id, self._beginning(row.trace_id)))
+            and (self.trace_id is None or self.trace_id in (row.trace_id, trace_id))
             and (self.since is None or (row.started_at or "") >= self.since)
             and all(name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags)
         )
 
-    def _beginning(self, trace_id: str | None) -> str | None:
-        """What a short trace id is compared with."""
-        return trace_id[:8] if trace_id and self.short_trace else None
-
 
 def tag_text(value: Any) -> str:
     """A tag's value as filters compare it: text as it is, another tool's other value as JSON."""
-    if isinstance(value, str):
-        return value
-    return orjson.dumps(value).decode()
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def read_row(directory: Path) -> EpisodeRow:
@@ -121,39 +116,27 @@ def _from_summary(folder: Folder) -> EpisodeRow | None:
         return None  # another tool's: the projection of its log counts, here as everywhere
     if summary.get("status") not in OUTCOMES:
         return None
-    return SealedRow(
-        **_place(folder, summary.get("episode_id")),
-        skill=_skill(object_of(summary.get("skill"))),
-        status=summary["status"],
-        started_at=_text(summary.get("started_at")),
-        duration_ms=_number(summary.get("duration_ms")),
-        trace_id=_text(summary.get("trace_id")),
-        run_id=_text(summary.get("run_id")),
-        task=_text(summary.get("task")),
-        tags=object_of(summary.get("tags")),
-    )
+    summary["skill"] = object_of(summary.get("skill"))
+    return SealedRow(**_members(folder, summary.get("episode_id"), summary["status"], summary))
 
 
 def _from_log(folder: Folder) -> EpisodeRow:
     first, last = _ends_of_log(folder)
-    begun = first[0] if first else None
-    root = (None, begun.run_id) if begun else ()
-    ends = (event for event in last if event.phase == "terminate" and (not root or event.run_id in root))
-    ended = next(ends, None)
-    if begun is not None and is_foreign(begun):
+    if not first:
+        return EpisodeRow(**_members(folder, None, _status(folder, (), last), {}))
+    begun = first[0]
+    if is_foreign(begun):
         return _from_foreign_log(folder, begun.episode_id)
-    asked = object_of(begun.payload if begun else None)
-    return EpisodeRow(
-        **_place(folder, begun.episode_id if begun else None),
-        skill=_skill(object_of(asked.get("skill"))),
-        status=_status(folder, ended, last),
-        started_at=begun.timestamp if begun else None,
-        duration_ms=milliseconds_between(begun.timestamp, last[0].timestamp) if begun and last else None,
-        trace_id=begun.trace_id if begun else None,
-        run_id=begun.run_id if begun else None,
-        task=_text(asked.get("task")),
-        tags=object_of(asked.get("tags")),
-    )
+    facts = {
+        **object_of(begun.payload),
+        "started_at": begun.timestamp,
+        "duration_ms": milliseconds_between(begun.timestamp, last[0].timestamp) if last else None,
+        "trace_id": begun.trace_id,
+        "run_id": begun.run_id,
+    }
+    facts["skill"] = object_of(facts.get("skill"))
+    status = _status(folder, (None, begun.run_id), last)
+    return EpisodeRow(**_members(folder, begun.episode_id, status, facts))
 
 
 def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
@@ -163,65 +146,60 @@ def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
     projection = Projection()
     for _, event in EventLog(folder):
         projection.apply(event)
-    asked = projection.asked
-    unended = "running" if folder.is_locked(EVENTS) else projection.status
-    return EpisodeRow(
-        **_place(folder, episode_id),
-        skill=_skill(asked.get("skill")),
-        status=projection.status if projection.terminated else unended,
-        started_at=projection.started_at,
-        duration_ms=projection.duration_ms(),
-        trace_id=projection.last.trace_id if projection.last else None,
-        run_id=projection.root,
-        task=projection.task(),
-        tags=asked.get("tags") or {},
-    )
+    is_running = not projection.terminated and folder.is_locked(EVENTS)
+    facts = {
+        **projection.asked,
+        "started_at": projection.started_at,
+        "duration_ms": projection.duration_ms(),
+        "trace_id": projection.last.trace_id if projection.last else None,
+        "run_id": projection.root,
+        "task": projection.task(),
+    }
+    return EpisodeRow(**_members(folder, episode_id, "running" if is_running else projection.status, facts))
 
 
 def _from_state(folder: Folder) -> EpisodeRow:
     try:
-        state = parse(folder.read(STATE, limit=_STATE_LIMIT))
+        state = object_of(parse(folder.read(STATE, limit=_STATE_LIMIT)))
     except (FileRefused, JsonRefused) as error:
         raise unreadable(folder.path, error.message, file=STATE) from error
-    episode, goal, outcomes = (
-        object_of(object_of(state).get(key)) for key in ("episode", "goal", "outcomes")
-    )
-    status = outcomes.get("status")
-    return EpisodeRow(
-        **_place(folder, episode.get("id")),
-        skill=_skill(episode.get("skill")),
-        status=status if type(status) is str and status in OUTCOMES else "error",
-        started_at=_text(episode.get("started_at")),
-        duration_ms=_number(object_of(outcomes.get("metrics")).get("duration_ms")),
-        trace_id=_text(episode.get("trace_id")),
-        run_id=_text(episode.get("run_id")),
-        task=_text(goal.get("task")),
-        tags=object_of(episode.get("tags")),
-    )
+    episode, goal, outcomes = (object_of(state.get(key)) for key in ("episode", "goal", "outcomes"))
+    duration = object_of(outcomes.get("metrics")).get("duration_ms")
+    facts = {**episode, "duration_ms": duration, "task": goal.get("task")}
+    return EpisodeRow(**_members(folder, episode.get("id"), _outcome(outcomes.get("status")), facts))
 
 
-def _place(folder: Folder, episode_id: Any) -> dict[str, Any]:
-    """The members of a row that say where the episode is, and which one its files name."""
+def _members(folder: Folder, episode_id: Any, status: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """The members of a row, by what one of the files says; `episode_id`: the episode that it names."""
+    skill, duration = facts.get("skill"), facts.get("duration_ms")
+    if type(skill) is dict:
+        skill = skill.get("id")
+    texts = {name: facts.get(name) for name in ("started_at", "trace_id", "run_id", "task")}
     return {
         "id": folder.path.name,
         "directory": folder.path,
+        "skill": skill if type(skill) is str else None,
+        "status": status,
+        **{name: text if type(text) is str else None for name, text in texts.items()},
+        "duration_ms": duration if type(duration) in (int, float) else None,
+        "tags": object_of(facts.get("tags")),
         "sealed": folder.holds(MANIFEST),
         "log_id": episode_id if is_renamed(folder.path.name, episode_id) else None,
     }
 
 
-def _skill(value: Any) -> str | None:
-    return _text(value.get("id")) if type(value) is dict else _text(value)
+def _outcome(word: Any) -> str:
+    return word if type(word) is str and word in OUTCOMES else "error"
 
 
-def _status(folder: Folder, ended: Event | None, last: list[Event]) -> str:
-    if ended is not None:
-        word = ended.payload.get("status") if type(ended.payload) is dict else None
-        return word if type(word) is str and word in OUTCOMES else "error"
+def _status(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> str:
+    """The status by the last events, of which the newest end counts; of any run where `root` is empty."""
+    for event in last:
+        if event.phase == "terminate" and (not root or event.run_id in root):
+            return _outcome(object_of(event.payload).get("status"))
     if folder.is_locked(EVENTS):
         return "running"
-    waits = bool(last) and row_of(last[0].event_type).projected
-    return "pending" if waits else "interrupted"
+    return "pending" if last and row_of(last[0].event_type).projected else "interrupted"
 
 
 def _ends_of_log(folder: Folder) -> tuple[list[Event], list[Event]]:
@@ -257,11 +235,3 @@ def _events(lines: Iterable[bytes]) -> list[Event]:
             if Checksums().problem(line, value) is None:
                 events.append(event_of(value))
     return events
-
-
-def _text(value: Any) -> str | None:
-    return value if type(value) is str else None
-
-
-def _number(value: Any) -> int | float | None:
-    return value if type(value) in (int, float) else None

@@ -16,8 +16,7 @@ from cogcli.core.system import SystemClock, SystemIds
 from cogcli.episode import removal
 from cogcli.episode.folder import Folder
 from cogcli.episode.listing.episode_row import EpisodeRow
-from cogcli.episode.pins import FOLDER, pin, read_pins, unpin
-from cogcli.episode.removal import remove, remove_leftovers, size_of
+from cogcli.episode.removal import PINS, pin, read_pins, remove, remove_leftovers, size_of, unpin
 from cogcli.episode.seal import persist_pending
 from cogcli.episode.store import Store
 
@@ -147,7 +146,7 @@ def test_pins_are_files_outside_the_episode(tmp_path: Path) -> None:
 
 def test_pins_that_cannot_be_read_are_an_error_and_not_none(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
-    os.symlink(tmp_path / "real", tmp_path / FOLDER)
+    os.symlink(tmp_path / "real", tmp_path / PINS)
     for action in (
         lambda: read_pins(tmp_path),
         lambda: pin(tmp_path, "ep_x"),
