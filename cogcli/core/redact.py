@@ -130,7 +130,9 @@ class Redactor:
         self._values: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
         self._numbers: frozenset[str] = frozenset()
-        self._verdicts: dict[str, int] = {}
+        self._plain: set[str] = set()
+        """Keys whose verdict is `_PLAIN`, in a set of their own: an object is compared with them in one operation."""
+        self._others: dict[str, int] = {}
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
@@ -144,7 +146,7 @@ class Redactor:
         self._values = values
         self._numbers = frozenset(value for value in values if value.isdecimal())
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
-        self._verdicts = {}
+        self._plain, self._others = set(), {}
 
     def mask(self, value: Any) -> Any:
         """`value` without secrets, by value and by key name: the same object when there were none."""
@@ -159,33 +161,37 @@ class Redactor:
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
     def _masked(self, value: Any, named: bool) -> Any:
-        if not self._hit(value, named):
+        if not self._hit((value,), named):
             return value
         rebuilt = self._rebuilt(value, named=named)
         return value if rebuilt == value else rebuilt
 
-    def _hit(self, value: Any, named: bool) -> bool:
-        """Whether anything in `value` has to be masked. The hot path: it builds nothing."""
-        kind = type(value)
-        if kind is dict:
-            return self._hit_object(value, named)
-        if kind is list or kind is tuple:
-            return any(self._hit(item, named) for item in value) if value else False
-        if kind is str:
-            return len(value) >= MIN_LENGTH and self._hit_text(value, named)
-        return kind is int and bool(self._numbers) and str(value) in self._numbers
-
-    def _hit_object(self, value: dict[str, Any], named: bool) -> bool:
-        verdicts = self._verdicts
-        for key, item in value.items():
-            verdict = verdicts.get(key) or self._judged(key)
-            if verdict != _PLAIN and (verdict == _HOLDS or (named and _betrayed(verdict, value, item))):
-                return True
-            kind = type(item)
+    def _hit(self, values: Iterable[Any], named: bool) -> bool:
+        """Whether anything in these values has to be masked. The hot path: it builds nothing, and passes over an object
+        of plain keys, and texts where no value is known, without a call."""
+        known = self._pattern is not None
+        for value in values:
+            kind = type(value)
             if kind is str:
-                if len(item) >= MIN_LENGTH and self._hit_text(item, named):
+                if len(value) >= MIN_LENGTH and (known or value[0] in "{[") and self._hit_text(value, named):
                     return True
-            elif item and kind is not bool and self._hit(item, named):
+            elif kind is dict:
+                if not value.keys() <= self._plain and self._hit_key(value, named):
+                    return True
+                if self._hit(value.values(), named):
+                    return True
+            elif kind is list or kind is tuple:
+                if value and self._hit(value, named):
+                    return True
+            elif kind is int and self._numbers and str(value) in self._numbers:
+                return True
+        return False
+
+    def _hit_key(self, value: dict[str, Any], named: bool) -> bool:
+        """Whether a key of an object has to be masked, or betrays its member."""
+        for key, item in value.items():
+            verdict = self._verdict(key)
+            if verdict == _HOLDS or (named and verdict != _PLAIN and _betrayed(verdict, value, item)):
                 return True
         return False
 
@@ -198,19 +204,24 @@ class Redactor:
         return self._verdict(key) == _NAMED
 
     def _verdict(self, key: str) -> int:
-        return self._verdicts.get(key) or self._judged(key)
-
-    def _judged(self, key: str) -> int:
-        verdict = _PLAIN
+        """The verdict on a key, found once. Caches are taken before the pattern: `add` replaces them after it, so what
+        another thread found by the old pattern is forgotten with them."""
+        plain, others = self._plain, self._others
+        if key in plain:
+            return _PLAIN
+        if key in others:
+            return others[key]
         if self._pattern is not None and self._pattern.search(key):
             verdict = _HOLDS
-        elif names_secret(key):
-            verdict = _NAMED
-        elif key == "value":
-            verdict = _VALUE
-        if len(self._verdicts) >= _CACHED_KEYS:
-            self._verdicts = {}
-        self._verdicts[key] = verdict
+        else:
+            verdict = _NAMED if names_secret(key) else _VALUE if key == "value" else _PLAIN
+        if len(plain) + len(others) >= _CACHED_KEYS:
+            plain.clear()
+            others.clear()
+        if verdict == _PLAIN:
+            plain.add(key)
+        else:
+            others[key] = verdict
         return verdict
 
     def _rebuilt(self, value: Any, *, named: bool) -> Any:
@@ -240,7 +251,7 @@ def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
         return True
     if verdict != _VALUE:
         return False
-    names = (around.get(key) for key in _NAMING)
+    names = [around[key] for key in _NAMING if key in around]
     return any(type(name) is str and names_secret(name.rpartition(".")[2]) for name in names)
 
 

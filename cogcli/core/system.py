@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import lru_cache
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
@@ -34,8 +35,16 @@ class SystemClock:
 
 def encode_ulid(milliseconds: int, entropy: int) -> str:
     """A ULID of 48 bits of time and 80 bits of entropy."""
-    value = ((milliseconds & (1 << 48) - 1) << 80) | (entropy & (1 << 80) - 1)
-    return "".join([_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
+    high, low = divmod(entropy & (1 << 80) - 1, 1 << 20)
+    return (
+        _base32(milliseconds & (1 << 48) - 1, 10) + _base32(high, 12) + _PAIRS[low >> 10] + _PAIRS[low & 1023]
+    )
+
+
+@lru_cache(maxsize=16)
+def _base32(value: int, digits: int) -> str:
+    """An even number of digits; kept, because within a millisecond only the last four of an id change."""
+    return "".join([_PAIRS[value >> shift & 1023] for shift in range(5 * digits - 10, -1, -10)])
 
 
 class SystemIds:

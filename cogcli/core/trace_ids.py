@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
 _TRACE: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 
+@lru_cache(maxsize=16)
 def trace_of(trace_id: str) -> str:
     """32 lower hex digits: the trace id itself where it is that, else the first 16 bytes of its sha256."""
     return trace_id if _TRACE.fullmatch(trace_id) else sha256(trace_id.encode()).hexdigest()[:32]

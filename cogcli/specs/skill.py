@@ -118,7 +118,12 @@ def _step_from(raw: dict[str, Any]) -> Step:
     return value_from(Step, raw, uses=raw.get("uses") or implied, config=_config_from(config))
 
 
+_CONFIGURING: Final = frozenset((*StepConfig._fields, "while"))
+
+
 def _config_from(raw: dict[str, Any]) -> StepConfig:
+    if _CONFIGURING.isdisjoint(raw):
+        return StepConfig()
     depends_on, foreach, scatter = raw.get("depends_on"), raw.get("foreach"), raw.get("scatter")
     return value_from(
         StepConfig,

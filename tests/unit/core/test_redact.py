@@ -65,6 +65,15 @@ def test_values_may_be_added_later() -> None:
     assert redactor.mask_known("hunter2hunter2") == MASK
 
 
+def test_a_key_that_was_plain_is_looked_at_again_once_its_text_is_known() -> None:
+    redactor = Redactor()
+    assert redactor.mask({"hunter2hunter2": [{"hunter2hunter2": 1}]}) == {
+        "hunter2hunter2": [{"hunter2hunter2": 1}]
+    }
+    redactor.add("hunter2hunter2")
+    assert redactor.mask({"a": [{"hunter2hunter2": 1}]}) == {"a": [{MASK: 1}]}
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -5,7 +5,7 @@ import pytest
 from cogcli.core import errors
 from cogcli.core.errors import FAILURE_OF, FAILURES, RuntimeErrorBase, exit_code
 from cogcli.core.refs import overlap, parse_loop, parse_target
-from cogcli.core.system import FakeClock, FakeIds, SystemClock, SystemIds
+from cogcli.core.system import FakeClock, FakeIds, SystemClock, SystemIds, encode_ulid
 
 RETRIED = {
     "call.transport",
@@ -85,6 +85,16 @@ def test_loop_names_may_stand_bare() -> None:
     assert parse_loop("item.a.0", names) is not None
     for text in ("items", "item.", "item a", "inputs.x"):
         assert parse_loop(text, names) is None
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1_700_000_000_000, (1 << 48) - 1])
+@pytest.mark.parametrize("entropy", [0, 1, (1 << 20) - 1, 1 << 20, 0x0123_4567_89AB_CDEF_0123, (1 << 80) - 1])
+def test_a_ulid_is_time_and_entropy_in_base_32(milliseconds: int, entropy: int) -> None:
+    digits = {digit: value for value, digit in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
+    number = 0
+    for digit in encode_ulid(milliseconds, entropy):
+        number = number << 5 | digits[digit]
+    assert number == milliseconds << 80 | entropy
 
 
 def test_system_ids_and_clock_keep_their_formats() -> None:
