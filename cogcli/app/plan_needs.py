@@ -11,7 +11,6 @@ from cogcli.runs.prepare import RunRequest
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import TRUST_RANKS, Capability
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.checks.gates import gates_of
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import ChainLink, SelectionOptions, named_binding
 from cogcli.specs.service import Service
@@ -68,7 +67,7 @@ def needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
         "may_ask": [
             {"capability": capability.id, "gate": gate.capability}
             for capability in called
-            for gate in gates_of(capability)
+            for gate in capability.gates
             if gate.on_fail == "require_human"
         ],
     }

@@ -53,8 +53,12 @@ def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str
 
 def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
     """A hint sentence naming what may have been meant, or the empty string."""
-    near = did_you_mean(word, known)
-    return f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
+    return meant_hint(did_you_mean(word, known))
+
+
+def meant_hint(names: Sequence[str]) -> str:
+    """A hint sentence naming each of these, or the empty string."""
+    return f"did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
 
 
 def list_known(known: Iterable[str], *, limit: int = 6) -> str:

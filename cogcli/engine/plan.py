@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from cogcli.core.refs import parse_target
 from cogcli.mapping import expressions, inputs, outputs
-from cogcli.specs.capability import Capability
-from cogcli.specs.cognitive_hints import hinted_writes
+from cogcli.specs.capability import Capability, hinted_writes
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.skill import Skill, Step
 

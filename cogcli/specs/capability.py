@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
@@ -85,6 +86,12 @@ class Capability(NamedTuple):
         safety = self.safety
         return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
 
+    def gate_places(self) -> Iterator[tuple[tuple[str | int, ...], Gate]]:
+        """All gates in calling order, each with its path in the capability."""
+        for phase in GATES if self.safety else ():
+            for index, gate in enumerate(getattr(self.safety, phase)):
+                yield ("safety", phase, index), gate
+
     @property
     def asks(self) -> tuple[str, ...]:
         """The capabilities called for a call of this one: its gates in order, then its probe."""
@@ -139,10 +146,54 @@ def capability_from(raw: dict[str, Any], file: str = "") -> Capability:
 def _safety_from(raw: dict[str, Any] | None) -> Safety | None:
     if raw is None:
         return None
-    gates = {key: tuple(map(_gate_from, raw.get(key) or ())) for key in GATES}
+    gates = {
+        key: tuple(Gate(g) if isinstance(g, str) else value_from(Gate, g) for g in raw.get(key) or ())
+        for key in GATES
+    }
     lists = {key: tuple(raw.get(key) or ()) for key in ("allowed_targets", "scope_constraints")}
     return value_from(Safety, raw, **gates, **lists, declared=raw)
 
 
-def _gate_from(raw: str | dict[str, Any]) -> Gate:
-    return Gate(raw) if isinstance(raw, str) else value_from(Gate, raw)
+# -- hints: the targets of a step's outputs without an `output` mapping (docs/reference/capability.md#hints) -----------
+
+LIST_TYPES: Final = {
+    "Risk": "working.risks",
+    "Option": "working.options",
+    "Criterion": "working.criteria",
+    "Evidence": "working.evidence",
+    "Entity": "working.entities",
+    "Hypothesis": "working.hypotheses",
+    "Uncertainty": "working.uncertainties",
+    "Decision": "working.intermediate_decisions",
+    "Message": "working.messages",
+}
+"""Targets that hold lists of objects: a single value becomes a list, an element `v` that is no object `{value: v}`."""
+SINGLE_TYPES: Final = {"Summary": "output.summary"}
+KEYED_TYPES: Final = ("Score", "Tradeoff", "Plan", "Artifact", "Context")
+"""Stored as `working.artifacts.<field>`."""
+HINT_TYPES: Final = (*LIST_TYPES, *SINGLE_TYPES, *KEYED_TYPES)
+
+
+class HintWrite(NamedTuple):
+    """One output with its target and merge strategy; `as_list`: whether its value is put into a list."""
+
+    output: str
+    target: str
+    strategy: str
+    as_list: bool
+
+
+def hinted_writes(capability: Capability, *, as_list: bool = False) -> Iterator[HintWrite]:
+    """The writes that a capability's hints declare, each a list if `as_list`.
+
+    An output of an unknown type without a target has none.
+    """
+    for name, production in capability.produces.items():
+        listed, keyed = production.type in LIST_TYPES, production.type in KEYED_TYPES
+        known = LIST_TYPES.get(production.type) or SINGLE_TYPES.get(production.type)
+        target = production.target or known or (f"working.artifacts.{name}" if keyed else None)
+        if target is None or name not in capability.outputs:
+            continue
+        merges = keyed and capability.outputs[name].type == "object" and not as_list
+        strategy = "append" if listed else "deep_merge" if merges else "replace"
+        yield HintWrite(name, target, production.merge or strategy, listed)

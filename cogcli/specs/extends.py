@@ -1,16 +1,24 @@
-"""The chain of bases of a capability: following, checking and folding it (docs/reference/capability.md#extends)."""
+"""`extends`: the chain of bases of a capability: following, checking and folding it
+(docs/reference/capability.md#extends).
+
+Inherited are inputs, outputs, properties, safety, hints and requires: mappings by key, all else as a whole.
+Not inherited are id, version, name, description, metadata, aliases, status and deprecation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.problems import suggestion
-from cogcli.specs.inherit import MAX_BASES, find_weakened_keys, fold_base
+from cogcli.specs.capability import GATES, STRICTNESS, TRUST_RANKS
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.spec_reader import SpecFile
+
+MAX_BASES: Final = 5
+_BY_KEY: Final = ("inputs", "outputs", "properties", "safety", "cognitive_hints")
 
 
 class ExtendsChain(NamedTuple):
@@ -61,3 +69,82 @@ def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], 
     elif bases:
         for path, reason in find_weakened_keys(own.raw or {}, fold_chain(bases)):
             report.error("extends.weakens", path, f"weaker than its base: {reason}", key=True)
+
+
+def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    """A capability's checked mapping with that of its base, already folded, added."""
+    result = dict(own)
+    for key in ("requires", "probe"):
+        if own.get(key) is None and base.get(key) is not None:
+            result[key] = base[key]
+    for key in _BY_KEY:
+        if base.get(key) is not None:
+            result[key] = {**base[key], **(own.get(key) or {})}
+    produces = [(mapping.get("cognitive_hints") or {}).get("produces") or {} for mapping in (base, own)]
+    if any(produces):
+        result["cognitive_hints"] = {**result["cognitive_hints"], "produces": {**produces[0], **produces[1]}}
+    return result
+
+
+def find_weakened_keys(own: dict[str, Any], base: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """The keys whose value demands less than the base's, as (path of the key, message)."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    for side in ("inputs", "outputs"):
+        for name, field in (own.get(side) or {}).items():
+            inherited = (base.get(side) or {}).get(name)
+            if inherited is None:
+                continue
+            if field["type"] != inherited["type"]:
+                reason = f"`{side}.{name}` is {field['type']}, in the base {inherited['type']}"
+                found.append(((side, name), reason))
+            if inherited.get("required") and not field.get("required"):
+                found.append(((side, name), f"`{side}.{name}` is optional, in the base required"))
+    merged = {**(base.get("safety") or {}), **(own.get("safety") or {})}
+    if own.get("safety") is not None:
+        found += [
+            (("safety", key), reason)
+            for key, reason in find_weakened_safety(merged, base.get("safety") or {})
+        ]
+    return found
+
+
+def find_weakened_safety(new: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str]]:
+    """The keys in which one safety block demands less than another, as (key, message)."""
+    found = []
+    trust, before = (TRUST_RANKS[block.get("trust_level") or "sandbox"] for block in (new, old))
+    if trust < before:
+        found.append(
+            (
+                "trust_level",
+                f"trust level {new.get('trust_level') or 'sandbox'} is below {old['trust_level']}",
+            )
+        )
+    if old.get("requires_confirmation") and not new.get("requires_confirmation"):
+        found.append(("requires_confirmation", "no confirmation is required any more"))
+    for key in GATES:
+        found += _weakened_gates(key, _gates(new, key), _gates(old, key))
+    for key in ("allowed_targets", "scope_constraints"):
+        gone = [entry for entry in old.get(key) or () if entry not in (new.get(key) or ())]
+        found += [(key, f"`{entry}` is gone from {key}") for entry in gone]
+    return found
+
+
+def _weakened_gates(key: str, new: dict[str, str], old: dict[str, str]) -> list[tuple[str, str]]:
+    found = []
+    for gate, before in old.items():
+        now = new.get(gate)
+        if now is None:
+            found.append((key, f"gate `{gate}` is gone"))
+        elif STRICTNESS.index(now) < STRICTNESS.index(before):
+            found.append((key, f"gate `{gate}`: on_fail {now} is weaker than {before}"))
+    return found
+
+
+def _gates(safety: dict[str, Any], key: str) -> dict[str, str]:
+    """The strictest `on_fail` by gate."""
+    gates: dict[str, str] = {}
+    for entry in safety.get(key) or ():
+        plain = isinstance(entry, str)
+        gate, on_fail = (entry, None) if plain else (entry["capability"], entry.get("on_fail"))
+        gates[gate] = max(gates.get(gate, STRICTNESS[0]), on_fail or "block", key=STRICTNESS.index)
+    return gates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
 
 from cogcli.core.json_pointer import pointer_of
 from cogcli.core.problems import KeyPath, Problem, Severity
@@ -23,6 +23,15 @@ class Details(TypedDict, total=False):
     hint: str
     key: bool
     within: Within
+
+
+class TextFault(NamedTuple):
+    """A fault in one text, before it has a position in a file."""
+
+    code: str
+    message: str
+    hint: str = ""
+    severity: Severity = "E"
 
 
 class ProblemReport:
@@ -62,17 +71,25 @@ class ProblemReport:
         """Add a warning that becomes an error for a run that needs the spec."""
         self.add(code, "R", path, message, **details)
 
+    def fault(self, fault: TextFault, path: KeyPath, *, key: bool = False, within: Within = None) -> None:
+        """Add the fault of a text."""
+        self.add(fault.code, fault.severity, path, fault.message, hint=fault.hint, key=key, within=within)
+
     def add(
         self, code: str, severity: Severity, path: KeyPath, message: str, **details: Unpack[Details]
     ) -> None:
         """Add a problem at `path`: at its value, at its key, or within its text."""
         path = (*self._at, *path)
         key, within = details.get("key", False), details.get("within")
-        place = self._position(path, key=key, within=within)
-        pointer = pointer_of(path)
-        hint = details.get("hint", "")
+        place = (0, 0)
+        if isinstance(self._places, FilePlaces):
+            place = self._places.position(self.file, path, key=key, within=within)
+        elif self._places is not None:
+            span = self._places.key(path) if key else self._places.value(path)
+            place = (span.line, span.column_of(*within) if within else span.column)
         message = _shorten(f"{self.subject}: {message}" if self.subject else message)
-        self.problems.append(Problem(code, severity, self.file, *place, pointer, message, hint))
+        hint = details.get("hint", "")
+        self.problems.append(Problem(code, severity, self.file, *place, pointer_of(path), message, hint))
 
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
@@ -89,19 +106,6 @@ class ProblemReport:
             if places and places.key(whole) != places.value(whole[:-1]):
                 return path
         return paths[-1]
-
-    def _position(self, path: KeyPath, *, key: bool, within: Within) -> tuple[int, int]:
-        if self._places is None:
-            return 0, 0
-        if isinstance(self._places, FilePlaces):
-            return self._places.position(self.file, path, key=key, within=within)
-        span = self._places.key(path) if key else self._places.value(path)
-        return span.line, span.column_of(*within) if within else span.column
-
-    @property
-    def failed(self) -> bool:
-        """Whether an error is among the problems."""
-        return has_errors(self.problems)
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:

@@ -49,10 +49,10 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "schema/engine_choice.py": 1,
     },
     "a warm run opens the compiled cache: YAML, schemas and suggestions are for a cold one and for faults": {
-        "specs/cached_positions.py": 1, "specs/catalog_builder.py": 2, "specs/checks/constant_conditions.py": 2,
-        "specs/checks/services.py": 1, "specs/checks/steps.py": 1, "specs/fields.py": 1, "specs/host_layout.py": 1,
+        "specs/cached_positions.py": 1, "specs/catalog_builder.py": 2,
+        "specs/checks/services.py": 1, "specs/checks/skills.py": 1, "specs/fields.py": 1, "specs/host_layout.py": 1,
         "specs/module_lookup.py": 1, "specs/registry.py": 1, "specs/spec_reader.py": 5,
     },
 }  # fmt: skip
-MOST: Final = 276
+MOST: Final = 274
 """All of them together; it only falls. 150 are the goal."""

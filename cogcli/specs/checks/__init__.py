@@ -11,11 +11,9 @@ from cogcli.schema.engine_choice import require_engine
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.checks.bindings import check_bindings
 from cogcli.specs.checks.capabilities import check_capabilities
+from cogcli.specs.checks.choices import check_choices, check_defaults, check_host
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.checks.default_selection import check_defaults
 from cogcli.specs.checks.nesting import check_nesting
-from cogcli.specs.checks.overlay import check_host
-from cogcli.specs.checks.selectable import check_choices
 from cogcli.specs.checks.services import check_services
 from cogcli.specs.checks.skills import check_skills
 

@@ -19,6 +19,7 @@ from cogcli.specs.service import Service
 if TYPE_CHECKING:
     from cogcli.specs.binding import Binding
     from cogcli.specs.catalog import Catalog
+    from cogcli.specs.skill import Skill
 
 
 class Needed(NamedTuple):
@@ -56,6 +57,10 @@ class CheckContext:
             )
             self._reports[file, at] = report
         return report
+
+    def step_report(self, skill: Skill, index: int) -> ProblemReport:
+        """The report of one step, with paths below it."""
+        return self.report(skill.file).part(f"step `{skill.steps[index].id}`", "steps", index)
 
     def shown(self, path: str, *, beside: str) -> str:
         """The shown name of a real path that is no spec file, relative as that of the spec file `beside`."""

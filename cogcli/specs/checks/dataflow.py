@@ -16,8 +16,8 @@ from typing import Final
 from cogcli.core.problems import suggestion
 from cogcli.core.refs import Reference
 from cogcli.specs.checks.graph import StepGraph
-from cogcli.specs.checks.step_facts import Facts, PlannedWrite, Read
-from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
+from cogcli.specs.skill import Skill
 
 StatePath = tuple[str, ...]
 FLAT: Final = ("vars", "outputs")
@@ -27,7 +27,8 @@ _MUST_EXIST: Final = ("vars", "outputs", "working")
 class Dataflow:
     """The writers and readers of every place, by position in plan order."""
 
-    def __init__(self, facts: Sequence[Facts], graph: StepGraph) -> None:
+    def __init__(self, skill: Skill, facts: Sequence[StepFacts], graph: StepGraph) -> None:
+        self.skill = skill
         self.facts = [facts[index] for index in graph.order]
         self.graph = graph
         self.written: defaultdict[StatePath, int] = defaultdict(int)
@@ -43,15 +44,13 @@ class Dataflow:
                     self.read[place] |= 1 << position
 
     def _note_write(self, write: PlannedWrite, bit: int) -> None:
-        place = (write.target.namespace, *write.target.path)
+        place = write.place
         self.written[place] |= bit
         self.types[place].add(write.field.type)
         for end in range(1, len(place)):
             self.within[place[:end]] |= bit
-        if not write.maybe:
-            self.surely[place] |= bit
-            for end in range(1, len(place)):
-                self.surely[place[:end]] |= bit
+        for end in () if write.maybe else range(1, len(place) + 1):
+            self.surely[place[:end]] |= bit
 
     def writers(self, reference: Reference) -> int:
         """The steps whose writes may supply a reference, as bits."""
@@ -82,60 +81,60 @@ def places_read(reference: Reference) -> list[StatePath]:
     return [(namespace, *segments[:end]) for end in range(1, len(segments) + 1)]
 
 
-def check_reads(flow: Dataflow, report: ProblemReport) -> None:
+def check_reads(flow: Dataflow) -> None:
     """Report references whose writers are concurrent, later or missing."""
     unreachable = 0
     for position, fact in enumerate(flow.facts):
-        gone = False
+        gone, never = False, fact.holds is False
         for read in fact.reads:
-            gone = _check_read(flow, position, read, unreachable, report) or gone
-        if fact.never:
-            path = ("steps", flow.graph.order[position], "config", "condition")
-            report.warn("graph.unreachable", path, f"step `{fact.step.id}`: its condition is never true")
-        if (fact.never and fact.step.config.otherwise is None) or gone:
+            gone = _check_read(flow, position, read, unreachable) or gone
+        if never:
+            fact.report.warn("graph.unreachable", ("config", "condition"), "its condition is never true")
+        if (never and fact.step.config.otherwise is None) or gone:
             unreachable |= 1 << position
 
 
-def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int, report: ProblemReport) -> bool:
+def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> bool:
     """Report the problems of one read; whether it needs values of steps that never run."""
-    reference, subject = read.reference, f"step `{flow.facts[position].step.id}`"
+    reference, report, graph = read.reference, flow.facts[position].report, flow.graph
     writers = flow.writers(reference)
-    beside = writers & flow.graph.beside(position)
+    beside = writers & graph.beside(position)
     if beside:
         other = flow.name(beside)
-        message = f"{subject}: `{reference.text}` is written by concurrent step `{other}`"
-        hint = f"add `{other}` to depends_on"
+        message, hint = (
+            f"`{reference.text}` is written by concurrent step `{other}`",
+            f"add `{other}` to depends_on",
+        )
         report.error("ref.unordered", read.path, message, hint=hint, within=read.within)
         return False
-    before = writers & (flow.graph.before[position] | (1 << position if read.own else 0))
+    before = writers & (graph.before[position] | (1 << position if read.own else 0))
     if not before:
         if _is_required(reference):
-            _report_unwritten(flow, position, read, writers, subject, report)
+            _report_unwritten(flow, position, read, writers)
         return False
     if before & ~unreachable == 0 and not read.lenient:
-        message = f"{subject}: `{reference.text}` is written only by `{flow.name(before)}`, which never runs"
+        message = f"`{reference.text}` is written only by `{flow.name(before)}`, which never runs"
         report.warn("graph.unreachable", read.path, message, within=read.within)
         return True
-    if (
-        _is_required(reference)
-        and not flow.sure_writers(reference) & before
-        and not _is_guarded(flow, position, read)
-    ):
-        _report_maybe(flow, position, read, before, subject, report)
+    sure = flow.sure_writers(reference) & before
+    if _is_required(reference) and not sure and not _is_guarded(flow.facts[position], read):
+        # Of many writers the last ones are enough: who shares the condition is near.
+        fact, last = flow.facts[position], latest(before, 16)
+        if not any(_have_same_condition(fact, flow.facts[writer]) for writer in last):
+            message = f"`{reference.text}`: `{flow.name(before)}` may leave it unwritten"
+            hint = "give that step `otherwise`, or this one the same condition"
+            report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
     return False
 
 
-def _is_guarded(flow: Dataflow, position: int, read: Read) -> bool:
+def _is_guarded(fact: StepFacts, read: Read) -> bool:
     """Whether an unwritten place is allowed: it is read as null, the step's own condition tests it, or the step itself
     wrote it in the iteration before."""
-    fact, reference = flow.facts[position], read.reference
+    reference = read.reference
     if read.lenient or any(guard.lenient and guard.reference == reference for guard in fact.guards):
         return True
     places = places_read(reference)
-    return read.own and any(
-        write.field.required and (write.target.namespace, *write.target.path) in places
-        for write in fact.writes
-    )
+    return read.own and any(write.field.required and write.place in places for write in fact.writes)
 
 
 def _is_required(reference: Reference) -> bool:
@@ -144,35 +143,21 @@ def _is_required(reference: Reference) -> bool:
     return reference.namespace in _MUST_EXIST
 
 
-def _report_unwritten(
-    flow: Dataflow, position: int, read: Read, writers: int, subject: str, report: ProblemReport
-) -> None:
-    text = read.reference.text
+def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -> None:
+    text, hint = read.reference.text, ""
     later = writers & flow.graph.after[position]
     if later:
-        message = f"{subject}: `{text}` is written later by `{flow.name(later)}`"
-        hint = "move that step before this one"
+        message, hint = f"is written later by `{flow.name(later)}`", "move that step before this one"
     elif writers:
-        message, hint = f"{subject}: `{text}` is written by this step itself only", ""
+        message = "is written by this step itself only"
     else:
         known = [".".join(place) for place in flow.written if place[0] == read.reference.namespace]
-        message, hint = f"{subject}: `{text}` is written by no step", suggestion(text, known)
-    report.error("ref.unwritten", read.path, message, hint=hint, within=read.within)
+        message, hint = "is written by no step", suggestion(text, known)
+    report = flow.facts[position].report
+    report.error("ref.unwritten", read.path, f"`{text}` {message}", hint=hint, within=read.within)
 
 
-def _report_maybe(
-    flow: Dataflow, position: int, read: Read, before: int, subject: str, report: ProblemReport
-) -> None:
-    """Report a read of a place that each of its writers may leave empty, unless they run exactly when the reader
-    does."""
-    if any(_have_same_condition(flow.facts[position], flow.facts[writer]) for writer in latest(before, 16)):
-        return
-    message = f"{subject}: `{read.reference.text}`: `{flow.name(before)}` may leave it unwritten"
-    hint = "give that step `otherwise`, or this one the same condition"
-    report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
-
-
-def _have_same_condition(reader: Facts, writer: Facts) -> bool:
+def _have_same_condition(reader: StepFacts, writer: StepFacts) -> bool:
     """Whether both have the same condition, which reads only values that never change in a run."""
     condition = reader.step.config.condition
     return (

@@ -1,119 +1,119 @@
-"""Checks of safety gates (docs/reference/capability.md#gates): they exist, answer `allowed`, have no effects
-and can be called."""
+"""Checks of the capabilities that a call of another one needs: its gates (docs/reference/capability.md#gates) and its
+probe."""
 
 from __future__ import annotations
 
-from cogcli.core.problems import KeyPath, suggestion
-from cogcli.specs.capability import Capability, Gate
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from cogcli.core.problems import suggestion
+from cogcli.specs.capability import GATES, Capability, Gate
 from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.checks.graph import shortest_cycle
+from cogcli.specs.fields import Fields
 from cogcli.specs.problem_report import ProblemReport
 
 
 def check_gates(context: CheckContext, capability: Capability) -> None:
-    """Report the problems of a capability's gates."""
-    if capability.safety is None:
-        return
-    for phase in ("mandatory_pre_gates", "mandatory_post_gates"):
-        for index, gate in enumerate(getattr(capability.safety, phase)):
-            _check_gate(
-                context, capability, gate, ("safety", phase, index), post=phase == "mandatory_post_gates"
+    """Report gates that do not exist, do not answer `allowed`, have effects, cannot be called, or form a cycle."""
+    catalog = context.catalog
+
+    def gates_of(id: str) -> list[str]:
+        found = (catalog.capability(gate.capability) for gate in catalog.capabilities[id].gates)
+        return [called.id for called in found if called]
+
+    for path, gate in capability.gate_places():
+        subject = f"capability `{capability.id}`: gate `{gate.capability}`"
+        report = context.report(capability.file).part(subject, *path)
+        called = catalog.capability(gate.capability)
+        if called is None:
+            message, hint = context.absent("capability", gate.capability)
+            report.error("gate.unknown", (), message, hint=hint)
+            continue
+        allowed = called.outputs.get("allowed")
+        if allowed is None or allowed.type != "boolean":
+            report.error(
+                "gate.allowed", (), "has no boolean output `allowed`", hint="a gate answers `allowed`"
             )
+        if called.effect == "unknown":
+            report.warn("gate.effects", (), "nothing says whether it has effects")
+        elif called.effect != "none":
+            report.error("gate.effects", (), f"has effect class {called.effect}, expected none")
+        _check_inputs(capability, called, gate, report, post=path[1] == GATES[1])
+        cycle = shortest_cycle(capability.id, gates_of, first=[called.id])
+        if cycle:
+            report.error("gate.cycle", (), f"cycle {' -> '.join(cycle)}")
 
 
-def gates_of(capability: Capability) -> tuple[Gate, ...]:
-    """All gates of a capability, in calling order."""
-    return capability.gates
-
-
-def _check_gate(
-    context: CheckContext, capability: Capability, gate: Gate, path: KeyPath, *, post: bool
+def _check_inputs(
+    capability: Capability, called: Capability, gate: Gate, report: ProblemReport, *, post: bool
 ) -> None:
-    report = context.report(capability.file)
-    subject = f"capability `{capability.id}`: gate `{gate.capability}`"
-    asked = context.catalog.capability(gate.capability)
-    if asked is None:
-        said, hint = context.absent("capability", gate.capability)
-        report.error("gate.unknown", path, f"{subject}: {said}", hint=hint)
-        return
-    allowed = asked.outputs.get("allowed")
-    if allowed is None or allowed.type != "boolean":
-        message = f"{subject}: has no boolean output `allowed`"
-        report.error("gate.allowed", path, message, hint="a gate answers `allowed`")
-    if asked.effect == "unknown":
-        report.warn("gate.effects", path, f"{subject}: nothing says whether it has effects")
-    elif asked.effect != "none":
-        report.error("gate.effects", path, f"{subject}: has effect class {asked.effect}, expected none")
+    """`gate.input`: inputs of a gate that are not given, or not from the capability's own fields."""
+    needed = [name for name, field in called.inputs.items() if field.required and field.default is None]
     if gate.input is None:
-        _check_equal_names(capability, asked, report, path, subject, post=post)
-    else:
-        _check_mapping(capability, asked, gate.input, report, (*path, "input"), subject, post=post)
-    cycle = _cycle(context, capability.id, asked)
-    if cycle:
-        report.error("gate.cycle", path, f"{subject}: cycle {' -> '.join(cycle)}")
-
-
-def _check_equal_names(
-    capability: Capability,
-    asked: Capability,
-    report: ProblemReport,
-    path: KeyPath,
-    subject: str,
-    *,
-    post: bool,
-) -> None:
-    have = capability.outputs if post else capability.inputs
-    for name, field in asked.inputs.items():
-        if field.required and field.default is None and name not in have:
-            side = "output" if post else "input"
-            message = f"{subject}: its required input `{name}` is no {side} of `{capability.id}`"
-            report.error("gate.input", path, message, hint=f"map it: input: {{{name}: {side}.FIELD}}")
-
-
-def _check_mapping(
-    capability: Capability,
-    asked: Capability,
-    mapping: dict[str, str],
-    report: ProblemReport,
-    path: KeyPath,
-    subject: str,
-    *,
-    post: bool,
-) -> None:
+        side, have = ("output", capability.outputs) if post else ("input", capability.inputs)
+        for name in needed:
+            if name not in have:
+                message = f"its required input `{name}` is no {side} of `{capability.id}`"
+                report.error("gate.input", (), message, hint=f"map it: input: {{{name}: {side}.FIELD}}")
+        return
     sides = {"input": capability.inputs, **({"output": capability.outputs} if post else {})}
-    for name, text in mapping.items():
+    for name, text in gate.input.items():
+        path = ("input", name)
         side, _, rest = text.partition(".")
         field = rest.split(".")[0]
-        if name not in asked.inputs:
-            message = f"{subject}: `{name}` is no input of it"
-            report.error("gate.input", (*path, name), message, hint=suggestion(name, asked.inputs), key=True)
+        if name not in called.inputs:
+            hint = suggestion(name, called.inputs)
+            report.error("gate.input", path, f"`{name}` is no input of it", hint=hint, key=True)
         if side not in sides or not rest:
             wanted = " or ".join(f"`{known}.NAME`" for known in sides)
-            report.error("gate.input", (*path, name), f"{subject}: found `{text}`, expected {wanted}")
+            report.error("gate.input", path, f"found `{text}`, expected {wanted}")
         elif field not in sides[side]:
-            message = f"{subject}: `{field}` is no {side} of `{capability.id}`"
-            report.error("gate.input", (*path, name), message, hint=suggestion(field, sides[side]))
-    for name, spec in asked.inputs.items():
-        if spec.required and spec.default is None and name not in mapping:
-            report.error("gate.input", path, f"{subject}: its required input `{name}` is not mapped")
+            message = f"`{field}` is no {side} of `{capability.id}`"
+            report.error("gate.input", path, message, hint=suggestion(field, sides[side]))
+    for name in needed:
+        if name not in gate.input:
+            report.error("gate.input", ("input",), f"its required input `{name}` is not mapped")
 
 
-def _cycle(context: CheckContext, id: str, asked: Capability) -> list[str]:
-    """The path of calls from a capability over its gate back to itself, empty without a cycle."""
-    way: dict[str, str] = {asked.id: id}
-    queue = [asked]
-    for current in queue:
-        if current.id == id:
-            return _way_back(way, id)
-        for gate in gates_of(current):
-            following = context.catalog.capability(gate.capability)
-            if following and following.id not in way:
-                way[following.id] = current.id
-                queue.append(following)
-    return []
+_GIVEN: Final = {"idempotency_key": ("string", "any"), "input": ("object", "any")}
+"""The inputs given to a probe, and the types that accept each."""
+_ANSWERED: Final = {"happened": ("boolean", "any"), "output": ("object", "any")}
 
 
-def _way_back(way: dict[str, str], id: str) -> list[str]:
-    steps = [id]
-    while len(steps) == 1 or steps[-1] != id:
-        steps.append(way[steps[-1]])
-    return steps[::-1]
+def check_probe(context: CheckContext, capability: Capability) -> None:
+    """`probe.contract`: a probe finds out whether a call happened; it has the right fields and no effects."""
+    if not capability.probe:
+        return
+    subject = f"capability `{capability.id}`: probe `{capability.probe}`"
+    report = context.report(capability.file).part(subject, "probe", "capability")
+    probe = context.catalog.capability(capability.probe)
+    faults = _probe_faults(probe) if probe else [context.absent("capability", capability.probe)]
+    for message, hint in faults:
+        report.error("probe.contract", (), message, hint=hint)
+
+
+def _probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
+    """Why a capability cannot be a probe, as (message, hint)."""
+    if probe.effect != "none":
+        yield f"has effect class {probe.effect}, expected none", "a probe only looks: `side_effects: false`"
+    if probe.safety and probe.safety.requires_confirmation:
+        yield "asks a person itself", "a probe answers so that nobody has to be asked"
+    yield from _misfits(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))
+    for name, field in probe.inputs.items():
+        if field.required and field.default is None and name not in _GIVEN:
+            message = f"its required input `{name}` is nothing that a probe is given"
+            yield message, f"it gets {' and '.join(_GIVEN)}"
+    yield from _misfits(probe.outputs, "output", _ANSWERED, needed=("happened",))
+
+
+def _misfits(
+    fields: Fields, side: str, wanted: Mapping[str, tuple[str, ...]], *, needed: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    for name, types in wanted.items():
+        field = fields.get(name)
+        if field is None and name in needed:
+            hint = suggestion(name, fields) or f"declare `{name}: {{type: {types[0]}}}`"
+            yield f"has no {side} `{name}`", hint
+        elif field and field.type not in types:
+            yield f"its {side} `{name}` is {field.type}, expected {types[0]}", ""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from cogcli.core.problems import suggestion
-from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.skill import Skill, Step
+from cogcli.core.problems import KeyPath, suggestion
+from cogcli.specs.checks.step_facts import StepFacts
 
 
 class StepGraph:
@@ -38,52 +37,62 @@ class StepGraph:
         return ~(self.before[position] | self.after[position] | 1 << position)
 
 
-def dependencies_of(skill: Skill, report: ProblemReport) -> list[tuple[int, ...]]:
+def dependencies_of(facts: Sequence[StepFacts]) -> list[tuple[int, ...]]:
     """For each step in file order the indices of those it waits for; reports unknown names and self-references."""
-    index_of = {step.id: index for index, step in enumerate(skill.steps)}
+    index_of = {fact.step.id: index for index, fact in enumerate(facts)}
     found: list[tuple[int, ...]] = []
-    for index, step in enumerate(skill.steps):
-        named = step.config.depends_on
+    for index, fact in enumerate(facts):
+        named, indices = fact.step.config.depends_on, []
         if named is None:
-            found.append((index - 1,) if index else ())
-        else:
-            found.append(_named_dependencies(step, index, named, index_of, report))
+            indices = [index - 1] if index else []
+        for n, name in enumerate(named or ()):
+            other = index_of.get(name)
+            if other is None:
+                message, hint = f"depends on unknown step `{name}`", suggestion(name, index_of)
+                fact.report.error("graph.unknown", _place(fact, n), message, hint=hint)
+            elif other == index:
+                fact.report.error("graph.self", _place(fact, n), "depends on itself")
+            else:
+                indices.append(other)
+        found.append(tuple(indices))
     return found
 
 
-def _named_dependencies(
-    step: Step, index: int, named: Sequence[str], index_of: dict[str, int], report: ProblemReport
-) -> tuple[int, ...]:
-    indices = []
-    for n, name in enumerate(named):
-        other = index_of.get(name)
-        if other is None:
-            message = f"step `{step.id}`: depends on unknown step `{name}`"
-            report.error("graph.unknown", _place(report, index, n), message, hint=suggestion(name, index_of))
-        elif other == index:
-            report.error("graph.self", _place(report, index, n), f"step `{step.id}`: depends on itself")
-        else:
-            indices.append(other)
-    return tuple(indices)
-
-
-def _place(report: ProblemReport, step: int, n: int) -> tuple[str | int, ...]:
+def _place(fact: StepFacts, n: int) -> KeyPath:
     """The path of a dependency: in the config, else in the step itself."""
-    return (*report.first(("steps", step, "config", "depends_on"), ("steps", step, "depends_on")), n)
+    return (*fact.report.first(("config", "depends_on"), ("depends_on",)), n)
 
 
-def report_cycle(skill: Skill, dependencies: Sequence[tuple[int, ...]], report: ProblemReport) -> None:
+def report_cycle(facts: Sequence[StepFacts], dependencies: Sequence[tuple[int, ...]]) -> None:
     """`graph.cycle` at a written dependency of a cycle; only one cycle is reported."""
     cycle = _cycle(dependencies)
     if not cycle:
         return
     # A cycle of steps that only wait for the step before in the file does not exist.
-    start = next(n for n, index in enumerate(cycle) if skill.steps[index].config.depends_on is not None)
-    turned = [*cycle[start:-1], *cycle[: start + 1]]
-    names = [skill.steps[index].id for index in turned]
-    written = skill.steps[turned[0]].config.depends_on or ()
-    place = _place(report, turned[0], written.index(names[1]))
-    report.error("graph.cycle", place, f"cycle {' -> '.join(names)}")
+    start = next(n for n, index in enumerate(cycle) if facts[index].step.config.depends_on is not None)
+    names = [facts[index].step.id for index in (*cycle[start:-1], *cycle[: start + 1])]
+    first = facts[cycle[start]]
+    place = _place(first, (first.step.config.depends_on or ()).index(names[1]))
+    first.report.part("").error("graph.cycle", place, f"cycle {' -> '.join(names)}")
+
+
+def shortest_cycle(
+    start: str, following: Callable[[str], Iterable[str]], *, first: Iterable[str] | None = None
+) -> list[str]:
+    """A shortest path from a name back to itself, empty without a cycle; `first`: the names to start over."""
+    came: dict[str, str] = {}
+    waiting = [(start, name) for name in (following(start) if first is None else first)]
+    for before, name in waiting:
+        if name in came:
+            continue
+        came[name] = before
+        if name == start:
+            path = [start]
+            while len(path) == 1 or path[-1] != start:
+                path.append(came[path[-1]])
+            return path[::-1]
+        waiting += [(name, after) for after in following(name)]
+    return []
 
 
 def _plan_order(dependencies: Sequence[tuple[int, ...]]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.checks.graph import shortest_cycle
 from cogcli.specs.skill import NESTED, Skill, skills_of, targets_of
 
 MAX_DEPTH: Final = 10
@@ -12,43 +13,17 @@ MAX_DEPTH: Final = 10
 
 def check_nesting(context: CheckContext) -> None:
     """`skill.cycle` and `skill.depth` of all skills in the catalog, at the steps that nest."""
-    nested = {
-        id: [n for n in skills_of(skill) if n in context.catalog.skills] for id, skill in _skills(context)
-    }
-    nested = {id: below for id, below in nested.items() if below}
+    skills = context.catalog.skills
+    below = {id: [n for n in skills_of(skills[id]) if n in skills] for id in sorted(skills)}
+    nested = {id: ids for id, ids in below.items() if ids}
     depths: dict[str, int] = {}
     for id in nested:
-        cycle = _way_back(nested, id)
+        cycle = shortest_cycle(id, lambda name: nested.get(name, ()))
         if cycle:
-            _report(
-                context, context.catalog.skills[id], "skill.cycle", f"cycle {' -> '.join(cycle)}", cycle[1]
-            )
-    for id in nested:
+            _report(context, skills[id], "skill.cycle", f"cycle {' -> '.join(cycle)}", cycle[1])
         if _depth(nested, id, depths) > MAX_DEPTH:
-            deepest = max(nested[id], key=lambda below: depths.get(below, 0))
-            message = f"skills nest more than {MAX_DEPTH} deep"
-            _report(context, context.catalog.skills[id], "skill.depth", message, deepest)
-
-
-def _skills(context: CheckContext) -> list[tuple[str, Skill]]:
-    return sorted(context.catalog.skills.items())
-
-
-def _way_back(nested: dict[str, list[str]], id: str) -> list[str]:
-    """A shortest path from a skill back to itself, empty without a cycle."""
-    came: dict[str, str] = {}
-    queue = [id]
-    for current in queue:
-        for below in nested.get(current, ()):
-            if below == id:
-                way = [id, current]
-                while way[-1] != id:
-                    way.append(came[way[-1]])
-                return way[::-1] if len(way) > 2 or current != id else [id, id]
-            if below not in came:
-                came[below] = current
-                queue.append(below)
-    return []
+            deepest = max(nested[id], key=lambda name: depths.get(name, 0))
+            _report(context, skills[id], "skill.depth", f"skills nest more than {MAX_DEPTH} deep", deepest)
 
 
 def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
@@ -67,11 +42,13 @@ def _depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int
     return depths[id]
 
 
-def _report(context: CheckContext, skill: Skill, code: str, said: str, nested: str) -> None:
+def _report(context: CheckContext, skill: Skill, code: str, message: str, nested: str) -> None:
     """Report a problem at the first step that calls the nested skill."""
-    for index, step in enumerate(skill.steps):
-        for path, name in targets_of(step):
-            if name == NESTED + nested:
-                place = ("steps", index, *path)
-                context.report(skill.file).error(code, place, f"step `{step.id}`: {said}")
-                return
+    calls = (
+        (n, path)
+        for n, step in enumerate(skill.steps)
+        for path, name in targets_of(step)
+        if name == NESTED + nested
+    )
+    index, path = next(calls)
+    context.step_report(skill, index).error(code, path, message)

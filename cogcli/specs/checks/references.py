@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final
 
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import Severity, suggestion
 from cogcli.core.refs import (
     FRAME_FIELDS,
     OUTPUT_FIELDS,
@@ -16,8 +17,8 @@ from cogcli.core.refs import (
     parse,
     parse_loop,
 )
-from cogcli.specs.checks.text_fault import TextFault, distance
 from cogcli.specs.fields import Fields
+from cogcli.specs.problem_report import TextFault
 
 _DOTTED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)\.[^\s]*")
 _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
@@ -39,24 +40,23 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
         return TextFault("ref.format", f"`{text}` is no reference", hint)
     if not _WORD.fullmatch(text):
         return None
-    near = next((name for name in READABLE if _resembles(head, name)), None)
-    if near is None:
-        return None
-    meant = f"{near}{text[len(head) :]}"
-    message = f"`{text}`: unknown namespace `{head}`"
-    return TextFault("ref.namespace", message, f"did you mean `{meant}`? real text: {{$literal: {text}}}")
+    for name in READABLE:
+        limit = 2 if len(name) > 5 else 1
+        if abs(len(head) - len(name)) <= limit and _distance(head, name) <= limit:
+            hint = f"did you mean `{name}{text[len(head) :]}`? real text: {{$literal: {text}}}"
+            return TextFault("ref.namespace", f"`{text}`: unknown namespace `{head}`", hint)
+    return None
 
 
-def _resembles(word: str, namespace: str) -> bool:
-    limit = 2 if len(namespace) > 5 else 1
-    return abs(len(word) - len(namespace)) <= limit and distance(word, namespace) <= limit
-
-
-class ReferenceFault(NamedTuple):
-    """A fault, and whether it is an error."""
-
-    fault: TextFault
-    error: bool
+@lru_cache(maxsize=1024)
+def _distance(a: str, b: str) -> int:
+    """The edit distance of two words: the least number of characters to insert, remove or replace."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        previous, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (x != y))
+    return row[-1]
 
 
 _ATTRIBUTES: Final = {"working": WORKING_SLOTS, "frame": FRAME_FIELDS, "output": OUTPUT_FIELDS}
@@ -65,48 +65,35 @@ _TEXT_ATTRIBUTES: Final = frozenset(
 )
 
 
-def fault_of(reference: Reference, inputs: Fields, *, expression: bool = False) -> ReferenceFault | None:
+def reference_fault(reference: Reference, inputs: Fields, *, expression: bool = False) -> TextFault | None:
     """The fault of a reference independent of the steps: unknown input or slot, path into a scalar.
 
     In an expression paths may lead into lists, and a missing value is not null.
     """
+    text, namespace = reference.text, reference.namespace
     head, *below = reference.segments or ("",)
-    if reference.namespace == "inputs":
-        return _input_fault(reference, inputs, expression)
-    attributes = _ATTRIBUTES.get(reference.namespace)
-    if attributes is None:
+    where, attributes = f"{namespace}.{head}", _ATTRIBUTES.get(namespace)
+    if namespace == "inputs":
+        field = inputs.get(head)
+        if field is None:
+            effect = "so it leads nowhere" if expression else "so null"
+            message = f"`{text}`: `{head}` is no input of this skill, {effect}"
+            return TextFault("ref.input", message, suggestion(head, inputs), "W")
+        scalar = "" if not below or has_members(field.type, below[0], lists=expression) else field.type
+    elif attributes is None:
         return None
-    if head not in attributes:
-        message = f"`{reference.text}`: {reference.namespace} has no `{head}`"
+    elif head not in attributes:
         hint = suggestion(head, attributes) or f"there are {', '.join(attributes)}"
-        return ReferenceFault(TextFault("ref.slot", message, hint), reference.namespace == "working")
-    where = f"{reference.namespace}.{head}"
-    if below and where in _TEXT_ATTRIBUTES:
-        return _walk_fault(reference, where, "text")
-    listed = reference.namespace == "working" and head != "artifacts"
-    if below and listed and not below[0].isdecimal():
-        return _walk_fault(reference, where, "a list")
-    return None
-
-
-def _input_fault(reference: Reference, inputs: Fields, expression: bool) -> ReferenceFault | None:
-    name, *below = reference.segments
-    field = inputs.get(name)
-    if field is None:
-        said = "so it leads nowhere" if expression else "so null"
-        message = f"`{reference.text}`: `{name}` is no input of this skill, {said}"
-        return ReferenceFault(TextFault("ref.input", message, suggestion(name, inputs)), False)
-    if below and not has_members(field.type, below[0], lists=expression):
-        return _walk_fault(reference, f"inputs.{name}", field.type)
-    return None
+        severity: Severity = "E" if namespace == "working" else "W"
+        return TextFault("ref.slot", f"`{text}`: {namespace} has no `{head}`", hint, severity)
+    else:
+        listed = namespace == "working" and head != "artifacts" and below and not below[0].isdecimal()
+        scalar = "text" if below and where in _TEXT_ATTRIBUTES else "a list" if listed else ""
+    return (
+        TextFault("ref.walk", f"`{text}`: `{where}` is {scalar}, no path leads into it") if scalar else None
+    )
 
 
 def has_members(type: str, segment: str, *, lists: bool) -> bool:
     """Whether a value of a type may have members at a segment."""
     return type in ("object", "any") or (lists and type == "array" and segment.isdecimal())
-
-
-def _walk_fault(reference: Reference, where: str, kind: str) -> ReferenceFault:
-    return ReferenceFault(
-        TextFault("ref.walk", f"`{reference.text}`: `{where}` is {kind}, no path leads into it"), True
-    )

@@ -17,37 +17,30 @@ SHORTEST_SECRET: Final = 8
 def check_services(context: CheckContext) -> None:
     """Report the problems of each service that depend on its layer and environment."""
     for service in context.catalog.services.values():
-        _check_service(context, service)
+        report = context.report(service.file).part(f"service `{service.id}`", *service.at)
+        protocol = context.protocols.get(service.kind)
+        if protocol is not None:
+            protocol.checks().service(context, service)
+        for key in ("base_url", "url"):
+            if key in service.settings:
+                _check_address(service, key, report)
+        if not context.catalog.partial:
+            _check_variables(context, service, report)
 
 
-def _check_service(context: CheckContext, service: Service) -> None:
-    report = context.report(service.file, service.at)
-    subject = f"service `{service.id}`"
-    protocol = context.protocols.get(service.kind)
-    if protocol is not None:
-        protocol.checks().service(context, service)
-    for key in ("base_url", "url"):
-        _check_address(service, key, report, subject)
-    if not context.catalog.partial:
-        _check_variables(context, service, report, subject)
-
-
-def _check_address(service: Service, key: str, report: ProblemReport, subject: str) -> None:
+def _check_address(service: Service, key: str, report: ProblemReport) -> None:
     """Report a literal IP address that may not be called; host names are checked at the call."""
-    url = service.settings.get(key)
-    if url is None:
-        return
     from urllib.parse import urlsplit
 
     from cogcli.core.addresses import literal_refusal
 
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(service.settings[key])
         host = parts.hostname or ""
         if parts.port == 0:
             raise ValueError("nothing answers at port 0")
     except ValueError as error:
-        report.error("service.url", (key,), f"{subject}: `{key}` is no URL: {error}")
+        report.error("service.url", (key,), f"`{key}` is no URL: {error}")
         return
     refusal = literal_refusal(host, network_of(service))
     if refusal:
@@ -56,32 +49,26 @@ def _check_address(service: Service, key: str, report: ProblemReport, subject: s
         hint = "write network: private, if it is yours" if private else ""
         if service.network == "private" and not service.trusted:
             hint = "trust the project: cogcli config trust"
-        report.need("safety.scope", (key,), f"{subject}: {host} {refusal}", hint=hint)
+        report.need("safety.scope", (key,), f"{host} {refusal}", hint=hint)
 
 
-def _check_variables(context: CheckContext, service: Service, report: ProblemReport, subject: str) -> None:
+def _check_variables(context: CheckContext, service: Service, report: ProblemReport) -> None:
     secrets = set(secrets_of(service))
     for name in variables_of(None, service):
-        if not context.options.environ.get(name):
-            message = f"{subject}: environment variable `{name}` is not set"
-            report.need("env.missing", _place_of(service, name), message, hint=f"export {name}=...")
-        elif service.trusted and len(context.options.environ[name]) < SHORTEST_SECRET and name in secrets:
-            message = f"{subject}: environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
-            report.warn(
-                "secret.short",
-                _place_of(service, name),
-                message,
-                hint="such a value is masked by key name only",
-            )
+        value, path = context.options.environ.get(name), _place_of(service, name)
+        if not value:
+            message = f"environment variable `{name}` is not set"
+            report.need("env.missing", path, message, hint=f"export {name}=...")
+        elif service.trusted and len(value) < SHORTEST_SECRET and name in secrets:
+            message = f"environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
+            report.warn("secret.short", path, message, hint="such a value is masked by key name only")
 
 
 def _place_of(service: Service, name: str) -> KeyPath:
     """The path of a variable's name in the service."""
-    for path, values in (
-        (("metadata", "headers"), service.metadata.get("headers") or {}),
-        (("env",), service.settings.get("env") or {}),
-    ):
-        for key, text in values.items():
-            if f"${{{name}}}" in text:
-                return (*path, key)
-    return ("auth_ref",)
+    headers, env = service.metadata.get("headers") or {}, service.settings.get("env") or {}
+    places: list[tuple[KeyPath, str]] = [
+        (("metadata", "headers", key), text) for key, text in headers.items()
+    ]
+    places += [(("env", key), text) for key, text in env.items()]
+    return next((path for path, text in places if f"${{{name}}}" in text), ("auth_ref",))

@@ -1,36 +1,63 @@
-"""All checks of one skill, in the order in which they build on each other."""
+"""All checks of one skill, in the order in which they build on each other (docs/reference/skill.md#step-checks)."""
 
 from __future__ import annotations
 
+from cogcli.specs.capability import Capability
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.dataflow import Dataflow, check_reads
 from cogcli.specs.checks.flow_types import check_read_types, check_write_types
 from cogcli.specs.checks.graph import StepGraph, dependencies_of, report_cycle
-from cogcli.specs.checks.steps import facts_of
+from cogcli.specs.checks.step_facts import StepFacts
+from cogcli.specs.checks.step_inputs import check_input, check_otherwise
+from cogcli.specs.checks.step_outputs import check_output
 from cogcli.specs.checks.write_conflicts import check_names, check_outputs, check_races, check_rewrites
-from cogcli.specs.skill import Skill
+from cogcli.specs.skill import NESTED
 
 
 def check_skills(context: CheckContext) -> None:
-    """Report the problems of all skills."""
+    """Report the problems of all skills: references, graph and dataflow."""
     for skill in context.catalog.skills.values():
-        _check_skill(context, skill)
+        facts = [StepFacts(context, skill, index) for index in range(len(skill.steps))]
+        for step in facts:
+            _check_step(step)
+        dependencies = dependencies_of(facts)
+        graph = StepGraph(dependencies)
+        if not graph.order:
+            report_cycle(facts, dependencies)
+            continue
+        flow = Dataflow(skill, facts, graph)
+        check_reads(flow)
+        check_read_types(flow)
+        check_write_types(flow)
+        check_races(flow)
+        check_rewrites(flow)
+        check_names(flow)
+        check_outputs(flow, context.report(skill.file).part(f"skill `{skill.id}`"))
 
 
-def _check_skill(context: CheckContext, skill: Skill) -> None:
-    """Report the problems of one skill: references, graph and dataflow."""
-    report = context.report(skill.file)
-    facts = [facts_of(context, skill, index, report) for index in range(len(skill.steps))]
-    dependencies = dependencies_of(skill, report)
-    graph = StepGraph(dependencies)
-    if not graph.order:
-        report_cycle(skill, dependencies, report)
-        return
-    flow = Dataflow(facts, graph)
-    check_reads(flow, report)
-    check_read_types(flow, skill, report)
-    check_write_types(flow, skill, report)
-    check_races(flow, report)
-    check_rewrites(flow, report)
-    check_outputs(flow, skill, report)
-    check_names(flow, skill, report)
+def _check_step(step: StepFacts) -> None:
+    """Report the problems of one step by itself."""
+    _check_targets(step)
+    config = step.step.config
+    if isinstance(config.condition, str) or any((config.foreach, config.while_, config.router)):
+        from cogcli.specs.checks.step_expressions import check_expressions
+
+        check_expressions(step)
+    check_input(step)
+    check_otherwise(step)
+    check_output(step)
+
+
+def _check_targets(step: StepFacts) -> None:
+    for called in step.interface.called:
+        spec = called.spec
+        if spec is None:
+            kind = "skill" if called.name.startswith(NESTED) else "capability"
+            message, hint = step.context.absent(kind, called.name.removeprefix(NESTED))
+            step.report.error("step.uses", called.path, message, hint=hint)
+        elif isinstance(spec, Capability) and (
+            spec.deprecated or spec.metadata.get("status") == "deprecated"
+        ):
+            message = f"capability `{spec.id}` is deprecated"
+            hint = f"use {spec.replacement}" if spec.replacement else ""
+            step.report.warn("capability.deprecated", called.path, message, hint=hint)

@@ -9,17 +9,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from cogcli.core.errors import ExpressionError
 from cogcli.core.expressions import Expression, ExpressionFault, read_expression
-from cogcli.core.problems import KeyPath, did_you_mean
-from cogcli.core.refs import READABLE
-from cogcli.specs.checks import references
-from cogcli.specs.checks.step_facts import Read, Subject
+from cogcli.core.problems import KeyPath, did_you_mean, meant_hint
+from cogcli.core.refs import READABLE, Reference
+from cogcli.specs.checks.references import explain_near_miss
+from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.fields import FieldSpec
-from cogcli.specs.skill import Step, StepConfig
+from cogcli.specs.skill import StepConfig
 
+_CONDITION = ("config", "condition")
 _NO_NAMES: frozenset[str] = frozenset()
 _LIST = FieldSpec("array", required=True)
 _LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in` and `is null`; nothing is called"
@@ -29,29 +31,36 @@ class ExpressionSite(NamedTuple):
     """One expression of a step: its text, its path below the step, and the rules that differ for it."""
 
     text: str
-    below: KeyPath
+    path: KeyPath
     loops: bool = False
     own: bool = False
     nulls: bool = False
     """Whether the expression as a whole may be a path without a value."""
     wanted: FieldSpec | None = None
 
+    @property
+    def name(self) -> str:
+        """Its path below the step's config, joined by dots."""
+        return ".".join(self.path[1:])
 
-def check_expressions(at: Subject) -> None:
-    """Report the faults of the step's expressions, and note their references as reads."""
-    for place in _sites(at.step.config):
-        path = (*at.path, *place.below)
+
+def check_expressions(step: StepFacts) -> None:
+    """Report the faults of the step's expressions, note their references as reads, and its condition's value."""
+    for site in _sites(step.step.config):
         try:
-            expression = read_expression(place.text, at.loops if place.loops else _NO_NAMES)
+            expression = read_expression(site.text, step.loops if site.loops else _NO_NAMES)
         except ExpressionFault as fault:
-            _report_fault(at, place, path, fault)
+            _report_fault(step, site, fault)
             continue
-        _note_references(at, place, path, expression)
+        _note_references(step, site, expression)
+        if site.path == _CONDITION:
+            step.guards = expression.mentions
+            step.holds = constant(expression)
 
 
 def _sites(config: StepConfig) -> Iterator[ExpressionSite]:
     if isinstance(config.condition, str):
-        yield ExpressionSite(config.condition, ("config", "condition"))
+        yield ExpressionSite(config.condition, _CONDITION)
     if config.while_ and isinstance(config.while_.condition, str):
         yield ExpressionSite(config.while_.condition, ("config", "while", "condition"), own=True)
     if config.foreach and isinstance(config.foreach.items, str):
@@ -61,58 +70,68 @@ def _sites(config: StepConfig) -> Iterator[ExpressionSite]:
         yield ExpressionSite(config.router.on, ("config", "router", "on"), loops=True, nulls=nulls)
 
 
-def _note_references(at: Subject, place: ExpressionSite, path: KeyPath, expression: Expression) -> None:
+def _note_references(step: StepFacts, site: ExpressionSite, expression: Expression) -> None:
     whole = expression.path
-    asked = {mention.reference for mention in expression.mentions if mention.lenient}
+    tested = {mention.reference for mention in expression.mentions if mention.lenient}
     for mention in expression.mentions:
         read = Read(
             mention.reference,
-            path,
-            ".".join(map(str, place.below[1:])),
-            place.wanted if whole == mention.reference else None,
-            text=place.text,
+            site.path,
+            site.name,
+            site.wanted if whole == mention.reference else None,
+            text=site.text,
             offset=mention.offset,
-            lenient=mention.reference in asked or (place.nulls and whole == mention.reference),
-            own=place.own,
+            lenient=mention.reference in tested or (site.nulls and whole == mention.reference),
+            own=site.own,
         )
-        note_reference(at, read)
-    if place.below == ("config", "condition"):
-        at.facts.guards = expression.mentions
+        note_reference(step, read)
 
 
-def _report_fault(at: Subject, place: ExpressionSite, path: KeyPath, fault: ExpressionFault) -> None:
+def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault) -> None:
     """`expr.name` for what looks like a name of a value, else `expr.syntax`."""
     named = fault.name.partition(".")[0].partition("[")[0]
-    code = "expr.name" if named.isidentifier() and named not in READABLE else "expr.syntax"
-    message, hint = str(fault), _LANGUAGE
-    if code == "expr.name":
-        message, hint = f"`{fault.name}` is no value", _suggest_meaning(at, fault.name, named)
-        if named in at.loops:
+    code, message, hint = "expr.syntax", str(fault), _LANGUAGE
+    if named.isidentifier() and named not in READABLE:
+        code, message, hint = (
+            "expr.name",
+            f"`{fault.name}` is no value",
+            _suggest_meaning(step, fault.name, named),
+        )
+        if named in step.loops:
             message = f"loop name `{named}` is known only in `input` and `router` of its step"
             hint = "read what the loop goes over"
-    message = f"{at.subject}: `{'.'.join(map(str, place.below[1:]))}`: {message}"
-    within = (place.text, fault.column - 1)
-    at.report.error(code, path, message, hint=hint, within=within)
+    within = (site.text, fault.column - 1)
+    step.report.error(code, site.path, f"`{site.name}`: {message}", hint=hint, within=within)
 
 
-def _suggest_meaning(at: Subject, name: str, head: str) -> str:
+def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
     """A hint about a bare name: a value of the same name, a misspelt namespace, or text without quotes."""
-    near = references.explain_near_miss(name, _NO_NAMES)
+    near = explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
-    known = {text.partition(".")[2]: text for text in _known_names(at)}
+    targets = (target for each in step.skill.steps for target in (each.output or {}).values())
+    readable = [text for text in targets if text.partition(".")[0] in ("vars", "outputs", "working")]
+    # Of two values of one name an input is the nearer one.
+    known = {
+        text.partition(".")[2]: text
+        for text in (*readable, *(f"inputs.{name}" for name in step.skill.inputs))
+    }
     found = [name] if name in known else [head] if head in known else did_you_mean(name, known)
     text = f"text stands in quotes: '{name}'" if name.isidentifier() else ""
-    hint = f"did you mean {' or '.join(f'`{known[word]}`' for word in found)}?" if found else ""
-    return f"{hint} {text}".strip()
+    return f"{meant_hint([known[word] for word in found])} {text}".strip()
 
 
-def _known_names(at: Subject) -> Iterator[str]:
-    """The names of all values that the skill can read, those nearest to the step last."""
-    steps: tuple[Step, ...] = at.skill.steps
-    for step in steps:
-        for target in (step.output or {}).values():
-            if target.partition(".")[0] in ("vars", "outputs", "working"):
-                yield target
-    for name in at.skill.inputs:
-        yield f"inputs.{name}"
+class _Unknown(Exception):
+    """Evaluation needs the value of a reference."""
+
+
+def constant(expression: Expression) -> bool | None:
+    """The value of a condition that does not depend on state, as `1 > 2` and `false and inputs.x`, else None."""
+    try:
+        return bool(expression.evaluate(_unknown))
+    except (ExpressionError, _Unknown):
+        return None
+
+
+def _unknown(reference: Reference) -> Any:
+    raise _Unknown

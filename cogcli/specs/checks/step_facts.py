@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogcli.core.problems import KeyPath
 from cogcli.core.refs import Reference, Target
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.checks.step_interfaces import Interface
+from cogcli.specs.checks.step_interfaces import interface_of
 from cogcli.specs.fields import FieldSpec
-from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.skill import Skill, Step
+from cogcli.specs.skill import Skill
 
 if TYPE_CHECKING:
     from cogcli.core.expressions import Mention
 
 
 class Read(NamedTuple):
-    """A reference with its place. `wanted` is the field whose whole value it is, if any.
+    """A reference with its place below the step. `wanted` is the field whose whole value it is, if any.
 
     In an expression `text` is the whole expression and `offset` the place in it. `lenient`: a missing value is null;
     `own`: the step's own writes can be read.
@@ -40,7 +39,7 @@ class Read(NamedTuple):
 
 
 class PlannedWrite(NamedTuple):
-    """A target with its place. `field` declares the value; `maybe`: it may remain unwritten."""
+    """A target with its place below the step. `field` declares the value; `maybe`: it may remain unwritten."""
 
     target: Target
     path: KeyPath
@@ -50,45 +49,48 @@ class PlannedWrite(NamedTuple):
     wraps: bool = False
     """Whether the value is converted for a list slot."""
 
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The namespace and the path of the target."""
+        return (self.target.namespace, *self.target.path)
 
-class Facts:
-    """The facts about a step for the checks of order and flow. `holds`: the value of a constant condition."""
 
-    __slots__ = ("guards", "holds", "interface", "reads", "step", "writes")
+class StepFacts:
+    """A step that is checked, its contract, and the reads and writes of it for the checks of order and flow.
 
-    def __init__(self, step: Step, interface: Interface, *, holds: bool | None = None) -> None:
-        self.step = step
-        self.interface = interface
-        self.holds = holds
+    Paths in its `report` are below the step.
+    """
+
+    __slots__ = (
+        "context",
+        "guards",
+        "holds",
+        "interface",
+        "loops",
+        "reads",
+        "report",
+        "skill",
+        "step",
+        "writes",
+    )
+
+    def __init__(self, context: CheckContext, skill: Skill, index: int) -> None:
+        self.context = context
+        self.skill = skill
+        self.step = skill.steps[index]
+        self.report = context.step_report(skill, index)
+        self.interface = interface_of(context.catalog, self.step)
+        foreach = self.step.config.foreach
+        self.loops = frozenset(filter(None, (foreach.as_name, foreach.index_name) if foreach else ()))
         self.reads: list[Read] = []
         self.writes: list[PlannedWrite] = []
         self.guards: tuple[Mention, ...] = ()
         """The references in its condition."""
-
-    @property
-    def never(self) -> bool:
-        """Whether its condition is constantly false."""
-        return self.holds is False
-
-
-class Subject:
-    """A step that is checked: its skill, its path in the file, its facts and its report."""
-
-    def __init__(
-        self, context: CheckContext, skill: Skill, facts: Facts, path: KeyPath, report: ProblemReport
-    ) -> None:
-        self.context = context
-        self.skill = skill
-        self.facts = facts
-        self.step = facts.step
-        self.path = path
-        self.report = report
-        self.subject = f"step `{self.step.id}`"
-        foreach = self.step.config.foreach
-        names = (foreach.as_name, foreach.index_name) if foreach else ()
-        self.loops = frozenset(name for name in names if name)
+        condition = self.step.config.condition
+        self.holds: bool | None = condition if isinstance(condition, bool) else None
+        """The value of a constant condition."""
 
     def called(self) -> str:
         """The name of the step's target for messages."""
-        names = [f"`{called.name}`" for called in self.facts.interface.called]
+        names = [f"`{called.name}`" for called in self.interface.called]
         return names[0] if len(names) == 1 else f"any of {', '.join(names[:5])}"

@@ -5,81 +5,71 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.core.problems import KeyPath, suggestion
-from cogcli.specs.checks import references
-from cogcli.specs.checks.step_facts import Read, Subject
+from cogcli.specs.checks.references import explain_near_miss, reference_fault, reference_of
+from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.types import literal_misfit
 from cogcli.specs.fields import FieldSpec
 from cogcli.specs.template import find_mixed_literals, texts
 
 
-def check_input(at: Subject) -> None:
+def check_input(step: StepFacts) -> None:
     """Report input values that do not fit the called target, and missing ones."""
-    inputs, complete = at.facts.interface.inputs, at.facts.interface.complete
-    for name, value in at.step.input.items():
-        path = (*at.path, "input", name)
+    inputs, values, report = step.interface.inputs, step.step.input, step.report
+    for name, value in values.items():
+        path = ("input", name)
         wanted = inputs.get(name)
-        if wanted is None and complete:
-            message = f"{at.subject}: `{name}` is no input of {at.called()}, so not passed on"
-            at.report.warn("step.input-undeclared", path, message, hint=suggestion(name, inputs), key=True)
-        _check_value(at, name, value, path, wanted)
+        if wanted is None and step.interface.complete:
+            message = f"`{name}` is no input of {step.called()}, so not passed on"
+            report.warn("step.input-undeclared", path, message, hint=suggestion(name, inputs), key=True)
+        _check_value(step, name, value, path, wanted)
     for name, wanted in inputs.items():
-        if wanted.required and wanted.default is None and name not in at.step.input:
-            message = f"{at.subject}: required input `{name}` of {at.called()} is not mapped"
-            place = at.report.first((*at.path, "input"), (*at.path, "uses"))
-            at.report.error("step.input-missing", place, message, hint=f"add {name}: ...", key=True)
+        if wanted.required and wanted.default is None and name not in values:
+            message = f"required input `{name}` of {step.called()} is not mapped"
+            path = report.first(("input",), ("uses",))
+            report.error("step.input-missing", path, message, hint=f"add {name}: ...", key=True)
 
 
-def check_otherwise(at: Subject) -> None:
+def check_otherwise(step: StepFacts) -> None:
     """Report values of `otherwise`, the outputs of a skipped step, that do not fit."""
-    outputs = at.facts.interface.outputs
-    for name, value in (at.step.config.otherwise or {}).items():
-        path = (*at.path, "config", "otherwise", name)
-        if name not in outputs and at.facts.interface.complete:
-            message = f"{at.subject}: otherwise: `{name}` is no output of {at.called()}"
-            at.report.error("step.output-unknown", path, message, hint=suggestion(name, outputs), key=True)
-        _check_value(at, name, value, path, outputs.get(name))
+    outputs = step.interface.outputs
+    for name, value in (step.step.config.otherwise or {}).items():
+        path = ("config", "otherwise", name)
+        if name not in outputs and step.interface.complete:
+            message = f"otherwise: `{name}` is no output of {step.called()}"
+            step.report.error("step.output-unknown", path, message, hint=suggestion(name, outputs), key=True)
+        _check_value(step, name, value, path, outputs.get(name))
 
 
-def _check_value(at: Subject, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None) -> None:
+def _check_value(step: StepFacts, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None) -> None:
     """Note the references in one value, and report a literal that cannot fit."""
     literal = True
     for place, text in texts(value, path):
-        reference = references.reference_of(text, at.loops)
-        if reference:
+        if reference := reference_of(text, step.loops):
             literal = False
-            whole = place == path
-            note_reference(at, Read(reference, place, name, wanted if whole else None))
-            continue
-        fault = references.explain_near_miss(text, at.loops)
-        if fault:
+            note_reference(step, Read(reference, place, name, wanted if place == path else None))
+        elif fault := explain_near_miss(text, step.loops):
             literal = False
-            at.report.error(fault.code, place, f"{at.subject}: {fault.message}", hint=fault.hint)
+            step.report.fault(fault, place)
     mixed = list(find_mixed_literals(value, path))
     for place in mixed:
-        message = f"{at.subject}: `$literal` stands beside other keys"
-        at.report.error("ref.literal", place, message, hint="let it stand alone", key=True)
+        message = "`$literal` stands beside other keys"
+        step.report.error("ref.literal", place, message, hint="let it stand alone", key=True)
     if wanted is not None and not mixed and (literal or not isinstance(value, str)):
-        said = literal_misfit(value, wanted, whole=literal)
-        if said:
-            at.report.error("flow.type", path, f"{at.subject}: `{name}`: {said}")
+        misfit = literal_misfit(value, wanted, whole=literal)
+        if misfit:
+            step.report.error("flow.type", path, f"`{name}`: {misfit}")
 
 
-def note_reference(at: Subject, read: Read, *, key: bool = False) -> None:
+def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
     """Report a faulty reference; note any other as a read."""
-    if read.reference.namespace in at.loops:
-        _check_loop(at, read)
+    reference, foreach = read.reference, step.step.config.foreach
+    if reference.namespace in step.loops:
+        if foreach and reference.namespace == foreach.index_name and reference.segments:
+            message = f"`{reference.text}`: `{foreach.index_name}` is integer"
+            step.report.error("ref.walk", read.path, message, within=read.within)
         return
-    judged = references.fault_of(read.reference, at.skill.inputs, expression=bool(read.text))
-    if judged:
-        fault, tell = judged.fault, at.report.error if judged.error else at.report.warn
-        message = f"{at.subject}: {fault.message}"
-        tell(fault.code, read.path, message, hint=fault.hint, key=key, within=read.within)
-    if judged is None or not judged.error:
-        at.facts.reads.append(read)
-
-
-def _check_loop(at: Subject, read: Read) -> None:
-    foreach = at.step.config.foreach
-    if foreach and read.reference.namespace == foreach.index_name and read.reference.segments:
-        message = f"{at.subject}: `{read.reference.text}`: `{foreach.index_name}` is integer"
-        at.report.error("ref.walk", read.path, message, within=read.within)
+    fault = reference_fault(reference, step.skill.inputs, expression=bool(read.text))
+    if fault:
+        step.report.fault(fault, read.path, key=key, within=read.within)
+    if fault is None or fault.severity != "E":
+        step.reads.append(read)

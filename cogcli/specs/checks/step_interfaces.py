@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.core.problems import KeyPath
 from cogcli.specs.capability import Capability
-from cogcli.specs.checks.gates import gates_of
 from cogcli.specs.fields import Fields, FieldSpec
 from cogcli.specs.skill import NESTED, Skill, Step, targets_of
 
@@ -43,27 +42,23 @@ class Interface(NamedTuple):
 
 def interface_of(catalog: Catalog, step: Step) -> Interface:
     """The contract of a step."""
-    called = tuple(Called(name, path, _spec(catalog, name)) for path, name in targets_of(step))
+    called = []
+    for path, name in targets_of(step):
+        nested = name.startswith(NESTED)
+        spec = catalog.skills.get(name[len(NESTED) :]) if nested else catalog.capability(name)
+        called.append(Called(name, path, spec))
     known = [entry.spec for entry in called if entry.spec is not None]
+    # A gate may skip the step.
+    degrades = any(
+        gate.on_fail == "degrade" for spec in known if isinstance(spec, Capability) for gate in spec.gates
+    )
     return Interface(
-        called=called,
+        called=tuple(called),
         complete=len(known) == len(called),
         inputs=known[0].inputs if len(called) == 1 and known else _joined_inputs(known),
         outputs=_outputs(step, known),
-        degrades=any(_degrades(catalog, spec) for spec in known),
+        degrades=degrades,
     )
-
-
-def _spec(catalog: Catalog, name: str) -> Capability | Skill | None:
-    if name.startswith(NESTED):
-        return catalog.skills.get(name[len(NESTED) :])
-    return catalog.capability(name)
-
-
-def _degrades(catalog: Catalog, spec: Capability | Skill) -> bool:
-    """Whether a gate may skip the step."""
-    capability = catalog.capabilities.get(spec.id)
-    return capability is spec and any(gate.on_fail == "degrade" for gate in gates_of(capability))
 
 
 def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
@@ -72,14 +67,10 @@ def _joined_inputs(specs: Sequence[Capability | Skill]) -> Fields:
     for spec in specs:
         for name, field in spec.inputs.items():
             other = joined.get(name)
-            if other is None:
-                joined[name] = field
-            else:
-                type = field.type if field.type == other.type else "any"
-                needed = (field.required and field.default is None) or (
-                    other.required and other.default is None
-                )
-                joined[name] = FieldSpec(type, required=needed)
+            if other is not None:
+                needed = any(each.required and each.default is None for each in (field, other))
+                field = FieldSpec(field.type if field.type == other.type else "any", required=needed)
+            joined[name] = field
     return joined
 
 

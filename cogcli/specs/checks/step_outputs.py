@@ -4,94 +4,91 @@ from __future__ import annotations
 
 from cogcli.core.problems import KeyPath, suggestion
 from cogcli.core.refs import Target, parse_target
-from cogcli.specs.capability import Capability
-from cogcli.specs.checks import references, targets
-from cogcli.specs.checks.step_facts import PlannedWrite, Read, Subject
+from cogcli.specs.capability import Capability, hinted_writes
+from cogcli.specs.checks.references import reference_of
+from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
-from cogcli.specs.cognitive_hints import hinted_writes
+from cogcli.specs.checks.targets import overlapping_targets, slot_misfit, target_fault
 from cogcli.specs.fields import FieldSpec
 
 
-def check_output(at: Subject) -> None:
+def check_output(step: StepFacts) -> None:
     """Report the faults of a step's output lines and note its writes; without lines those of its hints."""
-    if at.step.output is None:
-        _note_hinted_writes(at)
+    if step.step.output is None:
+        _note_hinted_writes(step)
         return
-    strategy = at.step.config.merge_strategy or "overwrite"
+    strategy = step.step.config.merge_strategy or "overwrite"
     good: list[tuple[str, Target]] = []
-    for left, right in at.step.output.items():
-        path = (*at.path, "output", left)
-        produced = _produced(at, left, path)
-        fault = targets.fault_of(right)
+    for left, right in step.step.output.items():
+        path = ("output", left)
+        produced = _produced(step, left, path)
+        fault = target_fault(right)
         target = parse_target(right)
         if fault:
-            at.report.error(fault.code, path, f"{at.subject}: {fault.message}", hint=fault.hint)
+            step.report.fault(fault, path)
         elif target:
             good.append((left, target))
-            _note_write(
-                at,
-                PlannedWrite(target, path, strategy, produced, _may_skip(at, left) or not produced.required),
-            )
+            maybe = _may_skip(step, left) or not produced.required
+            _note_write(step, PlannedWrite(target, path, strategy, produced, maybe))
     if strategy == "overwrite":
-        for left, other in targets.overlapping_targets(good):
-            target_text = at.step.output[left]
-            message = f"{at.subject}: `{target_text}` is also written by `{other}`"
+        for left, other in overlapping_targets(good):
+            message = f"`{step.step.output[left]}` is also written by `{other}`"
             hint = "say merge_strategy: replace, or write elsewhere"
-            at.report.error("target.duplicate", (*at.path, "output", left), message, hint=hint)
+            step.report.error("target.duplicate", ("output", left), message, hint=hint)
 
 
-def _produced(at: Subject, left: str, path: KeyPath) -> FieldSpec:
+def _produced(step: StepFacts, left: str, path: KeyPath) -> FieldSpec:
     """The field of an output line's left side; one of any type for a faulty left side."""
-    outputs = at.facts.interface.outputs
+    outputs = step.interface.outputs
     if left in outputs:
         return outputs[left]
     head = left.split(".")[0]
     if head in outputs:
         field = outputs[head]
         if field.type not in ("object", "array", "any"):
-            message = f"{at.subject}: `{left}`: output `{head}` is {field.type}, no path leads into it"
-            at.report.error("ref.walk", path, message, key=True)
+            message = f"`{left}`: output `{head}` is {field.type}, no path leads into it"
+            step.report.error("ref.walk", path, message, key=True)
         return FieldSpec("any", required=field.required)
-    reference = references.reference_of(left, frozenset())
+    reference = reference_of(left, frozenset())
     if reference and reference.namespace in ("inputs", "vars", "outputs"):
-        note_reference(at, Read(reference, path), key=True)
-        declared = at.skill.inputs.get(left[7:]) if reference.namespace == "inputs" else None
+        note_reference(step, Read(reference, path), key=True)
+        declared = step.skill.inputs.get(left[7:]) if reference.namespace == "inputs" else None
         return FieldSpec(declared.type if declared else "any", required=True)
-    if at.facts.interface.complete:
-        message = f"{at.subject}: `{left}` is neither an output of {at.called()} nor a reference to copy"
-        at.report.error("step.output-unknown", path, message, hint=suggestion(left, outputs), key=True)
+    if step.interface.complete:
+        message = f"`{left}` is neither an output of {step.called()} nor a reference to copy"
+        step.report.error("step.output-unknown", path, message, hint=suggestion(left, outputs), key=True)
     return FieldSpec("any", required=True)
 
 
-def _note_hinted_writes(at: Subject) -> None:
+def _note_hinted_writes(step: StepFacts) -> None:
     """The writes of a step without an output mapping."""
-    place = (*at.path, "uses")
-    for called in at.facts.interface.called:
+    config = step.step.config
+    for called in step.interface.called:
         if not isinstance(called.spec, Capability):
             continue
-        for wire in hinted_writes(called.spec, as_list=at.step.config.foreach is not None):
-            target = parse_target(wire.target)
-            field = at.facts.interface.outputs.get(wire.output)
-            if target and field and targets.fault_of(wire.target) is None:
-                strategy = at.step.config.merge_strategy or wire.strategy
-                maybe = _may_skip(at, wire.output) or not field.required
-                _note_write(at, PlannedWrite(target, place, strategy, field, maybe, wraps=wire.as_list))
+        for write in hinted_writes(called.spec, as_list=config.foreach is not None):
+            target = parse_target(write.target)
+            field = step.interface.outputs.get(write.output)
+            if target and field and target_fault(write.target) is None:
+                strategy = config.merge_strategy or write.strategy
+                maybe = _may_skip(step, write.output) or not field.required
+                _note_write(
+                    step, PlannedWrite(target, ("uses",), strategy, field, maybe, wraps=write.as_list)
+                )
 
 
-def _note_write(at: Subject, write: PlannedWrite) -> None:
-    at.facts.writes.append(write)
-    wanted = "" if write.wraps else targets.slot_misfit(write.target, write.field)
+def _note_write(step: StepFacts, write: PlannedWrite) -> None:
+    step.writes.append(write)
+    wanted = "" if write.wraps else slot_misfit(write.target, write.field)
     if wanted:
-        message = f"{at.subject}: `{write.target.text}` holds {wanted}, the value is {write.field.type}"
-        at.report.error("flow.slot", write.path, message)
+        message = f"`{write.target.text}` holds {wanted}, the value is {write.field.type}"
+        step.report.error("flow.slot", write.path, message)
 
 
-def _may_skip(at: Subject, left: str) -> bool:
+def _may_skip(step: StepFacts, left: str) -> bool:
     """Whether the step may succeed without writing this line."""
-    config = at.step.config
-    may_skip = at.facts.interface.degrades or (config.condition is not None and at.facts.holds is not True)
-    if not may_skip:
+    config = step.step.config
+    if not step.interface.degrades and (config.condition is None or step.holds):
         return False
-    given = config.otherwise or {}
-    produced = left in at.facts.interface.outputs or left.split(".")[0] in at.facts.interface.outputs
-    return not (left in given or left.split(".")[0] in given or (given and not produced))
+    names, given = {left, left.split(".")[0]}, config.otherwise or {}
+    return names.isdisjoint(given) and not (given and names.isdisjoint(step.interface.outputs))

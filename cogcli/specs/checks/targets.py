@@ -16,8 +16,8 @@ from cogcli.core.refs import (
     Target,
     parse_target,
 )
-from cogcli.specs.checks.text_fault import TextFault
 from cogcli.specs.fields import FieldSpec
+from cogcli.specs.problem_report import TextFault
 
 _SLOTS: Final = {"working": WORKING_SLOTS, "output": OUTPUT_FIELDS}
 _OPEN_SLOTS: Final = ("artifacts", "result")
@@ -26,44 +26,34 @@ _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 
 @lru_cache(maxsize=4096)
-def fault_of(text: str) -> TextFault | None:
+def target_fault(text: str) -> TextFault | None:
     """Why a target cannot be written, None if it can."""
     namespace, _, rest = text.partition(".")
-    if not rest or any(char.isspace() for char in text):
-        hint = "write vars.NAME, outputs.NAME or working.SLOT"
-        return TextFault("target.format", f"`{text}` is no target", hint)
-    if namespace in READ_ONLY:
-        return TextFault(
-            "target.read-only", f"`{text}`: {namespace} cannot be written", f"write to {', '.join(WRITABLE)}"
-        )
-    if namespace not in WRITABLE:
-        return TextFault(
-            "target.namespace", f"`{text}`: unknown namespace `{namespace}`", suggestion(namespace, WRITABLE)
-        )
     segments = rest.split(".")
+    if not rest or any(char.isspace() for char in text):
+        return TextFault(
+            "target.format", f"`{text}` is no target", "write vars.NAME, outputs.NAME or working.SLOT"
+        )
+    if namespace in READ_ONLY:
+        message = f"`{text}`: {namespace} cannot be written"
+        return TextFault("target.read-only", message, f"write to {', '.join(WRITABLE)}")
+    if namespace not in WRITABLE:
+        message = f"`{text}`: unknown namespace `{namespace}`"
+        return TextFault("target.namespace", message, suggestion(namespace, WRITABLE))
     if len(segments) > MAX_SEGMENTS:
         return TextFault("target.path", f"`{text}`: more than {MAX_SEGMENTS} segments")
     if parse_target(text) is None:
-        return TextFault(
-            "target.format", f"`{text}` is no target", "separate letters, digits, `_` and `-` by dots"
-        )
-    return _slot_fault(text, namespace, segments)
-
-
-def _slot_fault(text: str, namespace: str, segments: list[str]) -> TextFault | None:
-    slots = _SLOTS.get(namespace)
+        hint = "separate letters, digits, `_` and `-` by dots"
+        return TextFault("target.format", f"`{text}` is no target", hint)
+    slots, slot = _SLOTS.get(namespace), segments[0]
     if slots is None:
         return None
-    if segments[0] not in slots:
-        message = f"`{text}`: {namespace} has no slot `{segments[0]}`"
-        return TextFault(
-            "target.slot", message, suggestion(segments[0], slots) or f"slots: {', '.join(slots)}"
-        )
-    if len(segments) > 1 and segments[0] not in _OPEN_SLOTS:
+    if slot not in slots:
+        message = f"`{text}`: {namespace} has no slot `{slot}`"
+        return TextFault("target.slot", message, suggestion(slot, slots) or f"slots: {', '.join(slots)}")
+    if len(segments) > 1 and slot not in _OPEN_SLOTS:
         kind = "a list" if namespace == "working" else "text"
-        return TextFault(
-            "target.path", f"`{text}`: {namespace}.{segments[0]} holds {kind}, nothing is below it"
-        )
+        return TextFault("target.path", f"`{text}`: {namespace}.{slot} holds {kind}, nothing is below it")
     return None
 
 
@@ -90,12 +80,8 @@ def slot_misfit(target: Target, field: FieldSpec) -> str:
         if target.path[0] not in _LIST_SLOTS:
             return "" if field.type in ("object", "any") else "an object"
         elements = field.items.type if field.items else "any"
-        return (
-            "" if field.type == "any" or (field.type == "array" and elements in ("object", "any")) else _LIST
-        )
+        objects = field.type == "array" and elements in ("object", "any")
+        return "" if field.type == "any" or objects else "a list of objects"
     if target.namespace == "output" and target.path[0] != "result":
         return "" if field.type in ("string", "any") else "text"
     return ""
-
-
-_LIST: Final = "a list of objects"

@@ -7,16 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from cogcli.core.merge import STRATEGIES
-from cogcli.core.problems import suggestion
+from cogcli.core.problems import Severity, suggestion
 from cogcli.specs.checks.dataflow import Dataflow, StatePath
-from cogcli.specs.checks.step_facts import PlannedWrite
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.skill import Skill
 
 Masks = defaultdict["StatePath", dict[str, int]]
 
 
-def check_races(flow: Dataflow, report: ProblemReport) -> None:
+def check_races(flow: Dataflow) -> None:
     """`target.race`: overlapping writes of concurrent steps. Each step is compared with the earlier ones in plan order
     that it does not wait for."""
     at: Masks = defaultdict(dict)
@@ -24,93 +22,67 @@ def check_races(flow: Dataflow, report: ProblemReport) -> None:
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
             beside = ~flow.graph.before[position]
-            for strategy, bits in _overlapping(at, below, write):
+            for strategy, bits in _overlapping(at, below, write.place):
                 racing = bits & beside
                 if racing and not (strategy == write.strategy and STRATEGIES[strategy].needs):
-                    both = strategy == write.strategy == "replace"
-                    _report_race(flow, position, write, racing, report, both_replace=both)
+                    other = flow.name(racing)
+                    message = f"`{write.target.text}` is also written by concurrent step `{other}`"
+                    hint = f"add `{other}` to depends_on, or let both append or deep_merge"
+                    severity: Severity = "W" if strategy == write.strategy == "replace" else "E"
+                    fact.report.add("target.race", severity, write.path, message, hint=hint)
                     break
         for write in fact.writes:
-            _add(at, below, write, 1 << position)
+            place, strategy = write.place, write.strategy
+            for masks, end in [(at, len(place)), *((below, end) for end in range(2, len(place)))]:
+                found = masks[place[:end]]
+                found[strategy] = found.get(strategy, 0) | 1 << position
 
 
-def _overlapping(at: Masks, below: Masks, write: PlannedWrite) -> Iterator[tuple[str, int]]:
-    place = (write.target.namespace, *write.target.path)
+def _overlapping(at: Masks, below: Masks, place: StatePath) -> Iterator[tuple[str, int]]:
     yield from at.get(place, {}).items()
     yield from below.get(place, {}).items()
     for end in range(2, len(place)):
         yield from at.get(place[:end], {}).items()
 
 
-def _add(at: Masks, below: Masks, write: PlannedWrite, bit: int) -> None:
-    place = (write.target.namespace, *write.target.path)
-    at[place][write.strategy] = at[place].get(write.strategy, 0) | bit
-    for end in range(2, len(place)):
-        below[place[:end]][write.strategy] = below[place[:end]].get(write.strategy, 0) | bit
-
-
-def _report_race(
-    flow: Dataflow,
-    position: int,
-    write: PlannedWrite,
-    racing: int,
-    report: ProblemReport,
-    *,
-    both_replace: bool,
-) -> None:
-    other = flow.name(racing)
-    subject = f"step `{flow.facts[position].step.id}`"
-    message = f"{subject}: `{write.target.text}` is also written by concurrent step `{other}`"
-    hint = f"add `{other}` to depends_on, or let both append or deep_merge"
-    report.add("target.race", "W" if both_replace else "E", write.path, message, hint=hint)
-
-
-def check_rewrites(flow: Dataflow, report: ProblemReport) -> None:
+def check_rewrites(flow: Dataflow) -> None:
     """`target.rewrite`: a value that is overwritten before it is read."""
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
-            if write.strategy != "overwrite" or write.maybe:
-                continue
-            place = (write.target.namespace, *write.target.path)
-            earlier = flow.written[place] & flow.graph.before[position]
-            if not earlier:
+            earlier = flow.written[write.place] & flow.graph.before[position]
+            if write.strategy != "overwrite" or write.maybe or not earlier:
                 continue
             last = earlier.bit_length() - 1
-            readers = flow.read.get(place, 0) & ~flow.graph.after[position] & flow.graph.after[last]
-            if not readers and not flow.within.get(place):
-                other = flow.facts[last].step.id
-                message = (
-                    f"step `{fact.step.id}`: `{write.target.text}` of step `{other}` is overwritten unread"
-                )
-                report.warn("target.rewrite", write.path, message, hint="say merge_strategy: replace")
+            readers = flow.read.get(write.place, 0) & ~flow.graph.after[position] & flow.graph.after[last]
+            if not readers and not flow.within.get(write.place):
+                message = f"`{write.target.text}` of step `{flow.facts[last].step.id}` is overwritten unread"
+                fact.report.warn("target.rewrite", write.path, message, hint="say merge_strategy: replace")
 
 
-def check_outputs(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
+def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
     """Report declared outputs of the skill that no step writes, or that may remain unwritten."""
-    for name, field in skill.outputs.items():
-        place = ("outputs", name)
-        needed = field.required and field.default is None
+    for name, field in flow.skill.outputs.items():
         path = ("outputs", name)
-        if not flow.written.get(place):
-            message = f"skill `{skill.id}`: no step writes output `{name}`"
-            hint = f"map a step's output to outputs.{name}"
+        needed = field.required and field.default is None
+        if not flow.written.get(path):
+            message, hint = f"no step writes output `{name}`", f"map a step's output to outputs.{name}"
             report.add("outputs.unproduced", "E" if needed else "W", path, message, hint=hint, key=True)
-        elif needed and not flow.surely.get(place):
-            other = flow.name(flow.written[place])
-            message = f"skill `{skill.id}`: required output `{name}`: `{other}` may leave it unwritten"
+        elif needed and not flow.surely.get(path):
+            other = flow.name(flow.written[path])
+            message = f"required output `{name}`: `{other}` may leave it unwritten"
             report.warn("outputs.maybe", path, message, hint="give that step `otherwise`", key=True)
 
 
-def check_names(flow: Dataflow, skill: Skill, report: ProblemReport) -> None:
+def check_names(flow: Dataflow) -> None:
     """Report writes to outputs that are not declared, and to vars that are never read."""
-    told = set()
+    unread = set()
     for fact in flow.facts:
         for write in fact.writes:
             namespace, name = write.target.namespace, write.target.path[0]
-            subject = f"step `{fact.step.id}`: `{write.target.text}`"
-            if namespace == "outputs" and name not in skill.outputs:
-                hint = suggestion(name, skill.outputs)
-                report.warn("outputs.undeclared", write.path, f"{subject} is no declared output", hint=hint)
-            if namespace == "vars" and name not in told and not flow.read.get(("vars", name)):
-                told.add(name)
-                report.warn("vars.unused", write.path, f"{subject} is never read", hint="remove it")
+            text = f"`{write.target.text}`"
+            if namespace == "outputs" and name not in flow.skill.outputs:
+                hint = suggestion(name, flow.skill.outputs)
+                fact.report.warn("outputs.undeclared", write.path, f"{text} is no declared output", hint=hint)
+            if namespace == "vars" and name not in unread and not flow.read.get(("vars", name)):
+                unread.add(name)
+                fact.report.warn("vars.unused", write.path, f"{text} is never read", hint="remove it")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from fakes.specs import skill as skill_of
+from fakes.specs import step
 
 from cogcli.core.problems import Problem
 from cogcli.protocols import PROTOCOLS
+from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
-from cogcli.specs.checks.constant_conditions import constant
+from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.checks.step_expressions import check_expressions
+from cogcli.specs.checks.step_facts import StepFacts
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
 from cogcli.yaml.positions import Places
@@ -32,7 +38,10 @@ Write = Callable[..., str]
     ],
 )
 def test_a_condition_is_constant_where_no_value_is_asked_for(condition: object, value: bool | None) -> None:
-    assert constant(condition) is value
+    context = CheckContext(Catalog(), SelectionOptions())
+    facts = StepFacts(context, skill_of(step("a", "t.a", condition=condition)), 0)
+    check_expressions(facts)
+    assert facts.holds is value
 
 
 @pytest.mark.parametrize(

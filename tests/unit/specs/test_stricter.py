@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cogcli.specs.capability import ON_FAIL, STRICTNESS, TRUST_RANKS, Capability, capability_from
-from cogcli.specs.inherit import find_weakened_safety
+from cogcli.specs.extends import find_weakened_safety
 from cogcli.specs.stricter import stricter, stricter_of
 
 EFFECTS: dict[str, dict[str, Any]] = {

@@ -1,0 +1,112 @@
+"""Checks of what chooses bindings: the default selection (docs/reference/binding.md#default-selection), the host's
+choices (docs/reference/binding.md#host-overrides), and whether each called capability has a usable binding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogcli.core.errors import BindingResolutionError
+from cogcli.core.problems import did_you_mean, suggestion
+from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.selection import CANDIDATE, find_binding_on
+from cogcli.specs.skill import NESTED, targets_of
+
+if TYPE_CHECKING:
+    from cogcli.specs.host_overrides import Override
+
+
+def check_defaults(context: CheckContext) -> None:
+    """Report defaults whose capability or binding is missing or do not belong together, or name a candidate."""
+    catalog = context.catalog
+    for capability, name in catalog.defaults.bindings.items():
+        report, path = context.report(catalog.defaults.files[capability]), ("defaults", capability)
+        if capability not in catalog.capabilities:
+            if not catalog.partial:
+                message, hint = context.absent("capability", capability)
+                report.error("policy.capability", path, message, hint=hint, key=True)
+        elif wrong := context.misnamed(capability, name):
+            report.error("policy.binding", path, wrong[0], hint=wrong[1])
+        elif catalog.bindings[name].channel == CANDIDATE:
+            message = f"`{capability}`: binding `{name}` is a candidate"
+            report.error("policy.binding", path, message, hint="move it to channel official or local")
+
+
+def check_host(context: CheckContext) -> None:
+    """Report the host's choices whose capability does not exist, or whose binding is none of the capability.
+
+    Of severity R: an error only for a run that needs the capability.
+    """
+    catalog, host = context.catalog, context.catalog.host
+    for capability, active in host.active.items():
+        report, path = context.report(active.file), (active.key,)
+        if capability not in catalog.capabilities:
+            if not catalog.partial:
+                message, hint = context.absent("capability", capability)
+                report.need("active.capability", path, message, hint=hint, key=True)
+        elif wrong := context.misnamed(capability, active.binding):
+            message, hint = wrong
+            known = catalog.bindings_of.get(capability, ())
+            meant = (did_you_mean(active.binding, known) or [*known])[:1]
+            ways = [hint, *(f"cogcli bindings activate {capability} {id}" for id in meant)]
+            report.need("active.binding", path, message, hint="\n".join(filter(None, ways)))
+    for capability, override in host.overrides.items():
+        _check_override(context, capability, override, _report_of(context, override))
+    for capability, override in host.repeated:
+        message = f"capability `{capability}` is already in override {host.overrides[capability].entry + 1}"
+        report, place = _report_of(context, override), ("capabilities", override.position)
+        report.error("overrides.duplicate", place, message, hint="keep one of them")
+
+
+def _report_of(context: CheckContext, override: Override) -> ProblemReport:
+    return context.report(override.file).part(f"override {override.entry + 1}", "overrides", override.entry)
+
+
+def _check_override(
+    context: CheckContext, capability: str, override: Override, report: ProblemReport
+) -> None:
+    catalog, code, service = context.catalog, "overrides.unresolved", override.service or ""
+    if capability not in catalog.capabilities:
+        if not catalog.partial:
+            message, hint = context.absent("capability", capability)
+            report.need(code, ("capabilities", override.position), message, hint=hint)
+    elif override.binding is not None:
+        if wrong := context.misnamed(capability, override.binding):
+            report.need(code, ("binding",), wrong[0], hint=wrong[1])
+    elif find_binding_on(catalog, capability, service) is None:
+        bindings = (catalog.bindings[id] for id in catalog.bindings_of.get(capability, ()))
+        known = dict.fromkeys(b.service for b in bindings if b.channel != CANDIDATE)
+        hint = suggestion(service, known)
+        if known and not hint:
+            hint = f"it has one on {', '.join(f'`{service}`' for service in known)}"
+        report.need(code, ("service",), f"`{capability}` has no binding on service `{service}`", hint=hint)
+
+
+def check_choices(context: CheckContext) -> None:
+    """Report capabilities without a usable binding, at the first step, gate and probe that call them
+    (docs/reference/skill.md#step-checks)."""
+    catalog = context.catalog
+    for skill in catalog.skills.values():
+        called: set[str] = set()
+        for index, step in enumerate(skill.steps):
+            for path, name in targets_of(step):
+                capability = None if name.startswith(NESTED) else catalog.capability(name)
+                if capability and capability.id not in called:
+                    called.add(capability.id)
+                    _check_usable(context, capability.id, context.step_report(skill, index), path)
+    for capability in catalog.capabilities.values():
+        report = context.report(capability.file).part(f"capability `{capability.id}`")
+        for path, gate in capability.gate_places():
+            _check_usable(context, gate.capability, report, path)
+        if capability.probe:
+            _check_usable(context, capability.probe, report, ("probe", "capability"))
+
+
+def _check_usable(
+    context: CheckContext, name: str, report: ProblemReport, path: tuple[str | int, ...]
+) -> None:
+    capability = context.catalog.capability(name)
+    found = context.selection(capability.id) if capability else None
+    # What is wrong with the file that names a binding is reported there, once.
+    if isinstance(found, BindingResolutionError) and not found.file:
+        report.need(found.code, path, found.message, hint=found.hint)
