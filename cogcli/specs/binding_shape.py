@@ -17,7 +17,7 @@ from cogcli.specs.common_shape import (
 from cogcli.specs.credentials import address_holds_credential, find_written_out
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import Data, MapOf, NumberShape, Record, Text, is_ignored, may, required_key
+from cogcli.specs.shape import Data, Keys, MapOf, NumberShape, Record, Text, is_ignored, record, required
 from cogcli.specs.template import TemplateFault, find_mixed_literals, parse_template, texts
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
@@ -25,37 +25,35 @@ RESPONSE_MODES: Final = ("json", "text", "raw")
 MAX_BYTES: Final = 64 * 1024 * 1024
 RESPONSE_PATH: Final = re.compile(r"response(?:\.[^.\s]+){0,16}")
 
-_METADATA: Final = Record(
-    {
-        "method": may(Text(choices=METHODS)),
-        "timeout_seconds": may(TIMEOUT),
-        "headers": may(HEADERS),
-        "response_mode": may(Text(choices=RESPONSE_MODES)),
-        "retry_count": may(NumberShape(least=0, most=10, whole=True)),
-        "retry_backoff_base": may(NumberShape(least=0, most=3600)),
-        "retry_backoff_factor": may(NumberShape(least=1, most=10)),
-        "max_request_bytes": may(NumberShape(least=1, most=MAX_BYTES, whole=True)),
-        "max_response_bytes": may(NumberShape(least=1, most=MAX_BYTES, whole=True)),
-        "fallback_binding_id": may(Text(empty=False)),
-        "conformance_profile": may(CONFORMANCE),
-        "description": may(Text()),
-        "status": may(Text()),
-    }
-)
+_METADATA: Final[Keys] = {
+    "method": Text(choices=METHODS),
+    "timeout_seconds": TIMEOUT,
+    "headers": HEADERS,
+    "response_mode": Text(choices=RESPONSE_MODES),
+    "retry_count": NumberShape(least=0, most=10, whole=True),
+    "retry_backoff_base": NumberShape(least=0, most=3600),
+    "retry_backoff_factor": NumberShape(least=1, most=10),
+    "max_request_bytes": NumberShape(least=1, most=MAX_BYTES, whole=True),
+    "max_response_bytes": NumberShape(least=1, most=MAX_BYTES, whole=True),
+    "fallback_binding_id": Text(empty=False),
+    "conformance_profile": CONFORMANCE,
+    "description": Text(),
+    "status": Text(),
+}
 
 
 def binding_shape(protocols: Protocols) -> Record:
     """The shape of a binding."""
-    return Record(
+    return record(
         {
-            "id": required_key(PLAIN_REF),
-            "capability": required_key(CAPABILITY_REF),
-            "service": required_key(PLAIN_REF),
-            "protocol": required_key(Text(choices=tuple(protocols))),
-            "operation": required_key(Text(empty=False)),
-            "request": required_key(FREE, nullable=True),
-            "response": required_key(MapOf(Data()), nullable=True),
-            "metadata": may(_METADATA),
+            "id": required(PLAIN_REF),
+            "capability": required(CAPABILITY_REF),
+            "service": required(PLAIN_REF),
+            "protocol": required(Text(choices=tuple(protocols))),
+            "operation": required(Text(empty=False)),
+            "request": required(FREE, nullable=True),
+            "response": required(MapOf(Data()), nullable=True),
+            "metadata": _METADATA,
         }
     )
 

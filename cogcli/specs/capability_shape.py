@@ -9,18 +9,7 @@ from cogcli.specs.capability import ON_FAIL, ROLES, TRUST_RANKS
 from cogcli.specs.common_shape import CAPABILITY_REF, CONFORMANCE, TARGETS, VERSION, check_version
 from cogcli.specs.field_shape import FIELDS, check_fields
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import (
-    Boolean,
-    Data,
-    Either,
-    ListOf,
-    MapOf,
-    Record,
-    Text,
-    is_ignored,
-    may,
-    required_key,
-)
+from cogcli.specs.shape import Boolean, Data, Keys, ListOf, MapOf, Text, either, is_ignored, record, required
 
 CONSTRAINTS: Final = (
     "no_external_network",
@@ -33,93 +22,83 @@ DATA_CLASSES: Final = ("public", "internal", "pii", "confidential", "restricted"
 _ROLE: Final = Text(choices=ROLES)
 
 _GATES: Final = ListOf(
-    Either(
-        (
-            Text(empty=False),
-            Record(
-                {
-                    "capability": required_key(Text(empty=False)),
-                    "on_fail": may(Text(choices=ON_FAIL)),
-                    "input": may(MapOf(Text())),
-                }
-            ),
-        )
+    either(
+        Text(empty=False),
+        record(
+            {
+                "capability": required(Text(empty=False)),
+                "on_fail": Text(choices=ON_FAIL),
+                "input": MapOf(Text()),
+            }
+        ),
     ),
     least=1,
     code="safety.empty",
 )
-SAFETY: Final = Record(
+_SAFETY: Final[Keys] = {
+    "trust_level": Text(choices=tuple(TRUST_RANKS)),
+    "requires_confirmation": Boolean(),
+    "mandatory_pre_gates": _GATES,
+    "mandatory_post_gates": _GATES,
+    "allowed_targets": ListOf(Text(choices=TARGETS), least=1, code="safety.empty"),
+    "scope_constraints": ListOf(Text(choices=CONSTRAINTS), least=1, code="safety.empty"),
+    "data_classification": Text(choices=DATA_CLASSES),
+    "reversible": Boolean(),
+    "description": Text(),
+    "risk_level": Text(),
+    "rationale": Text(),
+    "mitigations": either(Text(), ListOf(Text())),
+}
+_PROPERTIES: Final[Keys] = {
+    "deterministic": Boolean(),
+    "side_effects": Boolean(),
+    "idempotent": Boolean(),
+    "state_access": Text(choices=("none", "read", "write", "read_write")),
+    "audit_level": Text(choices=("basic", "standard", "strict")),
+    "required_conformance_profile": CONFORMANCE,
+}
+_HINTS: Final[Keys] = {
+    "role": either(_ROLE, ListOf(_ROLE)),
+    "consumes": either(Text(), ListOf(Text())),
+    "produces": MapOf(
+        record(
+            {
+                "type": required(Text()),
+                "target": Text(),
+                "merge": Text(choices=STRATEGIES),
+            }
+        )
+    ),
+}
+_METADATA: Final = record(
     {
-        "trust_level": may(Text(choices=tuple(TRUST_RANKS))),
-        "requires_confirmation": may(Boolean()),
-        "mandatory_pre_gates": may(_GATES),
-        "mandatory_post_gates": may(_GATES),
-        "allowed_targets": may(ListOf(Text(choices=TARGETS), least=1, code="safety.empty")),
-        "scope_constraints": may(ListOf(Text(choices=CONSTRAINTS), least=1, code="safety.empty")),
-        "data_classification": may(Text(choices=DATA_CLASSES)),
-        "reversible": may(Boolean()),
-        "description": may(Text()),
-        "risk_level": may(Text()),
-        "rationale": may(Text()),
-        "mitigations": may(Either((Text(), ListOf(Text())))),
-    }
-)
-_PROPERTIES: Final = Record(
-    {
-        "deterministic": may(Boolean()),
-        "side_effects": may(Boolean()),
-        "idempotent": may(Boolean()),
-        "state_access": may(Text(choices=("none", "read", "write", "read_write"))),
-        "audit_level": may(Text(choices=("basic", "standard", "strict"))),
-        "required_conformance_profile": may(CONFORMANCE),
-    }
-)
-_HINTS: Final = Record(
-    {
-        "role": may(Either((_ROLE, ListOf(_ROLE)))),
-        "consumes": may(Either((Text(), ListOf(Text())))),
-        "produces": may(
-            MapOf(
-                Record(
-                    {
-                        "type": required_key(Text()),
-                        "target": may(Text()),
-                        "merge": may(Text(choices=STRATEGIES)),
-                    }
-                )
-            )
-        ),
-    }
-)
-_METADATA: Final = Record(
-    {
-        "required_conformance_profile": may(CONFORMANCE),
-        "status": may(Text()),
-        "examples": may(ListOf(Data())),
-        "tags": may(ListOf(Text())),
-        "layer": may(Data()),
+        "required_conformance_profile": CONFORMANCE,
+        "status": Text(),
+        "examples": ListOf(Data()),
+        "tags": ListOf(Text()),
+        "layer": Data(),
     },
     open=True,
 )
-CAPABILITY: Final = Record(
+CAPABILITY: Final = record(
     {
-        "id": required_key(CAPABILITY_REF),
-        "version": required_key(VERSION),
-        "description": required_key(Text(empty=False)),
-        "name": may(Text()),
-        "inputs": may(FIELDS),
-        "outputs": may(FIELDS),
-        "properties": may(_PROPERTIES),
-        "metadata": may(_METADATA),
-        "cognitive_hints": may(_HINTS),
-        "safety": may(SAFETY),
-        "probe": may(Record({"capability": required_key(Text(empty=False))})),
-        "requires": may(ListOf(Text(empty=False))),
-        "deprecated": may(Boolean()),
-        "replacement": may(Text(empty=False)),
-        "aliases": may(ListOf(CAPABILITY_REF)),
-        "extends": may(Text(empty=False)),
-        "status": may(Text()),
+        "id": required(CAPABILITY_REF),
+        "version": required(VERSION),
+        "description": required(Text(empty=False)),
+        "name": Text(),
+        "inputs": FIELDS,
+        "outputs": FIELDS,
+        "properties": _PROPERTIES,
+        "metadata": _METADATA,
+        "cognitive_hints": _HINTS,
+        "safety": _SAFETY,
+        "probe": {"capability": required(Text(empty=False))},
+        "requires": ListOf(Text(empty=False)),
+        "deprecated": Boolean(),
+        "replacement": Text(empty=False),
+        "aliases": ListOf(CAPABILITY_REF),
+        "extends": Text(empty=False),
+        "status": Text(),
     }
 )
 

@@ -9,29 +9,19 @@ from cogcli.schema.limits import faults
 from cogcli.specs.fields import TYPES, field_from, fit_values, has_type
 from cogcli.specs.id_grammar import FIELD_NAME
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import (
-    Boolean,
-    Data,
-    ListOf,
-    MapOf,
-    Record,
-    RecordKey,
-    Text,
-    is_ignored,
-    may,
-    required_key,
-)
+from cogcli.specs.shape import Boolean, Data, ListOf, MapOf, RecordKey, Text, is_ignored, record, required
 
-_KEYS: Final[dict[str, RecordKey]] = {
-    "type": required_key(Text(choices=TYPES)),
-    "required": may(Boolean()),
-    "default": may(Data()),
-    "description": may(Text()),
-    "enum": may(ListOf(Data(), least=1, code="field.enum")),
-    "schema": may(Data()),
-}
-FIELD: Final = Record(_KEYS)
-_KEYS["items"] = may(FIELD)
+FIELD: Final = record(
+    {
+        "type": required(Text(choices=TYPES)),
+        "required": Boolean(),
+        "default": Data(),
+        "description": Text(),
+        "enum": ListOf(Data(), least=1, code="field.enum"),
+        "schema": Data(),
+    }
+)
+FIELD.keys["items"] = RecordKey(FIELD)
 FIELD_ID: Final = Text(
     pattern=FIELD_NAME,
     code="id.format",

@@ -10,23 +10,23 @@ from cogcli.specs.common_shape import CAPABILITY_REF, PLAIN_REF
 from cogcli.specs.problem_report import ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, service_shape
-from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, clean, is_ignored, may, required_key
+from cogcli.specs.shape import Data, ListOf, MapOf, Record, Text, clean, is_ignored, record, required
 from cogcli.specs.shape_check import check_shape
 from cogcli.yaml.positions import Places
 
 MODES: Final = ("replace", "prefer")
 
 ACTIVE: Final = MapOf(Text(empty=False, hint="name a binding by its id; `cogcli bindings ls` lists them"))
-OVERRIDES: Final = Record(
+OVERRIDES: Final = record(
     {
-        "overrides": required_key(
+        "overrides": required(
             ListOf(
-                Record(
+                record(
                     {
-                        "capabilities": required_key(ListOf(CAPABILITY_REF, least=1, code="overrides.shape")),
-                        "binding": may(PLAIN_REF),
-                        "service": may(PLAIN_REF),
-                        "mode": may(Text(choices=MODES)),
+                        "capabilities": required(ListOf(CAPABILITY_REF, least=1, code="overrides.shape")),
+                        "binding": PLAIN_REF,
+                        "service": PLAIN_REF,
+                        "mode": Text(choices=MODES),
                     }
                 )
             ),
@@ -34,16 +34,16 @@ OVERRIDES: Final = Record(
         )
     }
 )
-_NAMES: Final = Record({"services": required_key(MapOf(Data(), name=PLAIN_REF), nullable=True)})
+_NAMES: Final = record({"services": required(MapOf(Data(), name=PLAIN_REF), nullable=True)})
 
 
 def services_shape(protocols: Protocols) -> Record:
     """The shape of a file with several services."""
-    return Record({"services": required_key(MapOf(_entry_shape(protocols), name=PLAIN_REF), nullable=True)})
+    return record({"services": required(MapOf(_entry_shape(protocols), name=PLAIN_REF), nullable=True)})
 
 
 def _entry_shape(protocols: Protocols) -> Record:
-    return Record({name: key for name, key in service_shape(protocols).keys.items() if name != "id"})
+    return record({name: key for name, key in service_shape(protocols).keys.items() if name != "id"})
 
 
 def read_services(

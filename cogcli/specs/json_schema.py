@@ -33,7 +33,9 @@ def _schema(shape: Shape) -> Any:
     if isinstance(shape, Text):
         return _text(shape)
     if isinstance(shape, NumberShape):
-        return _number(shape)
+        limits = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
+        present = {name: bound for name, bound in limits.items() if bound is not None}
+        return {"type": "integer" if shape.whole else "number", **present}
     if isinstance(shape, ListOf):
         bounds = {"minItems": shape.least, "maxItems": shape.most}
         return {"type": "array", "items": _schema(shape.item), **{k: v for k, v in bounds.items() if v}}
@@ -56,12 +58,6 @@ def _text(shape: Text) -> dict[str, Any]:
     if shape.longest:
         schema["maxLength"] = shape.longest
     return schema
-
-
-def _number(shape: NumberShape) -> dict[str, Any]:
-    bounds = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
-    limits = {name: bound for name, bound in bounds.items() if bound is not None}
-    return {"type": "integer" if shape.whole else "number", **limits}
 
 
 def _map(shape: MapOf) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
     from cogcli.specs.service import Service
-    from cogcli.specs.shape import RecordKey
+    from cogcli.specs.shape import Keys
 
 DOCUMENT: Final = "document"
 LOCK: Final = "lock"
@@ -23,7 +23,7 @@ class Grammar(NamedTuple):
     that one, the keys that mean something next to it.
     """
 
-    keys: Mapping[str, RecordKey]
+    keys: Keys
     addresses: tuple[str, ...]
     exclusive: bool = False
     beside: Mapping[str, tuple[str, ...]] | None = None

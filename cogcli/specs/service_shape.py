@@ -6,14 +6,7 @@ import re
 from typing import Any, Final
 
 from cogcli.core.redact import names_secret
-from cogcli.specs.common_shape import (
-    HEADERS,
-    PLAIN_REF,
-    TARGETS,
-    TIMEOUT,
-    check_headers,
-    check_placeholders,
-)
+from cogcli.specs.common_shape import HEADERS, PLAIN_REF, TARGETS, TIMEOUT, check_headers, check_placeholders
 from cogcli.specs.credentials import (
     address_holds_credential,
     find_in_arguments,
@@ -25,7 +18,7 @@ from cogcli.specs.credentials import (
 )
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import ListOf, Record, Text, may, required_key
+from cogcli.specs.shape import Keys, ListOf, Record, Text, record, required
 
 _AUTH: Final = re.compile(r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+")
 _URL: Final = re.compile(r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?", re.IGNORECASE)
@@ -44,35 +37,31 @@ _AUTH_TEXT: Final = Text(
     secretive=True,
 )
 
-URL: Final = may(_URL_TEXT)
-DOCUMENT: Final = may(Text(empty=False))
-CREDENTIALS: Final = may(_AUTH_TEXT)
+URL: Final = _URL_TEXT
+DOCUMENT: Final = Text(empty=False)
+CREDENTIALS: Final = _AUTH_TEXT
 """Keys that several protocols have."""
-_COMMON: Final = {
-    "network": may(Text(choices=("public", "private"))),
-    "metadata": may(
-        Record(
-            {
-                "description": may(Text()),
-                "maintained_by": may(Text()),
-                "status": may(Text()),
-                "purpose": may(Text()),
-                "timeout_seconds": may(TIMEOUT),
-                "headers": may(HEADERS),
-                "targets": may(ListOf(Text(choices=TARGETS))),
-            }
-        )
-    ),
+_COMMON: Final[Keys] = {
+    "network": Text(choices=("public", "private")),
+    "metadata": {
+        "description": Text(),
+        "maintained_by": Text(),
+        "status": Text(),
+        "purpose": Text(),
+        "timeout_seconds": TIMEOUT,
+        "headers": HEADERS,
+        "targets": ListOf(Text(choices=TARGETS)),
+    },
 }
 
 
 def service_shape(protocols: Protocols) -> Record:
     """The shape of a service: the common keys, and those of every protocol."""
     own = {key: shape for protocol in protocols.values() for key, shape in protocol.grammar().keys.items()}
-    return Record(
+    return record(
         {
-            "id": required_key(PLAIN_REF),
-            "kind": required_key(Text(choices=tuple(protocols))),
+            "id": required(PLAIN_REF),
+            "kind": required(Text(choices=tuple(protocols))),
             **_COMMON,
             **own,
         }

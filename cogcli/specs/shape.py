@@ -81,7 +81,7 @@ class RecordKey:
 class Record:
     """A mapping of known keys. `thing` precedes its `id` in messages: ``step `sum` ``; `open` allows other keys."""
 
-    keys: Mapping[str, RecordKey]
+    keys: dict[str, RecordKey]
     thing: str = ""
     open: bool = False
 
@@ -92,18 +92,33 @@ class Either:
 
     options: tuple[Shape, ...]
 
+    def option_for(self, value: Any) -> Shape | None:
+        """The shape for a value, None where none takes its kind."""
+        return next((option for option in self.options if kind_of(value) == KIND[type(option)]), None)
+
 
 Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | Record | Either
+Keys = Mapping[str, "Shape | RecordKey | Keys"]
+"""The keys of a record as they are written: optional unless they are `required`; a mapping is a record itself."""
 
 
-def required_key(shape: Shape, *, nullable: bool = False) -> RecordKey:
+def record(keys: Keys, *, thing: str = "", open: bool = False) -> Record:
+    """A record of these keys."""
+    found = {}
+    for name, key in keys.items():
+        shape = record(key) if isinstance(key, Mapping) else key
+        found[name] = shape if isinstance(shape, RecordKey) else RecordKey(shape)
+    return Record(found, thing, open)
+
+
+def required(shape: Shape, *, nullable: bool = False) -> RecordKey:
     """A required key."""
     return RecordKey(shape, required=True, nullable=nullable)
 
 
-def may(shape: Shape) -> RecordKey:
-    """An optional key."""
-    return RecordKey(shape)
+def either(*options: Shape) -> Either:
+    """One of several shapes."""
+    return Either(options)
 
 
 KIND: Final = {
@@ -120,26 +135,20 @@ def is_ignored(name: str) -> bool:
 def clean(shape: Shape, value: Any) -> Any:
     """A checked value without ignored keys and without nulls of optional keys, integers as `int`."""
     if isinstance(shape, Either):
-        chosen = next((o for o in shape.options if kind_of(value) == KIND.get(type(o))), Data())
-        return clean(chosen, value)
+        return clean(shape.option_for(value) or Data(), value)
     if isinstance(shape, ListOf) and isinstance(value, list):
         return [clean(shape.item, item) for item in value]
-    if isinstance(shape, Record) and isinstance(value, dict):
-        return _clean_record(shape, value)
     if isinstance(shape, MapOf) and isinstance(value, dict):
         return {n: clean(shape.value, v) for n, v in value.items() if shape.foreign or not is_ignored(n)}
     if isinstance(shape, NumberShape) and shape.whole and type(value) is float:
         return int(value)
-    return value
-
-
-def _clean_record(shape: Record, value: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(shape, Record) or not isinstance(value, dict):
+        return value
     kept = {}
     for name, item in value.items():
         key = shape.keys.get(name)
-        if key is None:
-            if shape.open:
-                kept[name] = item
-        elif item is not None or key.required:
+        if key is None and shape.open:
+            kept[name] = item
+        elif key and (item is not None or key.required):
             kept[name] = clean(key.shape, item)
     return kept

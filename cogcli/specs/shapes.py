@@ -12,7 +12,7 @@ from cogcli.specs.host_shape import ACTIVE, OVERRIDES, check_overrides, read_ser
 from cogcli.specs.problem_report import ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, document_key, service_shape
-from cogcli.specs.shape import MapOf, Record, Shape, Text, clean, required_key
+from cogcli.specs.shape import MapOf, Shape, Text, clean, record, required
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 from cogcli.yaml.positions import Places
@@ -23,7 +23,7 @@ HOST_KINDS: Final = ("overrides", "services", "active")
 _SHAPES: Final[dict[str, Shape]] = {
     "skill": SKILL,
     "capability": CAPABILITY,
-    "policy": Record({"defaults": required_key(MapOf(Text(empty=False)), nullable=True)}),
+    "policy": record({"defaults": required(MapOf(Text(empty=False)), nullable=True)}),
     "overrides": OVERRIDES,
     "active": ACTIVE,
 }

@@ -11,126 +11,88 @@ from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import FIELD_ID, FIELDS, check_fields
 from cogcli.specs.id_grammar import LONGEST_ID, SKILL_ID, STEP_ID
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import (
-    Boolean,
-    Data,
-    Either,
-    ListOf,
-    MapOf,
-    NumberShape,
-    Record,
-    Text,
-    may,
-    required_key,
-)
+from cogcli.specs.shape import Boolean, Data, Keys, ListOf, MapOf, NumberShape, Text, either, record, required
 from cogcli.specs.skill import STEP_KINDS, result_name
 
 MAX_STEPS: Final = 10_000
 MERGES: Final = ("collect", "concat_lists", "first_success")
 _DEPENDS: Final = ListOf(Text(), hint="write [a]")
-_CONDITION: Final = Either((Text(), Boolean()))
+_CONDITION: Final = either(Text(), Boolean())
 
-_CONFIG: Final = Record(
+_CONFIG: Final[Keys] = {
+    "depends_on": _DEPENDS,
+    "merge_strategy": Text(choices=STRATEGIES),
+    "timeout_seconds": TIMEOUT,
+    "condition": _CONDITION,
+    "otherwise": MapOf(Data()),
+    "kind": Text(choices=STEP_KINDS),
+    "retry": {
+        "max_attempts": NumberShape(least=1, most=100, whole=True),
+        "backoff_seconds": NumberShape(least=0, most=3600),
+        "backoff_multiplier": NumberShape(least=1, most=10),
+    },
+    "foreach": {
+        "items": required(either(Text(), ListOf(Data()))),
+        "as": FIELD_ID,
+        "index_as": FIELD_ID,
+        "max_parallel": NumberShape(least=1, most=256, whole=True),
+        "max_items": NumberShape(least=1, most=1_000_000, whole=True),
+    },
+    "while": {
+        "condition": required(_CONDITION),
+        "max_iterations": NumberShape(least=1, most=10_000, whole=True),
+    },
+    "router": {
+        "on": required(Text(empty=False)),
+        "cases": required(MapOf(Text(empty=False), foreign=True, filled=True)),
+        "default": Text(empty=False),
+    },
+    "scatter": {
+        "capabilities": required(
+            ListOf(
+                either(Text(empty=False), record({"name": required(FIELD_ID), "uses": required(Text())})),
+                least=2,
+                most=100,
+            )
+        ),
+        "merge": Text(choices=MERGES),
+        "max_parallel": NumberShape(least=1, most=256, whole=True),
+    },
+}
+_STEP: Final = record(
     {
-        "depends_on": may(_DEPENDS),
-        "merge_strategy": may(Text(choices=STRATEGIES)),
-        "timeout_seconds": may(TIMEOUT),
-        "condition": may(_CONDITION),
-        "otherwise": may(MapOf(Data())),
-        "kind": may(Text(choices=STEP_KINDS)),
-        "retry": may(
-            Record(
-                {
-                    "max_attempts": may(NumberShape(least=1, most=100, whole=True)),
-                    "backoff_seconds": may(NumberShape(least=0, most=3600)),
-                    "backoff_multiplier": may(NumberShape(least=1, most=10)),
-                }
-            )
-        ),
-        "foreach": may(
-            Record(
-                {
-                    "items": required_key(Either((Text(), ListOf(Data())))),
-                    "as": may(FIELD_ID),
-                    "index_as": may(FIELD_ID),
-                    "max_parallel": may(NumberShape(least=1, most=256, whole=True)),
-                    "max_items": may(NumberShape(least=1, most=1_000_000, whole=True)),
-                }
-            )
-        ),
-        "while": may(
-            Record(
-                {
-                    "condition": required_key(_CONDITION),
-                    "max_iterations": may(NumberShape(least=1, most=10_000, whole=True)),
-                }
-            )
-        ),
-        "router": may(
-            Record(
-                {
-                    "on": required_key(Text(empty=False)),
-                    "cases": required_key(MapOf(Text(empty=False), foreign=True, filled=True)),
-                    "default": may(Text(empty=False)),
-                }
-            )
-        ),
-        "scatter": may(
-            Record(
-                {
-                    "capabilities": required_key(
-                        ListOf(
-                            Either(
-                                (
-                                    Text(empty=False),
-                                    Record({"name": required_key(FIELD_ID), "uses": required_key(Text())}),
-                                )
-                            ),
-                            least=2,
-                            most=100,
-                        )
-                    ),
-                    "merge": may(Text(choices=MERGES)),
-                    "max_parallel": may(NumberShape(least=1, most=256, whole=True)),
-                }
-            )
-        ),
-    }
-)
-_STEP: Final = Record(
-    {
-        "id": required_key(
+        "id": required(
             Text(pattern=STEP_ID, code="id.format", expected="1 to 64 letters, digits, `_` or `-`")
         ),
-        "uses": may(Text(empty=False)),
-        "input": may(MapOf(Data())),
-        "output": may(MapOf(Text())),
-        "config": may(_CONFIG),
-        "description": may(Text()),
-        "depends_on": may(_DEPENDS),
-        "timeout_seconds": may(TIMEOUT),
+        "uses": Text(empty=False),
+        "input": MapOf(Data()),
+        "output": MapOf(Text()),
+        "config": _CONFIG,
+        "description": Text(),
+        "depends_on": _DEPENDS,
+        "timeout_seconds": TIMEOUT,
     },
     thing="step",
 )
-SKILL: Final = Record(
+SKILL: Final = record(
     {
-        "id": required_key(
+        "id": required(
             Text(
                 pattern=SKILL_ID, code="id.format", longest=LONGEST_ID, expected="`domain.slug` in lower case"
             )
         ),
-        "version": required_key(VERSION),
-        "name": required_key(Text(empty=False)),
-        "description": required_key(Text(empty=False)),
-        "inputs": required_key(FIELDS, nullable=True),
-        "outputs": required_key(FIELDS, nullable=True),
-        "steps": required_key(ListOf(_STEP, least=1, most=MAX_STEPS, code="skill.steps")),
-        "metadata": may(FREE),
-        "status": may(Text()),
-        "triggers": may(Data()),
-        "channel": may(Text()),
-        "domain": may(Text()),
-        "slug": may(Text()),
+        "version": required(VERSION),
+        "name": required(Text(empty=False)),
+        "description": required(Text(empty=False)),
+        "inputs": required(FIELDS, nullable=True),
+        "outputs": required(FIELDS, nullable=True),
+        "steps": required(ListOf(_STEP, least=1, most=MAX_STEPS, code="skill.steps")),
+        "metadata": FREE,
+        "status": Text(),
+        "triggers": Data(),
+        "channel": Text(),
+        "domain": Text(),
+        "slug": Text(),
     }
 )
 

@@ -6,16 +6,16 @@ from typing import Final
 
 from cogcli.specs.protocol import Grammar
 from cogcli.specs.service_shape import CREDENTIALS, URL
-from cogcli.specs.shape import ListOf, MapOf, Text, may
+from cogcli.specs.shape import ListOf, MapOf, Text
 
 GRAMMAR: Final = Grammar(
     keys={
-        "command": may(Text(empty=False)),
-        "args": may(ListOf(Text())),
-        "env": may(MapOf(Text(), foreign=True)),
-        "cwd": may(Text(empty=False)),
+        "command": Text(empty=False),
+        "args": ListOf(Text()),
+        "env": MapOf(Text(), foreign=True),
+        "cwd": Text(empty=False),
         "url": URL,
-        "server": may(Text(empty=False)),
+        "server": Text(empty=False),
         "auth_ref": CREDENTIALS,
     },
     addresses=("command", "url", "server"),

@@ -10,7 +10,7 @@ from typing import Any, Final
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar
 from cogcli.specs.service import is_shipped
-from cogcli.specs.shape import Text, may
+from cogcli.specs.shape import Text
 
 _MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -33,8 +33,8 @@ def _check_module(raw: dict[str, Any], report: ProblemReport) -> None:
 
 GRAMMAR: Final = Grammar(
     keys={
-        "module": may(Text(pattern=_MODULE, expected="a dotted module name")),
-        "isolation": may(Text(choices=("thread", "process"))),
+        "module": Text(pattern=_MODULE, expected="a dotted module name"),
+        "isolation": Text(choices=("thread", "process")),
     },
     addresses=("module",),
     unused=("method", "response_mode"),

@@ -1,7 +1,7 @@
 """The keys of a toy service, and its operations."""
 
 from cogcli.specs.protocol import Grammar
-from cogcli.specs.shape import Text, may
+from cogcli.specs.shape import Text
 
 OPERATIONS = ("reverse", "repeat")
 
@@ -10,4 +10,4 @@ def _operation(operation: str) -> str:
     return "" if operation in OPERATIONS else f"one of {', '.join(OPERATIONS)}"
 
 
-GRAMMAR = Grammar(keys={"mark": may(Text(empty=False))}, addresses=("mark",), operation=_operation)
+GRAMMAR = Grammar(keys={"mark": Text(empty=False)}, addresses=("mark",), operation=_operation)

@@ -13,8 +13,7 @@ from cogcli.schema.limits import faults
 from cogcli.schema.regex_safety import unsafe_reason
 from cogcli.specs import checks
 from cogcli.specs.json_schema import schema_of
-from cogcli.specs.shape import NumberShape, Text, clean, may, required_key
-from cogcli.specs.shape import Record as Shape
+from cogcli.specs.shape import NumberShape, Text, clean, record, required
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shapes import HOST_KINDS, KINDS, check_file, shape_of
 from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
@@ -75,7 +74,7 @@ def test_codes_of_this_room_all_have_a_case() -> None:
     assert codes - elsewhere - set(re.findall(r" [EWR] (\S+)", lines)) == set()
 
 
-SHAPE = Shape({"id": required_key(Text()), "n": may(NumberShape(whole=True))})
+SHAPE = record({"id": required(Text()), "n": NumberShape(whole=True)})
 
 
 def test_null_on_an_optional_key_is_absent_and_on_a_required_one_wrong() -> None:
