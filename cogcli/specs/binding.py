@@ -38,16 +38,6 @@ class Binding(NamedTuple):
         return self.metadata.get("fallback_binding_id")
 
 
-def binding_from(
-    raw: dict[str, Any],
-    file: str = "",
-    *,
-    channel: str = "local",
-    layer: str = "",
-    trusted: bool = False,
-    distrust: str = "",
-) -> Binding:
-    """A binding from its checked mapping."""
-    return value_from(
-        Binding, raw, file=file, channel=channel, layer=layer, trusted=trusted, distrust=distrust
-    )
+def binding_from(raw: dict[str, Any], file: str = "", **place: Any) -> Binding:
+    """A binding from its checked mapping; `place` has the members that follow from where it was found."""
+    return value_from(Binding, raw, file=file, **place)

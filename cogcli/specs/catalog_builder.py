@@ -8,16 +8,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.canonical import digest_of
-from cogcli.core.problems import Problem, sort_problems
+from cogcli.core.problems import Problem, Severity, sort_problems
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
 from cogcli.specs.catalog import Catalog, Defaults, Shadow
 from cogcli.specs.extends import chain_of, check_chain, fold_chain
 from cogcli.specs.host_layout import KIND_OF_FILE
-from cogcli.specs.host_overrides import Host, HostFiles
+from cogcli.specs.host_overrides import HostFiles
 from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
@@ -26,6 +26,13 @@ from cogcli.specs.skill import Skill, skill_from
 
 if TYPE_CHECKING:
     from cogcli.specs.spec_reader import SpecFile, SpecReader
+
+
+_STRAY: Final = {
+    "layout.depth": "this file is not where specs are",
+    "layout.extension": "this file does not end in .yaml",
+    "id.format": "this file is in a channel whose name is none",
+}
 
 
 class CatalogBuilder:
@@ -48,7 +55,7 @@ class CatalogBuilder:
         self._replaced: dict[str, tuple[Capability, ...]] = {}
         self._pins: dict[str, str] = {}
         self._raw: dict[str, dict[str, Any]] = {}
-        self._defaults: dict[str, tuple[str, str]] = {}
+        self._defaults = Defaults({}, {})
         self._host = HostFiles(self.canonical)
         self._own: dict[str, SpecFile | None] = {}
         self._scanned: dict[str, str] | None = None
@@ -62,6 +69,11 @@ class CatalogBuilder:
     ) -> Catalog:
         """The catalog of everything added so far."""
         host = self._host.build()
+        choices = {
+            f"{rule}:{id}": digest_of(choice)
+            for id in self.capabilities
+            for rule, choice in host.choices_of(id).items()
+        }
         by_capability: dict[str, list[str]] = {}
         for id, binding in sorted(self.bindings.items()):
             by_capability.setdefault(binding.capability, []).append(id)
@@ -71,17 +83,14 @@ class CatalogBuilder:
             bindings=self.bindings,
             bindings_of={capability: tuple(ids) for capability, ids in by_capability.items()},
             services=self.services,
-            defaults=Defaults(
-                {capability: binding for capability, (binding, _) in self._defaults.items()},
-                {capability: file for capability, (_, file) in self._defaults.items()},
-            ),
+            defaults=self._defaults,
             host=host,
             layers=tuple(layout.layer.name for layout in self._layouts),
             aliases=self.aliases,
             shadows=tuple(self._shadows),
             places=self._reader.places,
             protocols=self._reader.protocols,
-            pins=self._pins | self._host_choices(host),
+            pins=self._pins | choices,
             raw=self._raw,
             broken=self.broken,
             problems=tuple(sort_problems(self.problems)),
@@ -90,6 +99,30 @@ class CatalogBuilder:
             known=known,
             bound=bound,
         )
+
+    def add_everything(self) -> CatalogBuilder:
+        """Add all specs of all layers and those outside of them; report stray files. The builder itself."""
+        for kind in ("skill", "capability", "service"):
+            for place in self.files(kind):
+                # Files that another layer replaces are checked by themselves as well.
+                self.problems += self._reader.load(place).problems
+        for id in self._ids("capability"):
+            self.add_capability(id)
+        for id in self._ids("skill"):
+            self.add_skill(id)
+        for id in sorted({*self._ids("service"), *self.entries()}):
+            self.add_service(id)
+        self.add_bindings(self.files("binding"))
+        self.add_choices()
+        for layout in self._layouts:
+            for code, path, hint, why in layout.strays():
+                severity: Severity = "E" if code == "id.format" else "W"
+                file, message = self._reader.display_path(path), f"{why or _STRAY[code]}, so not loaded"
+                self.problems.append(Problem(code, severity, file, 0, 0, "", message, hint))
+        return self
+
+    def _ids(self, kind: str) -> list[str]:
+        return sorted({place.id or self._reader.load(place).id for place in self.files(kind)})
 
     def exists(self, kind: str, id: str) -> bool:
         """Whether any layer has a file of this id, with errors or without."""
@@ -170,11 +203,18 @@ class CatalogBuilder:
             return self.aliases[name]
         if name in self.capabilities or self.exists("capability", name):
             return name
-        id = self._claimed_aliases().get(name)
-        if id is None:
+        if (id := self._claimed_aliases().get(name)) is None:
             return name
         self.aliases[name] = id
         return id
+
+    def add_bindings_of(self, capability: Capability) -> None:
+        """Add the bindings of a capability, by its id and by the aliases that are its own."""
+        aliases = (alias for alias in capability.aliases if self.aliases.get(alias) == capability.id)
+        names = (capability.id, *aliases)
+        self.add_bindings(
+            place for name in names for layout in self._layouts for place in layout.bindings(name)
+        )
 
     def add_bindings(self, found: Iterable[FoundFile]) -> None:
         """Add the bindings of these files, one per id."""
@@ -194,14 +234,14 @@ class CatalogBuilder:
         loaded = self._settle("binding", id, [each.found for each in group])
         if loaded is None or loaded.raw is None:
             return
-        place = loaded.found
+        layer = loaded.found.layer
         binding = binding_from(
             loaded.raw,
             loaded.file,
-            channel=place.channel or "local",
-            layer=place.layer.name,
-            trusted=place.layer.trusted,
-            distrust=place.layer.distrust,
+            channel=loaded.found.channel or "local",
+            layer=layer.name,
+            trusted=layer.trusted,
+            distrust=layer.distrust,
         )
         self._raw[f"binding:{id}"] = loaded.raw
         self.bindings[id] = binding._replace(capability=self.canonical(binding.capability))
@@ -218,8 +258,10 @@ class CatalogBuilder:
                 self._host.add(loaded)
             elif loaded.raw is not None:
                 self._pins[key] = loaded.digest
-                for capability, binding in (loaded.raw["defaults"] or {}).items():
-                    self._defaults[self.canonical(capability)] = (binding, loaded.file)
+                for name, binding in (loaded.raw["defaults"] or {}).items():
+                    capability = self.canonical(name)
+                    self._defaults.bindings[capability] = binding
+                    self._defaults.files[capability] = loaded.file
 
     def entries(self) -> list[str]:
         """The ids of all services that are described in files with several."""
@@ -233,14 +275,6 @@ class CatalogBuilder:
     def _single_files(self) -> list[FoundFile]:
         found = [place for layout in self._layouts for place in layout.single_files()]
         return found + [place for place in self._given if place.kind in ("policy", *KIND_OF_FILE.values())]
-
-    def _host_choices(self, host: Host) -> dict[str, str]:
-        """The pins of the host's choices for the capabilities in this catalog."""
-        return {
-            f"{rule}:{id}": digest_of(choice)
-            for id in self.capabilities
-            for rule, choice in host.choices_of(id).items()
-        }
 
     def _find(self, kind: str, id: str) -> list[FoundFile]:
         """All files of an id, in layer order."""
@@ -285,18 +319,15 @@ class CatalogBuilder:
         if id not in self._own:
             found = self._find("capability", id)
             loaded = self._own[id] = self._settle("capability", id, found)
-            if loaded:
-                earlier = [self._reader.load(place) for place in found if place.layer != loaded.found.layer]
-                before = tuple(self._with_bases(each) for each in earlier if each.raw)
-                if before:
-                    self._replaced[id] = before
+            earlier = [place for place in found if loaded and place.layer != loaded.found.layer]
+            for before in map(self._reader.load, earlier):
+                if before.raw:
+                    # With those of its bases that load.
+                    bases = chain_of(before, self._capability_file, self.canonical)
+                    raw = {"inputs": None, "outputs": None, **fold_chain(bases.files)}
+                    replaced = capability_from(raw, before.file)
+                    self._replaced[id] = (*self._replaced.get(id, ()), replaced)
         return self._own[id]
-
-    def _with_bases(self, replaced: SpecFile) -> Capability:
-        """A replaced capability, with those of its bases that load."""
-        chain = chain_of(replaced, self._capability_file, self.canonical)
-        raw = {"inputs": None, "outputs": None, **fold_chain(chain.files)}
-        return capability_from(raw, replaced.file)
 
     def files(self, kind: str) -> list[FoundFile]:
         """Every file of a kind, in layer order; those outside all layers come last."""

@@ -3,11 +3,11 @@ docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from cogcli.specs.binding_chain import Reason, SelectionOptions
-from cogcli.specs.capability import CONFORMANCE_RANKS, Capability
+from cogcli.specs.capability import CONFORMANCE_RANKS, Capability, Safety
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import Service, is_shipped
 
@@ -23,60 +23,53 @@ def conformance_needed(capability: Capability | None, options: SelectionOptions)
 
 def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Reason]:
     """Why a binding is not eligible, most important first; empty if it is."""
-    service = catalog.services.get(binding.service)
+    id = binding.service
+    service = catalog.services.get(id)
     if service is None:
-        return [_no_service_reason(catalog, binding.service)]
+        file = catalog.broken.get(f"service:{id}")
+        text = f"its file {file} has errors" if file else "unknown"
+        return [Reason("service.unknown", f"service `{id}`: {text}")]
     capability = catalog.capabilities.get(binding.capability)
-    found = list(_environment_reasons(binding, service, options.environ))
+    found = []
+    unset = [name for name in variables_of(binding, service) if not options.environ.get(name)]
+    if unset:
+        cure = "\n".join(f"export {name}=..." for name in unset)
+        found.append(Reason("env.missing", f"service `{id}`: {unset_variables_text(unset)}", cure))
     if binding.protocol != service.kind:
-        text = f"speaks {binding.protocol}, service `{service.id}` is {service.kind}"
+        text = f"speaks {binding.protocol}, service `{id}` is {service.kind}"
         found.append(Reason("binding.protocol", text))
     wanted = conformance_needed(capability, options)
     if CONFORMANCE_RANKS[binding.conformance] < CONFORMANCE_RANKS[wanted]:
         found.append(Reason("binding.ineligible", f"conformance {binding.conformance}, {wanted} is required"))
     found += [*untrusted_reason(service, binding), *_untrusted_header_reasons(binding, service)]
     if capability and capability.safety:
-        local = catalog.in_process(service)
-        if not local:
-            found += _target_reasons(service, capability.safety.allowed_targets)
-        found += _scope_reasons(binding, service, capability.safety.scope_constraints, in_process=local)
+        texts = _scope_faults(binding, service, capability.safety, in_process=catalog.in_process(service))
+        cure = "choose a binding that meets the capability's safety block"
+        found += [Reason("safety.scope", f"service `{id}`: {text}", cure) for text in texts]
     return found
-
-
-def _no_service_reason(catalog: Catalog, id: str) -> Reason:
-    file = catalog.broken.get(f"service:{id}")
-    return Reason(
-        "service.unknown", f"service `{id}`: {f'its file {file} has errors' if file else 'unknown'}"
-    )
 
 
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     """The environment variables that a call needs: in headers, MCP environment values and `auth_ref`; each once."""
-    texts = list((service.metadata.get("headers") or {}).values())
-    texts += (service.settings.get("env") or {}).values()
+    texts = [*(service.metadata.get("headers") or {}).values(), *(service.settings.get("env") or {}).values()]
     if binding:
         texts += (binding.metadata.get("headers") or {}).values()
     names = [name for text in texts for name in PLACEHOLDER.findall(text)]
-    auth = service.settings.get("auth_ref")
-    if auth and not auth.startswith(("file:", "keyring:")):
-        names.append(auth.removeprefix("env:"))
-    yield from dict.fromkeys(names)
+    yield from dict.fromkeys([*names, *_auth_variable(service)])
 
 
 def secrets_of(service: Service) -> Iterator[str]:
     """The environment variables sent to a service as credentials: in headers and by `auth_ref`."""
     for text in (service.metadata.get("headers") or {}).values():
         yield from PLACEHOLDER.findall(text)
+    yield from _auth_variable(service)
+
+
+def _auth_variable(service: Service) -> Iterator[str]:
+    """The variable that `auth_ref` names, if it names one."""
     auth = service.settings.get("auth_ref")
     if auth and not auth.startswith(("file:", "keyring:")):
         yield auth.removeprefix("env:")
-
-
-def _environment_reasons(binding: Binding, service: Service, environ: Mapping[str, str]) -> Iterator[Reason]:
-    unset = [name for name in variables_of(binding, service) if not environ.get(name)]
-    if unset:
-        cure = "\n".join(f"export {name}=..." for name in unset)
-        yield Reason("env.missing", f"service `{service.id}`: {unset_variables_text(unset)}", cure)
 
 
 def unset_variables_text(names: list[str]) -> str:
@@ -100,31 +93,26 @@ def untrusted_reason(service: Service, binding: Binding | None = None) -> Iterat
     binding, the same where the layer of either is untrusted."""
     if service.trusted and (binding is None or binding.trusted):
         return
-    text = f"service `{service.id}`: {_distrust_reason(service, binding)}, "
+    why = service.distrust or "its layer is not trusted"
+    if service.trusted and binding:
+        why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
+    text = f"service `{service.id}`: {why}, so"
     if service.module and not is_shipped(service.module):
-        yield _untrusted_of(f"{text}so module `{service.module}` is not imported")
+        yield _untrusted_of(f"{text} module `{service.module}` is not imported")
     if "command" in service.settings:
-        yield _untrusted_of(f"{text}so `{service.settings['command']}` is not started")
+        yield _untrusted_of(f"{text} `{service.settings['command']}` is not started")
     if _uses_secrets(None, service):
-        yield _untrusted_of(f"{text}so it gets no variable and no secret")
+        yield _untrusted_of(f"{text} it gets no variable and no secret")
 
 
 def _untrusted_header_reasons(binding: Binding, service: Service) -> Iterator[Reason]:
     if service.trusted and binding.trusted:
         return
     if any(map(PLACEHOLDER.search, (binding.metadata.get("headers") or {}).values())):
+        why = binding.distrust or "its layer is not trusted"
         if binding.trusted:
             why = service.distrust or f"the layer of service `{service.id}` is not trusted"
-        else:
-            why = binding.distrust or "its layer is not trusted"
         yield _untrusted_of(f"{why}, so its headers get no variable")
-
-
-def _distrust_reason(service: Service, binding: Binding | None) -> str:
-    """Why a service, else its binding, is not trusted."""
-    if not service.trusted or binding is None:
-        return service.distrust or "its layer is not trusted"
-    return binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
 
 
 def _untrusted_of(text: str) -> Reason:
@@ -136,17 +124,12 @@ def isolation_of(service: Service) -> str:
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
 
-def _target_reasons(service: Service, allowed: tuple[str, ...]) -> Iterator[Reason]:
+def _scope_faults(binding: Binding, service: Service, safety: Safety, *, in_process: bool) -> Iterator[str]:
+    """The demands of a safety block that a service does not meet."""
     listed = service.metadata.get("targets") or ()
-    missing = [target for target in allowed if target not in listed]
-    if missing:
-        text = f"service `{service.id}`: not listed as {' and '.join(missing)}"
-        yield _scope_reason(f"{text}, which the capability demands")
-
-
-def _scope_reasons(
-    binding: Binding, service: Service, constraints: tuple[str, ...], *, in_process: bool
-) -> Iterator[Reason]:
+    missing = [target for target in safety.allowed_targets if target not in listed]
+    if missing and not in_process:
+        yield f"not listed as {' and '.join(missing)}, which the capability demands"
     local = in_process or service.network == "private"
     sandboxed = in_process and isolation_of(service) == "process"
     broken = {
@@ -154,17 +137,11 @@ def _scope_reasons(
         "sandboxed_execution": not sandboxed and "does not run in a process of its own",
         "no_credential_passthrough": _uses_secrets(binding, service) and "is given credentials",
     }
-    for constraint in constraints:
-        text = broken.get(constraint)
-        if text:
-            yield _scope_reason(f"service `{service.id}`: {text}, {constraint} forbids it")
-
-
-def _scope_reason(text: str) -> Reason:
-    return Reason("safety.scope", text, "choose a binding that meets the capability's safety block")
+    for constraint in safety.scope_constraints:
+        if fault := broken.get(constraint):
+            yield f"{fault}, {constraint} forbids it"
 
 
 def _uses_secrets(binding: Binding | None, service: Service) -> bool:
     """Whether a service or its binding's headers use a variable or a secret."""
-    settings: dict[str, Any] = service.settings
-    return "auth_ref" in settings or any(True for _ in variables_of(binding, service))
+    return "auth_ref" in service.settings or any(True for _ in variables_of(binding, service))

@@ -23,6 +23,7 @@ _ELSEWHERE: Final = {
     "skills": "move it to skills/ of the project",
     "policies": f"say it in {ACTIVE_FILE} or {OVERRIDES_FILE}",
 }
+"""Folders of kinds that host overrides do not have."""
 
 
 class HostLayout(Layout):
@@ -44,7 +45,12 @@ class HostLayout(Layout):
         return name in CHANNELS
 
     def strays(self) -> list[Stray]:
-        return [*super().strays(), *self._misnamed(), *self._misplaced()]
+        misplaced = [
+            Stray("layout.depth", "/".join((self._path(folder), *parts)), hint)
+            for folder, hint in _ELSEWHERE.items()
+            for parts in self._files(self._path(folder), 4)
+        ]
+        return [*super().strays(), *self._misnamed(), *misplaced]
 
     def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
         stray = super()._stray(kind, root, parts)
@@ -65,12 +71,6 @@ class HostLayout(Layout):
             elif name not in KIND_OF_FILE and ending in ("yaml", "yml", "json"):
                 for near in did_you_mean(stem.replace("-", "_"), stems, limit=1):
                     yield Stray("layout.depth", self._path(name), f"did you mean `{stems[near]}`?")
-
-    def _misplaced(self) -> Iterator[Stray]:
-        """Specs of kinds that host overrides do not have."""
-        for folder, hint in _ELSEWHERE.items():
-            for parts in self._files(self._path(folder), 4):
-                yield Stray("layout.depth", "/".join((self._path(folder), *parts)), hint)
 
 
 def layout_of(layer: Layer) -> Layout:

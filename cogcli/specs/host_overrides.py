@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogcli.core.jsonvalue import NOTHING
 
 if TYPE_CHECKING:
     from cogcli.specs.spec_reader import SpecFile
-
-PREFER: Final = "prefer"
 
 
 class Active(NamedTuple):
@@ -38,7 +36,7 @@ class Override(NamedTuple):
     @property
     def prefers(self) -> bool:
         """Whether the next rule decides where this entry names nothing usable."""
-        return self.mode == PREFER
+        return self.mode == "prefer"
 
 
 class Host(NamedTuple):
@@ -82,27 +80,20 @@ class HostFiles:
         elif kind == "active":
             for key, binding in raw.items():
                 self._active[self._canonical(key)] = Active(binding, loaded.file, key)
-        else:
-            self._add_overrides(raw.get("overrides") or [], loaded.file)
-
-    def build(self) -> Host:
-        """The choices of the files added so far."""
-        return Host(
-            self._active,
-            self._overrides,
-            tuple(self._repeated),
-            tuple(self._files),
-            frozenset(self._services),
-        )
-
-    def _add_overrides(self, entries: list[dict[str, Any]], file: str) -> None:
+        entries = [] if kind != "overrides" else raw.get("overrides") or []
         for index, entry in enumerate(entries):
             for position, name in enumerate(entry["capabilities"]):
-                capability = self._canonical(name)
-                mode = entry.get("mode") or "replace"
-                override = Override(entry.get("binding"), entry.get("service"), mode, file, index, position)
+                capability, mode = self._canonical(name), entry.get("mode") or "replace"
+                override = Override(
+                    entry.get("binding"), entry.get("service"), mode, loaded.file, index, position
+                )
                 known = self._overrides.get(capability)
-                if known and known.file == file:
+                if known and known.file == loaded.file:
                     self._repeated.append((capability, override))
                 else:
                     self._overrides[capability] = override
+
+    def build(self) -> Host:
+        """The choices of the files added so far."""
+        repeated, files = tuple(self._repeated), tuple(self._files)
+        return Host(self._active, self._overrides, repeated, files, frozenset(self._services))

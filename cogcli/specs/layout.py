@@ -78,21 +78,22 @@ class Layout:
         places = [] if kind == "skill" else [("" if kind == "capability" else NO_CHANNEL, f"{root}/{name}")]
         if kind != "capability":
             places += [(channel, f"{root}/{channel}/{name}") for channel in self._channels(root)]
-        return [
-            FoundFile(kind, id, path, self.layer, channel)
-            for channel, path in places
-            if os.path.lexists(path)
-        ]
+        existing = [(channel, path) for channel, path in places if os.path.lexists(path)]
+        return [FoundFile(kind, id, path, self.layer, channel) for channel, path in existing]
 
     def bindings(self, capability: str) -> list[FoundFile]:
         """The files of all bindings of one capability."""
         if not is_capability_id(capability):
             return []
         root = self._path("bindings")
-        found = self._bindings_in(f"{root}/{capability}", NO_CHANNEL, capability)
-        for channel in self._channels(root):
-            found += self._bindings_in(f"{root}/{channel}/{capability}", channel, capability)
-        return found
+        channels = self._channels(root)
+        folders = [(NO_CHANNEL, f"{root}/{capability}"), *((c, f"{root}/{c}/{capability}") for c in channels)]
+        return [
+            FoundFile("binding", "", f"{folder}/{name}", self.layer, channel, capability)
+            for channel, folder in folders
+            for name in self._list(folder)
+            if name.endswith(".yaml")
+        ]
 
     def all(self, kind: str) -> list[FoundFile]:
         """Every spec file of a kind."""
@@ -112,13 +113,9 @@ class Layout:
 
     def strays(self) -> list[Stray]:
         """Files that look like specs and are not loaded."""
-        found = []
-        for kind, folder in self.folders.items():
-            root = self._path(folder)
-            for parts in self._files(root, 6):
-                stray = self._stray(kind, root, parts)
-                if stray:
-                    found.append(stray)
+        files = [(k, self._path(folder)) for k, folder in self.folders.items()]
+        strays = [self._stray(kind, root, parts) for kind, root in files for parts in self._files(root, 6)]
+        found = [stray for stray in strays if stray]
         why = "this name is not UTF-8"
         return found + [Stray("id.format", path, "rename it", why) for path in sorted(set(self._unreadable))]
 
@@ -152,13 +149,6 @@ class Layout:
             if kind in _PLACES and (kind != "skill" or parts[-1] == SKILL_FILE):
                 return Stray("layout.depth", path, f"move it to {_PLACES[kind]}")
         return None
-
-    def _bindings_in(self, folder: str, channel: str, capability: str) -> list[FoundFile]:
-        return [
-            FoundFile("binding", "", f"{folder}/{name}", self.layer, channel, capability)
-            for name in self._list(folder)
-            if name.endswith(".yaml")
-        ]
 
     def _files(self, folder: str, deeper: int, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
         """The YAML files below a folder, as path parts; links to directories are followed `deeper` levels."""

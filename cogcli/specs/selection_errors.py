@@ -20,13 +20,9 @@ _INELIGIBLE: Final = "binding.ineligible"
 
 def no_binding_error(catalog: Catalog, id: str, candidates: Sequence[str]) -> BindingResolutionError:
     """`binding.none`: a capability has no binding, except candidates and files that cannot be read."""
-    broken = [
-        file for key, file in catalog.broken.items() if key.startswith("binding:") and f"/{id}/" in file
-    ]
-    if broken:
-        return _error(
-            "binding.none", id, f"no binding: {broken[0]} has errors", f"cogcli validate {broken[0]}"
-        )
+    files = (file for key, file in catalog.broken.items() if key.startswith("binding:") and f"/{id}/" in file)
+    if broken := next(files, ""):
+        return _error("binding.none", id, f"no binding: {broken} has errors", f"cogcli validate {broken}")
     hint = f"add one in bindings/CHANNEL/{id}"
     if candidates:
         hint = f"candidates are used only when named: {_naming_hint(id, candidates[0])}"
@@ -64,10 +60,8 @@ def unknown_binding_reason(catalog: Catalog, id: str, name: str) -> Reason:
     other = catalog.bound(name) if catalog.bound else None
     if other is not None and other != id:
         return other_capability_reason(catalog, id, other)
-    known = catalog.bindings_of.get(id, ())
-    return Reason(
-        _INELIGIBLE, "there is no such binding", suggestion(name, known) or _bindings_of(catalog, id)
-    )
+    near = suggestion(name, catalog.bindings_of.get(id, ()))
+    return Reason(_INELIGIBLE, "there is no such binding", near or _bindings_of(catalog, id))
 
 
 def other_capability_reason(catalog: Catalog, id: str, other: str) -> Reason:
@@ -86,24 +80,21 @@ def ineligible_error(
     tried = selection.tried
     all_reasons = [reason for link in tried for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
-    whose = f"`{name}`" if asked else _named_by(catalog, selection)
-    text = f"{whose}: {tried[0].reason}"
+    namer = _namer(catalog, selection)
+    text = f"{namer or '`--bind`'} names `{name}`"
+    if asked:
+        text = f"`{name}`"
+    elif selection.selection_source == "only":
+        text = f"its only binding `{name}`"
+    text += f": {tried[0].reason}"
     for link in tried[1:]:
         text += f"; its fallback `{link.binding_id}`: {link.reason}"
     cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, text, "\n".join(cures))
     binding = catalog.bindings.get(name)
     if not asked and (binding is None or binding.capability != id):
-        error.file = _namer(catalog, selection)  # it has a problem of its own
+        error.file = namer  # it has a problem of its own
     return error
-
-
-def _named_by(catalog: Catalog, selection: Selection) -> str:
-    """The binding and the rule that names it, as the subject of a sentence."""
-    name = selection.primary_binding_id
-    if selection.selection_source == "only":
-        return f"its only binding `{name}`"
-    return f"{_namer(catalog, selection) or '`--bind`'} names `{name}`"
 
 
 def _namer(catalog: Catalog, selection: Selection) -> str:

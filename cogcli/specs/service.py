@@ -46,17 +46,7 @@ def network_of(service: Service) -> str:
 _OWN = ("id", "kind", "module", "isolation", "network", "metadata")
 
 
-def service_from(
-    raw: dict[str, Any],
-    file: str = "",
-    *,
-    layer: str = "",
-    root: str = "",
-    trusted: bool = False,
-    at: tuple[str, ...] = (),
-    distrust: str = "",
-) -> Service:
-    """A service from its checked mapping."""
+def service_from(raw: dict[str, Any], file: str = "", **place: Any) -> Service:
+    """A service from its checked mapping; `place` has the members that follow from where it was found."""
     settings = {k: v for k, v in raw.items() if k not in _OWN and not k.startswith("x-")}
-    place = {"layer": layer, "root": root, "trusted": trusted, "file": file, "at": at, "distrust": distrust}
-    return value_from(Service, raw, settings=settings, **place)
+    return value_from(Service, raw, settings=settings, file=file, **place)
