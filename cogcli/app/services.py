@@ -17,10 +17,9 @@ from cogcli.core.problems import ProblemsFound, suggestion
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
 from cogcli.protocols.live_document import DocumentKind
-from cogcli.protocols.mcp import tool_lock
 from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
-from cogcli.protocols.mcp.pins import Pins, find_changed_fields
+from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
 from cogcli.runs.launch import invoker_context
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.protocol import LOCK
@@ -73,14 +72,14 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     if described is not None:
         return _document(settings, service, described(), accept=accept)
     _require_server(service)
-    before = tool_lock.read_locked(service.root, service.id)
+    before = read_locked(service.root, service.id)
     now = _tools(settings, service)
     found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
     if before is None:  # without a lock no call relies on anything
         found = tuple(difference._replace(breaking=False) for difference in found)
     if accept:
         _accept(settings, service, now)
-    lock = settings.display_path(tool_lock.path_of(service.root))
+    lock = settings.display_path(lock_path(service.root))
     names = tuple(tool["name"] for tool in now)
     return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
 
@@ -148,9 +147,9 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceCh
 
 def _accept(settings: Settings, service: Service, tools: list[dict[str, Any]]) -> None:
     try:
-        tool_lock.write(service.root, service.id, tools)
+        write_lock(service.root, service.id, tools)
     except OSError as error:
-        path = settings.display_path(tool_lock.path_of(service.root))
+        path = settings.display_path(lock_path(service.root))
         raise EnvironmentRefusal(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
         ) from error

@@ -205,9 +205,9 @@ def _parse_yaml(data: bytes, name: str) -> Any:
     return parsed.value
 
 
-_DATA: Final = frozenset(("example", "examples", "default", "const", "enum"))
+DATA_KEYS: Final = frozenset(("example", "examples", "default", "const", "enum"))
 """Keys whose values are data without references, except where free names are keys."""
-_NAMES: Final = frozenset(
+NAMING_KEYS: Final = frozenset(
     (
         "properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "schemas", "parameters",
         "responses", "headers", "requestBodies", "securitySchemes", "links", "callbacks", "pathItems", "paths",
@@ -250,8 +250,8 @@ def _references(value: Any, place: Pointer, *, filename: bool) -> Iterator[tuple
     for key, member in value.items():
         if key == "$ref" and isinstance(member, str) and not filename:
             yield place, member
-        elif filename or not (key in _DATA or key.startswith("x-")):
-            inner = not filename and key in _NAMES and isinstance(member, dict)
+        elif filename or not (key in DATA_KEYS or key.startswith("x-")):
+            inner = not filename and key in NAMING_KEYS and isinstance(member, dict)
             yield from _references(member, (*place, key), filename=inner)
 
 

@@ -10,9 +10,79 @@ from cogcli.core.json_pointer import Pointer, pointer_text
 from cogcli.core.jsonvalue import preview
 from cogcli.core.problems import list_known, suggestion
 from cogcli.documents.loader import DescribedService, described, resolve
-from cogcli.documents.openrpc_schema import META_SCHEMA
 from cogcli.schema.bundle import SchemaBundler
 from cogcli.schema.validator import errors
+
+_REFERENCE: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["$ref"],
+    "properties": {"$ref": {"type": "string"}},
+}
+_NAMED: Final[dict[str, Any]] = {"type": "object"}
+
+META_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["openrpc", "info", "methods"],
+    "properties": {
+        "openrpc": {"type": "string"},
+        "info": {
+            "type": "object",
+            "required": ["title", "version"],
+            "properties": {"title": {"type": "string"}, "version": {"type": "string"}},
+        },
+        "servers": {
+            "type": "array",
+            "items": {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}},
+        },
+        "methods": {
+            "type": "array",
+            "items": {"if": _REFERENCE, "then": True, "else": {"$ref": "#/$defs/method"}},
+        },
+        "components": {
+            "type": "object",
+            "properties": {
+                "schemas": {"type": "object", "additionalProperties": {"$ref": "#/$defs/schema"}},
+                "contentDescriptors": {
+                    "type": "object",
+                    "additionalProperties": {"$ref": "#/$defs/descriptorOrReference"},
+                },
+                "errors": _NAMED,
+                "examples": _NAMED,
+                "examplePairings": _NAMED,
+                "links": _NAMED,
+                "tags": _NAMED,
+            },
+        },
+        "x-batch": {"type": "boolean"},
+    },
+    "$defs": {
+        "schema": {"type": ["object", "boolean"]},
+        "method": {
+            "type": "object",
+            "required": ["name", "params"],
+            "properties": {
+                "name": {"type": "string", "minLength": 1},
+                "params": {"type": "array", "items": {"$ref": "#/$defs/descriptorOrReference"}},
+                "result": {"$ref": "#/$defs/descriptorOrReference"},
+                "paramStructure": {"enum": ["by-name", "by-position", "either"]},
+                "deprecated": {"type": "boolean"},
+                "errors": {"type": "array"},
+            },
+        },
+        "descriptorOrReference": {"if": _REFERENCE, "then": True, "else": {"$ref": "#/$defs/descriptor"}},
+        "descriptor": {
+            "type": "object",
+            "required": ["name", "schema"],
+            "properties": {
+                "name": {"type": "string", "minLength": 1},
+                "required": {"type": "boolean"},
+                "deprecated": {"type": "boolean"},
+                "schema": {"$ref": "#/$defs/schema"},
+            },
+        },
+    },
+}
+
 
 _VERSIONS: Final = ("1.3.", "1.4.")
 
@@ -51,7 +121,16 @@ class OpenRpcDocument:
         self._value = value
         self._bundler = SchemaBundler(value)
         self.batches: bool = value.get("x-batch") is True
-        self._methods = self._read_methods()
+        found: dict[str, RpcMethod] = {}
+        for index, item in enumerate(self._value["methods"]):
+            raw, place = self._resolve_item(item, ("methods", str(index)), "method")
+            if raw["name"] in found:
+                hint = "give each method a name of its own"
+                raise DocumentFault(
+                    "wire.document", f"method `{raw['name']}` repeated", hint, pointer=(*place, "name")
+                )
+            found[raw["name"]] = self._method(raw, place)
+        self._methods = found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,18 +143,6 @@ class OpenRpcDocument:
         if found is None:
             hint = suggestion(name, self._methods) or list_known(self._methods)
             raise DocumentFault("wire.operation", f"no method `{name}`", hint)
-        return found
-
-    def _read_methods(self) -> dict[str, RpcMethod]:
-        found: dict[str, RpcMethod] = {}
-        for index, item in enumerate(self._value["methods"]):
-            raw, place = self._resolve_item(item, ("methods", str(index)), "method")
-            if raw["name"] in found:
-                hint = "give each method a name of its own"
-                raise DocumentFault(
-                    "wire.document", f"method `{raw['name']}` repeated", hint, pointer=(*place, "name")
-                )
-            found[raw["name"]] = self._method(raw, place)
         return found
 
     def _method(self, raw: dict[str, Any], place: Pointer) -> RpcMethod:

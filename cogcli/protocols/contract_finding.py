@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.problems import Severity
+from cogcli.core.problems import Severity, suggestion
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.service import Service
@@ -51,6 +51,24 @@ class Taken(NamedTuple):
     schema: Any
     deprecated: bool = False
     as_text: bool = False
+
+
+def argument_findings(
+    binding: Binding, title: str, known: Mapping[str, Taken], *, takes_rest: bool = False
+) -> Iterator[ContractFinding]:
+    """The findings about arguments given by name: a required one that is missing, and one that `title` does not take;
+    with `takes_rest` it takes any."""
+    for name, taken in known.items():
+        if taken.required and name not in binding.request:
+            message = f"{title} requires `{name}`, which is not given"
+            yield ContractFinding(
+                "wire.parameter", "E", ("request",), message, f"add {name} to request", key=True
+            )
+    for key in binding.request:
+        if key not in known and not takes_rest:
+            hint = suggestion(key, known) or f"it takes {', '.join(list(known)[:6]) or 'nothing'}"
+            message = f"{title} takes no `{key}`"
+            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
 
 
 class OperationContract(NamedTuple):

@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.problems import suggestion
 from cogcli.protocols.contract_finding import ContractFinding, OperationContract, Taken
-from cogcli.protocols.request_values import Given, request_schema
 from cogcli.protocols.type_fit import describe_schema, drop_null, misfit, misfit_as_text
 from cogcli.schema.candidates import TYPES, types_of
 from cogcli.schema.containment import disjoint
 from cogcli.schema.lookup import FoundSchema, members, schema_at
 from cogcli.schema.validator import refused_patterns
-from cogcli.schema.visitor import any_of
+from cogcli.schema.visitor import Bundle, any_of
 from cogcli.specs.binding import Binding
 from cogcli.specs.binding_shape import RESPONSE_PATH
 from cogcli.specs.capability import Capability
 from cogcli.specs.field_schema import schema_of
+from cogcli.specs.fields import Fields
+from cogcli.specs.template import LITERAL, TemplateFault, is_literal, parse_template
 
 _EVERY: Final = frozenset(TYPES)
 _OURS: Final = "content_json"
@@ -155,3 +156,77 @@ def _near(reply: tuple[Any, ...], segments: list[str]) -> str:
                 near = suggestion(segments[length], names)
                 return near or f"`{where}` holds {', '.join(list(names)[:6])}"
     return ""
+
+
+class Given(NamedTuple):
+    """The values that may be sent. `maybe`: none is sent without an optional input."""
+
+    schema: Any
+    maybe: bool = False
+    source: str = ""
+    """The name of the input, where the value is an input as a whole."""
+
+
+def request_schema(value: Any, inputs: Fields) -> Given | None:
+    """The schema of a request value; None for a faulty template, which the binding's shape check reports."""
+    if isinstance(value, str):
+        return _text(value, inputs)
+    if is_literal(value):
+        return Given({"const": value[LITERAL]})
+    if isinstance(value, dict):
+        return _object(value, inputs)
+    if isinstance(value, list):
+        return _list(value, inputs)
+    return Given({"const": value})
+
+
+def _text(text: str, inputs: Fields) -> Given | None:
+    try:
+        parts = parse_template(text)
+    except TemplateFault:
+        return None
+    slots = [part for part in parts if not isinstance(part, str)]
+    if any(slot.path[0] not in inputs for slot in slots):
+        return None
+    if not slots:
+        return Given({"const": "".join(part for part in parts if isinstance(part, str))})
+    if len(parts) > 1 or not slots[0].whole:
+        return Given({"type": "string"})
+    path = slots[0].path
+    field = inputs[path[0]]
+    found = schema_at(schema_of(field), path[1:])
+    if found is None:
+        return None
+    maybe = not field.required and field.default is None
+    return Given(found.schema, maybe, f"input.{'.'.join(path)}")
+
+
+def _object(value: dict[str, Any], inputs: Fields) -> Given | None:
+    bundle = Bundle()
+    properties: dict[str, Any] = {}
+    required = []
+    for name, item in value.items():
+        inner = request_schema(item, inputs)
+        if inner is None:
+            return None
+        properties[name] = bundle.part(inner.schema)
+        if not inner.maybe:
+            required.append(name)
+    shape = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return Given(bundle.whole(shape))
+
+
+def _list(value: list[Any], inputs: Fields) -> Given | None:
+    """A list: absent items are dropped, so that only the least and the greatest length are known."""
+    bundle = Bundle()
+    items = [request_schema(item, inputs) for item in value]
+    known = [item for item in items if item is not None]
+    if len(known) < len(items):
+        return None
+    schemas = [bundle.part(item.schema) for item in known]
+    shape: dict[str, Any] = {"type": "array", "minItems": sum(not item.maybe for item in known)}
+    if not any(item.maybe for item in known):
+        shape |= {"prefixItems": schemas, "items": False} if schemas else {"maxItems": 0}
+    else:
+        shape |= {"items": {"anyOf": schemas}, "maxItems": len(schemas)}
+    return Given(bundle.whole(shape))

@@ -58,13 +58,11 @@ def _token_counts(usage: Any) -> tuple[dict[str, int] | None, tuple[str, ...]]:
     if not isinstance(usage, dict):
         return None, ()
     given = {key: value for key, value in usage.items() if key.endswith("_tokens") and value is not None}
-    counts = {key: value for key, value in given.items() if _is_count(value)}
+    counts = {
+        key: value for key, value in given.items() if (type(value) is int and 0 <= value <= MAX_INTEGER)
+    }
     refused = tuple(_notice(key, value) for key, value in given.items() if key not in counts)
     return counts or None, refused
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MAX_INTEGER
 
 
 def _notice(key: str, value: Any) -> str:

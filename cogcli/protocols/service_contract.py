@@ -7,16 +7,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest, digest_of
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.files import FileRefused, read_regular
 from cogcli.protocols import ProtocolRow
-from cogcli.protocols.wire_sources import source_bytes, source_file
 from cogcli.specs.cache import Compiled, newest_change
 from cogcli.specs.cached_positions import FilePlaces
-from cogcli.specs.protocol import DOCUMENT, LOCK
+from cogcli.specs.module_lookup import module_file
+from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
@@ -26,8 +29,10 @@ if TYPE_CHECKING:
     from cogcli.specs.checks.context import CheckContext
     from cogcli.specs.problem_report import ProblemReport
 
+
 _KIND: Final = "wire"
 _MAX_LENGTH: Final = 500
+_MAX_SOURCE: Final = 4 * 1024 * 1024
 
 
 def check_contracts(
@@ -72,9 +77,14 @@ class _ContractChecks:
         if source is None:
             return
         names = (f"binding:{binding.id}", f"capability:{binding.capability}", f"service:{service.id}")
-        for finding in self._findings(
-            names, source, lambda: self._judge_binding(binding, capability, service, source.data)
-        ):
+
+        def judge() -> Iterable[ContractFinding]:
+            from cogcli.protocols.contract_flow import complete_findings
+
+            found = self._protocol.contract().binding(binding, capability, service, source.data)
+            return complete_findings(binding, capability, found)
+
+        for finding in self._findings(names, source, judge):
             if finding.about == "binding":
                 _report(self._context.report(binding.file), f"binding `{binding.id}`", finding)
             else:
@@ -88,23 +98,12 @@ class _ContractChecks:
             for finding in self._findings(names, source, lambda: self._protocol.contract().service(service)):
                 self._report_service_finding(service, finding)
 
-    def _judge_binding(
-        self, binding: Binding, capability: Capability, service: Service, source: bytes
-    ) -> Iterable[ContractFinding]:
-        from cogcli.protocols.contract_flow import complete_findings
-
-        found = self._protocol.contract().binding(binding, capability, service, source)
-        return complete_findings(binding, capability, found)
-
     def _report_service_finding(self, service: Service, finding: ContractFinding) -> None:
         if (service.id, finding) not in self._reported:
             self._reported.add((service.id, finding))
             report = self._context.report(service.file, service.at)
-            document = (
-                source_file(service, self._protocol.described_by(service))
-                if finding.about == "document"
-                else ""
-            )
+            is_document = finding.about == "document"
+            document = source_file(service, self._protocol.described_by(service)) if is_document else ""
             if not document:
                 finding = finding._replace(about="service")
             else:
@@ -163,3 +162,52 @@ def _line(text: str) -> str:
 def _rules_modified_at() -> int:
     """The newest modification of the modules of these checks: after a change old verdicts are not found."""
     return newest_change("specs/checks", "protocols", "schema", "documents")
+
+
+def source_bytes(service: Service, described_by: str) -> bytes | None:
+    """The bytes that describe a service, or the reason why they cannot be read; None without any."""
+    if described_by == LOCK:
+        from cogcli.specs.lock import MAX_BYTES, NAME
+
+        return _bytes(os.path.join(service.root, NAME), MAX_BYTES)
+    if described_by == SOURCE and "server" in service.settings:
+        from cogcli.specs.shipped_tools import MODULES, TABLES
+
+        modules = {module for module, _ in TABLES.get(service.settings["server"], {}).values()}
+        return b"\0".join(_module_bytes(MODULES + module, "") or b"" for module in sorted(modules))
+    if described_by == SOURCE:
+        return _module_bytes(service.module or "", service.root)
+    if described_by != DOCUMENT:
+        return None
+    from cogcli.documents import loader
+
+    try:
+        identity = loader.identity_of(service)
+    except DocumentFault as fault:
+        return f"{fault.message}\0{fault.hint}".encode()
+    return _bytes(identity.path, loader.MAX_BYTES) if identity else None
+
+
+def _module_bytes(module: str, root: str) -> bytes | None:
+    file = module_file(module, root)
+    return _bytes(file, _MAX_SOURCE) if file else None
+
+
+def source_file(service: Service, described_by: str) -> str:
+    """The real path of a service's document or lock; empty if it has been removed."""
+    from cogcli.documents.loader import identity_of
+    from cogcli.specs.lock import lock_identity
+
+    try:
+        identity = lock_identity(service.root) if described_by == LOCK else identity_of(service)
+    except DocumentFault:
+        return ""
+    return os.path.realpath(identity.path) if identity else ""
+
+
+def _bytes(path: str, limit: int) -> bytes:
+    """A file's bytes, or the reason why it cannot be read, on which the verdict then depends."""
+    try:
+        return read_regular(path, limit=limit)
+    except FileRefused as refused:
+        return refused.message.encode()

@@ -107,15 +107,13 @@ def _additional_properties(theirs: Any) -> Any:
     def check(validator: Any, allowed: Any, value: Any, schema: Any) -> Iterator[Any]:
         for error in theirs(validator, allowed, value, schema):
             if allowed is False:
-                error.value_named = _unknown_keys(value, schema)
+                known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+                error.value_named = [
+                    key for key in value if key not in known and not any(re.search(p, key) for p in patterns)
+                ]
             yield error
 
     return check
-
-
-def _unknown_keys(value: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    return [key for key in value if key not in known and not any(re.search(p, key) for p in patterns)]
 
 
 def _python_breaches(error: Any) -> Iterator[Breach]:
@@ -187,11 +185,7 @@ def rust_options() -> dict[str, Any]:
     """Options: fetch nothing, assert no format, run patterns without backtracking."""
     import jsonschema_rs
 
-    return {
-        "validate_formats": False,
-        "offline": True,
-        "pattern_options": jsonschema_rs.RegexOptions(),
-    }
+    return {"validate_formats": False, "offline": True, "pattern_options": jsonschema_rs.RegexOptions()}
 
 
 def _rust_breach(error: Any) -> Breach:

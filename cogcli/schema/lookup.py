@@ -165,7 +165,7 @@ def _step_into(root: Any, part: dict[str, Any], segment: str) -> FoundSchema | N
     own = part.get("properties")
     properties = own if isinstance(own, dict) else {}
     if segment in properties:
-        maybe = segment not in _names(part.get("required")) or _has_other_types(types, "object")
+        maybe = segment not in _names(part.get("required")) or bool(types - {"object"})
         return FoundSchema(with_definitions(root, properties[segment]), maybe)
     more = part.get("additionalProperties", part.get("unevaluatedProperties", True))
     if more is False:
@@ -192,7 +192,3 @@ def _names(value: Any) -> frozenset[str]:
     return (
         frozenset(each for each in value if isinstance(each, str)) if isinstance(value, list) else frozenset()
     )
-
-
-def _has_other_types(types: frozenset[str], type: str) -> bool:
-    return bool(types - {type})

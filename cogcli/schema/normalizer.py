@@ -61,12 +61,15 @@ def _work_of(part: Any) -> int:
         return 1
     named = sum(len(part[key]) for key in _SIZED_KEYWORDS if isinstance(part.get(key), dict | list))
     choices = part.get("enum")
-    return 1 + named // 8 + (_choices_work(choices) if isinstance(choices, list) else 0)
-
-
-def _choices_work(choices: list[Any]) -> int:
-    """The work of comparing with these values: an object or a list counts ten per member."""
-    return sum(10 * len(each) if isinstance(each, dict | list) else 1 for each in choices) // 8
+    return (
+        1
+        + named // 8
+        + (
+            (sum(10 * len(each) if isinstance(each, dict | list) else 1 for each in choices) // 8)
+            if isinstance(choices, list)
+            else 0
+        )
+    )
 
 
 def _steps_of(part: Any) -> int:

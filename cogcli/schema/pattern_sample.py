@@ -30,7 +30,12 @@ def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
 
 def _sample(part: RegexPart, repeats: int) -> str:
     if isinstance(part, Chars):
-        return _readable_character(part)
+        found = [
+            char for char in _PRINTABLE if any(first <= ord(char) <= last for first, last in part.ranges)
+        ]
+        if part.ranges[-1][1] == LAST and "a" in found:
+            return "a"
+        return found[0] if found else chr(part.ranges[0][0])
     if isinstance(part, Anchor):
         return ""
     if isinstance(part, Sequence):
@@ -47,11 +52,3 @@ def _sample(part: RegexPart, repeats: int) -> str:
     if len(text) > _MAX_LENGTH:
         raise _NoSample
     return text
-
-
-def _readable_character(chars: Chars) -> str:
-    """A printable character of a class, an `a` if the class is a complement that allows it."""
-    found = [char for char in _PRINTABLE if any(first <= ord(char) <= last for first, last in chars.ranges)]
-    if chars.ranges[-1][1] == LAST and "a" in found:
-        return "a"
-    return found[0] if found else chr(chars.ranges[0][0])

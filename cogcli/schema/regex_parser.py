@@ -112,7 +112,10 @@ def _part(name: str, argument: Any, flags: int) -> RegexPart:
     if name == "IN":
         return _members(argument, flags)
     if name == "AT":
-        return _anchor(str(argument), flags)
+        kind = _PLACES.get(str(argument))
+        if kind is None or (flags & re.MULTILINE and kind in (START, END)):
+            raise UnsupportedRegex("the start and end of lines are not allowed")
+        return Anchor(kind)
     if name == "BRANCH":
         return Choice(tuple(_sequence(branch, flags) for branch in argument[1]))
     if name == "SUBPATTERN":
@@ -123,13 +126,6 @@ def _part(name: str, argument: Any, flags: int) -> RegexPart:
         bound = None if str(most) == "MAXREPEAT" else int(most)
         return Repetition(_sequence(inner, flags), int(least), bound, name == "MIN_REPEAT")
     raise UnsupportedRegex(f"{_NO_LIKE.get(name, name.lower())} is not allowed")
-
-
-def _anchor(name: str, flags: int) -> RegexPart:
-    kind = _PLACES.get(name)
-    if kind is None or (flags & re.MULTILINE and kind in (START, END)):
-        raise UnsupportedRegex("the start and end of lines are not allowed")
-    return Anchor(kind)
 
 
 def _members(argument: Any, flags: int) -> RegexPart:

@@ -19,7 +19,6 @@ SPELLED = {
     "cli/options.py": "the choices of `--protocol`",
     "documents/openapi.py": "the version member of an OpenAPI document",
     "documents/openrpc.py": "the version member of an OpenRPC document",
-    "documents/openrpc_schema.py": "the version member of an OpenRPC document",
     "verification/failure_rules.py": "what the server of a provoked failure speaks",
     "verification/harness.py": "what the services of a provoked call speak",
 }

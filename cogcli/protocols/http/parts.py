@@ -73,12 +73,6 @@ def parts_by_document(operation: OpenApiOperation, payload: dict[str, Any]) -> H
                 f"`{parameter.place}.{parameter.name}` is required by `{operation.title}` and was not given"
             )
             raise RequestMappingError("request.missing", text, left=False)
-    return _with_body(parts, operation, whole, body)
-
-
-def _with_body(
-    parts: HttpParts, operation: OpenApiOperation, whole: list[Any], body: dict[str, Any]
-) -> HttpParts:
     declared = operation.body
     if declared is None or not (whole or body or declared.required):
         return parts

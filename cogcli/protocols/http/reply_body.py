@@ -93,7 +93,8 @@ def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str]
     An existing `content_json` is kept; `body` itself is not changed. Raises ResponseMappingError `response.missing`
     where the content is no JSON; its start in the message is masked.
     """
-    requested = _requested_choices(response)
+    texts = (text for text in response.values() if isinstance(text, str))
+    requested = {int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))}
     if requested:
         body = deep_copy(body)
     for index in sorted(requested):
@@ -108,11 +109,6 @@ def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str]
             message_text = f"`response.choices.{index}.message.content` holds no JSON: {start}"
             raise ResponseMappingError("response.missing", message_text, left=True) from refused
     return body
-
-
-def _requested_choices(response: dict[str, Any]) -> set[int]:
-    texts = (text for text in response.values() if isinstance(text, str))
-    return {int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))}
 
 
 def _message(body: Any, index: int) -> dict[str, Any] | None:

@@ -76,8 +76,8 @@ def _address(service: Service, context: InvokerContext) -> McpEndpoint:
     from urllib.parse import urlsplit
 
     from cogcli.core.http import proxy_for
+    from cogcli.protocols.mcp.errors import Refusals
     from cogcli.protocols.mcp.http import McpEndpoint
-    from cogcli.protocols.mcp.refusals import Refusals
 
     url, secrets, network = service.settings["url"], context.secrets, network_of(service)
     parts = urlsplit(url)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cogcli.core.document_fault import DocumentFault
+from cogcli.core.files import FileRefused, read_regular
 from cogcli.core.problems import list_known, suggestion
 from cogcli.protocols.contract_finding import (
     ContractFinding,
@@ -15,12 +16,14 @@ from cogcli.protocols.contract_finding import (
     Taken,
     document_finding,
 )
-from cogcli.protocols.mcp.bundled_contract import bundled_findings
 from cogcli.protocols.openapi.contract import object_findings
+from cogcli.protocols.pythoncall.contract import function_findings
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.lock import read_locked_tools
+from cogcli.specs.module_lookup import module_file
 from cogcli.specs.service import Service
+from cogcli.specs.shipped_tools import MODULES, TABLES
 
 _TEXT = {"type": "string"}
 _LIST = {"type": "array"}
@@ -92,3 +95,28 @@ def _reply(mode: str, output: Any) -> Any:
 
 
 JUDGES: Final = ContractJudges(mcp_findings, lock_findings)
+
+
+_LONGEST: Final = 4 * 1024 * 1024
+
+
+def bundled_findings(binding: Binding, server: str) -> Iterator[ContractFinding | OperationContract]:
+    """The findings about tool and arguments, then the tool's contract. An unknown server is reported at the service."""
+    tools = TABLES.get(server, {})
+    target = tools.get(binding.operation)
+    if target is None:
+        if tools:
+            message = f"shipped server `{server}` has no tool `{binding.operation}`"
+            hint = suggestion(binding.operation, tools) or list_known(sorted(tools))
+            yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
+        return
+    module, function = target
+    yield from function_findings(binding, _source(module), function, f"tool `{binding.operation}`")
+
+
+def _source(module: str) -> bytes:
+    file = module_file(MODULES + module, "")
+    try:
+        return read_regular(file, limit=_LONGEST) if file else b""
+    except FileRefused:
+        return b""

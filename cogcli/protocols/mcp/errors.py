@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -18,7 +18,21 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.protocols.mcp.traffic import INTERNAL, MAX_TEXT, TOO_LONG
+from cogcli.core.http import HttpReply
+from cogcli.core.ports import Clock
+from cogcli.core.strict_json import JsonRefused, loads
+from cogcli.protocols.http.failures import OVERLOADED, failure
+from cogcli.protocols.mcp.traffic import (
+    INTERNAL,
+    LOST,
+    MAX_TEXT,
+    TOO_LONG,
+    McpFault,
+    fault_of,
+    names_no_session,
+)
+from cogcli.protocols.secrets import Secrets
+from cogcli.specs.service import Service
 
 CLOSED: Final = -32000
 TIMEOUT: Final = -32001
@@ -34,12 +48,7 @@ _BROKEN_TEXT: Final = "the connection broke"
 _SDK_ERRORS: Final[tuple[tuple[str, type[RuntimeErrorBase], str, str], ...]] = (
     ("Connection closed", TransportError, "call.transport", _CLOSED_TEXT),
     ("SSE stream ended", TransportError, "call.transport", "the stream of the reply ended before the reply"),
-    (
-        "SSE stream failed: Server-sent event exceeded",
-        ResponseMappingError,
-        "response.size",
-        TOO_LONG.text,
-    ),
+    ("SSE stream failed: Server-sent event exceeded", ResponseMappingError, "response.size", TOO_LONG.text),
     ("SSE stream failed", TransportError, "call.transport", "the stream of the reply broke"),
     (
         "Failed to parse SSE message",
@@ -57,7 +66,8 @@ def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
     from pydantic import ValidationError
 
     while isinstance(error, BaseExceptionGroup):
-        error = _first_member(error)
+        ours = error.subgroup(RuntimeErrorBase)
+        error = (ours or error).exceptions[0]
     if isinstance(error, RuntimeErrorBase):
         return error
     if isinstance(error, MCPError):
@@ -68,12 +78,6 @@ def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
         return TransportError("call.transport", _connection_text(error), left=left)
     text = f"the session with the server failed ({type(error).__name__})"
     return ServerFaultError("call.server-error", text, left=left)
-
-
-def _first_member(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first member that is an error of ours, else the first member."""
-    ours = group.subgroup(RuntimeErrorBase)
-    return (ours or group).exceptions[0]
 
 
 def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorBase:
@@ -162,3 +166,53 @@ def last_lines(output: str) -> str:
 def shorten(text: str) -> str:
     """Foreign text cut to 4,000 characters: secrets are masked before it is cut to its final length."""
     return text[:MAX_TEXT]
+
+
+_CREDENTIALS: Final = (401, 403)
+_NOT_FOUND: Final = (404, 405)
+_SESSION_CODES: Final = (-32000, -32001, -32600)
+"""JSON-RPC codes by which servers refuse a session that they do not know."""
+
+
+class Refusals(NamedTuple):
+    """Finds the faults in HTTP answers of one service."""
+
+    service: Service
+    secrets: Secrets
+    clock: Clock
+
+    def fault(self, request: str, reply: HttpReply, *, in_session: bool) -> McpFault | None:
+        """The fault of an answer of status 300 and above; None where the SDK has to read its JSON-RPC error."""
+        value = _json_value(reply)
+        error = value.get("error") if isinstance(value, dict) and "jsonrpc" in value else None
+        rpc_error = error if isinstance(error, dict) and type(error.get("code")) is int else None
+        if in_session and 400 <= reply.status < 500 and _is_lost(reply.status, rpc_error):
+            return LOST
+        if rpc_error is not None and reply.status not in (*_CREDENTIALS, *OVERLOADED):
+            return None
+        refused = failure(request, reply, value, self.secrets, self.clock.now(), service=self.service)
+        if refused is None:
+            return None
+        if reply.status in _NOT_FOUND:
+            refused.hint = (
+                f"look whether `url` in {self.service.file or 'its file'} is the address of a streamable HTTP"
+                " server, often one that ends in /mcp; the older transport (HTTP with SSE) is not spoken"
+            )
+        return fault_of(refused)
+
+
+def _is_lost(status: int, rpc_error: dict[str, Any] | None) -> bool:
+    """Whether an answer in a session means that the server does not know it; a bare 404 does."""
+    if status in _CREDENTIALS:
+        return False
+    if rpc_error is None:
+        return status == 404
+    message = str(rpc_error.get("message") or "")
+    return rpc_error["code"] in _SESSION_CODES and (status == 404 or names_no_session(message))
+
+
+def _json_value(reply: HttpReply) -> Any:
+    try:
+        return loads(reply.body)
+    except JsonRefused:
+        return None

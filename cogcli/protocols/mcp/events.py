@@ -39,7 +39,15 @@ def filter_events(response: Any, accept: EventFilter, too_long: Callable[[], Non
 
 
 async def _filter(event: bytes, accept: EventFilter) -> bytes:
-    data = _data_of(event)
+    """The event as the SDK reads it; one of another type than `message` is not checked."""
+    kind, lines = b"", []
+    for line in event.split(b"\n"):
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            lines.append(value.removeprefix(b" "))
+        elif name == b"event":
+            kind = value.removeprefix(b" ")
+    data = b"\n".join(lines) if kind in (b"", b"message") else b""
     if data:
         replaced = await accept(data)
         if replaced is not data:
@@ -75,15 +83,3 @@ class _Events:
     def rest(self) -> bytes:
         """The bytes after the last blank line."""
         return bytes(self._buffer)
-
-
-def _data_of(event: bytes) -> bytes:
-    """The data of an event of the type `message`; empty for another type."""
-    kind, data = b"", []
-    for line in event.split(b"\n"):
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            data.append(value.removeprefix(b" "))
-        elif name == b"event":
-            kind = value.removeprefix(b" ")
-    return b"\n".join(data) if kind in (b"", b"message") else b""

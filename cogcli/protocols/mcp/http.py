@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import ResponseMappingError, ServerFaultError
 from cogcli.core.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
-from cogcli.protocols.mcp.errors import translate_error
+from cogcli.protocols.mcp.errors import Refusals, translate_error
 from cogcli.protocols.mcp.events import filter_events
-from cogcli.protocols.mcp.refusals import Refusals
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
@@ -105,10 +104,7 @@ class StreamableHttp:
         return GuardedRead(read, outgoing, self.traffic), outgoing
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         if self.graceful and self._session_id and error is None:
             await self._delete_session()

@@ -15,12 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from cogcli.core.errors import (
-    CallTimeoutError,
-    ResponseMappingError,
-    RuntimeErrorBase,
-    TransportError,
-)
+from cogcli.core.errors import CallTimeoutError, ResponseMappingError, RuntimeErrorBase, TransportError
 from cogcli.core.jsonvalue import NotJson, to_plain_json
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import quote
@@ -32,21 +27,21 @@ from cogcli.protocols.invoker import (
     InvokerContext,
 )
 from cogcli.protocols.mcp import bundled_tools
-from cogcli.protocols.mcp.body import body_of, result_usage
 from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, transport_of
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
-from cogcli.protocols.mcp.pins import Pins, require_locked
+from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
 from cogcli.protocols.mcp.session import McpLink, Session
 from cogcli.protocols.mcp.thread import Portal
 from cogcli.protocols.mcp.tool_checks import (
+    body_of,
     require_arguments,
     require_patterns,
     require_reply,
     require_size,
+    result_usage,
     tool_of,
     unusable_schema_notices,
 )
-from cogcli.protocols.mcp.tool_lock import read_locked
 from cogcli.protocols.mcp.traffic import McpExchange
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import Service
@@ -80,7 +75,14 @@ class Mcp:
         with self._quoted_errors():
             require_trust(request.service)
             require_size(request)
-            return self._call(request, limits)
+            try:
+                return self._exchange_once(request, limits)
+            except _SessionLost as lost:
+                first = lost.error
+            try:
+                return self._exchange_once(request, limits, note=f"{first.message}: opened anew")
+            except _SessionLost as lost:
+                raise lost.error from first
 
     def tools(self, service: Service, limits: CallLimits) -> list[dict[str, Any]]:
         """The definitions of the tools that a service's server lists, sorted by name. Raises RuntimeErrorBase."""
@@ -113,17 +115,6 @@ class Mcp:
 
     # -- one call -----------------------------------------------------------------------------------------------------
 
-    def _call(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        """Make the call; once more in a new session where the server does not know the old one."""
-        try:
-            return self._exchange_once(request, limits)
-        except _SessionLost as lost:
-            first = lost.error
-        try:
-            return self._exchange_once(request, limits, note=f"{first.message}: opened anew")
-        except _SessionLost as lost:
-            raise lost.error from first
-
     def _exchange_once(
         self, request: InvocationRequest, limits: CallLimits, *, note: str = ""
     ) -> InvocationResponse:
@@ -137,7 +128,7 @@ class Mcp:
             method="tools/call",
             url=link.transport.url,
             started_at=started,
-            request=_request_record(request),
+            request={"media_type": _JSON, "body": {"name": request.operation, "arguments": request.payload}},
             proxy=link.transport.proxy,
         )
         try:
@@ -146,7 +137,14 @@ class Mcp:
             require_patterns(tool)
             exchange.notices += unusable_schema_notices(tool)
             require_arguments(tool, request)
-            call = partial(portal.wait, limits, session.call, link, _params(request), exchange)
+            call = partial(
+                portal.wait,
+                limits,
+                session.call,
+                link,
+                {"name": request.operation, "arguments": request.payload, "_meta": _meta(request)},
+                exchange,
+            )
             result = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
             meta = _complete_record(about, link, exchange, began, result)
             return _response(request, result, tool, meta)
@@ -215,10 +213,6 @@ def _portal() -> Portal:
 # -- before a call leaves ---------------------------------------------------------------------------------------------
 
 
-def _params(request: InvocationRequest) -> dict[str, Any]:
-    return {"name": request.operation, "arguments": request.payload, "_meta": _meta(request)}
-
-
 def _meta(request: InvocationRequest) -> dict[str, str]:
     meta = {}
     if request.effect in _REPEATABLE:
@@ -244,10 +238,6 @@ def _result(call: Callable[[], dict[str, Any]], link: McpLink, exchange: McpExch
         translated = translate_error(error, left=exchange.left)
         translated.left = exchange.left if translated.left is None else translated.left
         raise translated from error
-
-
-def _request_record(request: InvocationRequest) -> dict[str, Any]:
-    return {"media_type": _JSON, "body": {"name": request.operation, "arguments": request.payload}}
 
 
 def _complete_record(

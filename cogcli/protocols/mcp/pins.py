@@ -3,7 +3,8 @@
 1. A tool's digest covers its canonical name, description, schemas and annotations.
 2. A locked service has only the tools of its lock, unchanged.
 3. Else the first use of a tool pins it in the user's state directory, by server; a call never replaces a pin.
-4. A tool that differs is refused, naming the fields. An unreadable pin refuses too.
+4. A tool that differs is refused, naming the fields. An unreadable pin or lock refuses too: it is not known what was
+   accepted.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final
 
+import orjson
+
 from cogcli.core.canonical import canonical
+from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RejectedError, SafetyScopeError
 from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.specs.lock import MEMBERS, digest_of_tool
+from cogcli.specs.lock import MEMBERS, digest_of_tool, read_locked_services
+from cogcli.specs.lock import NAME as LOCK_NAME
+from cogcli.specs.lock import SCHEMA as LOCK_SCHEMA
 
 SCHEMA: Final = "cogcli.pin/1"
 _LIMIT: Final = 8 * 1024 * 1024
@@ -94,9 +100,8 @@ class Pins:
                 yield
         except OSError as error:
             text = f"tool `{tool['name']}` cannot be pinned: {path}: {error.strerror}"
-            raise SafetyScopeError(
-                "safety.scope", text, hint="make the directory writable", left=False
-            ) from error
+            hint = "make the directory writable"
+            raise SafetyScopeError("safety.scope", text, hint=hint, left=False) from error
 
 
 def require_locked(service_id: str, locked: list[dict[str, Any]], tool: Mapping[str, Any]) -> None:
@@ -123,3 +128,35 @@ def _unreadable_pin(service_id: str, name: str, why: str) -> SafetyScopeError:
 
 def _refresh_hint(service_id: str) -> str:
     return f"look at it with `cogcli services refresh {service_id}`, then add --accept"
+
+
+def lock_path(root: str) -> str:
+    """The path of the lock of the layer with this root."""
+    return os.path.join(root, LOCK_NAME)
+
+
+def read_locked(root: str, service_id: str) -> list[dict[str, Any]] | None:
+    """The tools that a service is locked to, None for one that is not locked. Raises SafetyScopeError for a damaged
+    lock."""
+    tools = _read_services(root).get(service_id)
+    return None if tools is None else [dict(tool) for tool in tools.values()]
+
+
+def write_lock(root: str, service_id: str, tools: list[dict[str, Any]]) -> None:
+    """Lock a service to these tools, leaving other services unchanged. Raises SafetyScopeError, OSError."""
+    style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    with Alone(root):
+        services = {id: {"tools": list(others.values())} for id, others in _read_services(root).items()}
+        entries = [
+            {**{name: tool.get(name) for name in MEMBERS}, "sha256": digest_of_tool(tool)} for tool in tools
+        ]
+        services[service_id] = {"tools": entries}
+        data = orjson.dumps({"schema": LOCK_SCHEMA, "services": services}, option=style)
+        write_atomic(lock_path(root), data, mode=0o644)
+
+
+def _read_services(root: str) -> Any:
+    try:
+        return read_locked_services(root)
+    except DocumentFault as fault:
+        raise SafetyScopeError("safety.scope", fault.located_message, hint=fault.hint, left=False) from fault

@@ -68,19 +68,16 @@ class Program(NamedTuple):
 
         Raises TransportError where the program is not found.
         """
-        path = self._find_program()
-        given = [self.command, *self.args]
-        if IS_GUARDED:
-            return [sys.executable, "-I", "-S", _LAUNCHER, str(leash), path, *given]
-        return [path, *given[1:]]
-
-    def _find_program(self) -> str:
         named = os.path.join(self.cwd, self.command) if os.path.dirname(self.command) else self.command
         path = shutil.which(named, path=self.env.get("PATH", os.defpath))
         if path is None:
             text = f"program `{self.command}` is not found, or may not be started"
             raise TransportError("call.transport", text, hint="install it, or correct `command`", left=False)
-        return os.path.abspath(path)
+        path = os.path.abspath(path)
+        given = [self.command, *self.args]
+        if IS_GUARDED:
+            return [sys.executable, "-I", "-S", _LAUNCHER, str(leash), path, *given]
+        return [path, *given[1:]]
 
 
 def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

@@ -44,12 +44,7 @@ def tool_members(
         "protocol": "mcp",
         "operation": tool,
         "service": {"command": sys.executable, "args": ["-S", SERVER, *options], **(settings or {})},
-        "environ": {
-            "PATH": os.defpath,
-            "HOME": bench.directory,
-            "BENCH_UNSEEN": SECRET,
-            **(environ or {}),
-        },
+        "environ": {"PATH": os.defpath, "HOME": bench.directory, "BENCH_UNSEEN": SECRET, **(environ or {})},
         "root": bench.directory,
         "network": "public",
         **members,

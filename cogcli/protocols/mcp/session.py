@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogcli import __version__
-from cogcli.core.errors import CallTimeoutError, TransportError
+from cogcli.core.errors import CallTimeoutError, ResponseMappingError, ServerFaultError, TransportError
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
-from cogcli.protocols.mcp.tools import list_tools
 from cogcli.protocols.mcp.traffic import LOST, McpExchange, McpFault, McpTraffic, fault_of, in_progress
+from cogcli.specs.lock import MEMBERS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import anyio
     from mcp import ClientSession
     from mcp.client._transport import TransportStreams
+
 
 MAX_CONNECTIONS: Final = 2
 REASON_SECONDS: Final = 0.5
@@ -49,10 +50,7 @@ class McpTransport(Protocol):
     async def __aenter__(self) -> TransportStreams: ...
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None: ...
 
 
@@ -154,20 +152,17 @@ class Session:
         """The open connection. Raises RuntimeErrorBase with `left` false."""
         link = self._links[-1] if self._links else None
         if link is None or not link.is_usable:
-            link = self._open(link)
+            broken = link
+            if self._closed:
+                raise TransportError("call.transport", "the run is over", left=False)
+            if sum(not link.lost for link in self._links) >= MAX_CONNECTIONS:
+                last = broken and (broken.transport.closed_by or broken.failure)
+                why = f": {last.text}" if last else ""
+                text = f"the connection broke twice, it is not opened again in this run{why}"
+                raise TransportError("call.transport", text, left=False)
+            link = McpLink(self._connect())
+            self._links.append(link)
         await link.wait_started(deadline)
-        return link
-
-    def _open(self, broken: McpLink | None) -> McpLink:
-        if self._closed:
-            raise TransportError("call.transport", "the run is over", left=False)
-        if sum(not link.lost for link in self._links) >= MAX_CONNECTIONS:
-            last = broken and (broken.transport.closed_by or broken.failure)
-            why = f": {last.text}" if last else ""
-            text = f"the connection broke twice, it is not opened again in this run{why}"
-            raise TransportError("call.transport", text, left=False)
-        link = McpLink(self._connect())
-        self._links.append(link)
         return link
 
     async def call(
@@ -227,3 +222,42 @@ def _slow_start_error(stderr_text: str) -> TransportError:
     return TransportError(
         "call.transport", f"{NOT_READY}{f': {words}' if words else ''}", hint=hint, left=False
     )
+
+
+MAX_PAGES: Final = 50
+MAX_TOOLS: Final = 2000
+
+
+async def list_tools(session: ClientSession) -> list[dict[str, Any]]:
+    """The pinned members of every tool's definition, unchanged.
+
+    Raises ResponseMappingError beyond the limits, ServerFaultError where a page repeats.
+    """
+    from mcp_types import PaginatedRequestParams
+
+    tools: list[dict[str, Any]] = []
+    cursors: set[str] = set()
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        tools += [
+            _definition(tool.model_dump(by_alias=True, mode="json", exclude_unset=True))
+            for tool in page.tools
+        ]
+        if len(tools) > MAX_TOOLS:
+            raise _too_many(f"more than {MAX_TOOLS:,} tools")
+        cursor = page.next_cursor
+        if not cursor:
+            return tools
+        if cursor in cursors:
+            raise ServerFaultError("call.server-error", "tools/list gives the same page again", left=False)
+        cursors.add(cursor)
+    raise _too_many(f"more than {MAX_PAGES} pages")
+
+
+def _definition(tool: dict[str, Any]) -> dict[str, Any]:
+    return {name: tool[name] for name in MEMBERS if tool.get(name) is not None}
+
+
+def _too_many(what: str) -> ResponseMappingError:
+    return ResponseMappingError("response.size", f"tools/list has {what}", left=False)

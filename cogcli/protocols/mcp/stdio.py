@@ -115,10 +115,7 @@ class Stdio:
         return GuardedRead(outgoing, write, self.traffic), write
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         import anyio
 
@@ -250,7 +247,11 @@ class Stdio:
             self._pipe().close()
             await self._wait_until(STOP_SECONDS, lambda: self._exit_code is not None)
             if not self._is_over():
-                self._note_leftovers()
+                left = descendants(self._process.pid) if self._exit_code is not None else ()
+                if left:
+                    self.leftovers.append(
+                        f"`{self._program.command}` left {len(left)} of its processes running: killed"
+                    )
                 signal_group(pid, signal.SIGTERM)
                 await self._wait_until(STOP_SECONDS, self._is_over)
         self._kill()
@@ -270,14 +271,6 @@ class Stdio:
 
     def _is_over(self) -> bool:
         return self._process.returncode is not None
-
-    def _note_leftovers(self) -> None:
-        """Note the processes that outlived a server which ended by itself."""
-        left = descendants(self._process.pid) if self._exit_code is not None else ()
-        if left:
-            self.leftovers.append(
-                f"`{self._program.command}` left {len(left)} of its processes running: killed"
-            )
 
     async def _close_pipes(self) -> None:
         # Nothing public closes the pipes that a surviving process may still hold at their other end.

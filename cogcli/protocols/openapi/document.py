@@ -19,7 +19,7 @@ from cogcli.protocols.openapi.mock import DocumentMock
 from cogcli.specs.service import Service
 
 if TYPE_CHECKING:
-    from cogcli.core.http import HttpReply
+    pass
 
 DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs")
 """The paths at which servers commonly publish their document."""
@@ -29,7 +29,7 @@ def download(request: DocumentRequest) -> dict[str, Any]:
     tried = []
     for url in _addresses(_base(request.service)):
         reply = request.exchange("GET", url, None)
-        if reply.status == 200 and not reply.fault and not _is_page(reply):
+        if reply.status == 200 and not reply.fault and "html" not in reply_body.media_type(reply):
             name = "live.yaml" if "yaml" in reply_body.media_type(reply) else "live"
             return request.document(reply.body, f"at {url}", name)
         refusal = request.failure_of(f"GET {url}", reply, None)
@@ -61,11 +61,6 @@ def _addresses(base: str) -> list[str]:
     origin = f"{parts.scheme}://{parts.netloc}"
     folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
     return [f"{origin}{folder}/{place}" for folder in folders for place in DOCUMENT_PATHS]
-
-
-def _is_page(reply: HttpReply) -> bool:
-    """Whether a reply is HTML: some servers answer every path with a page."""
-    return "html" in reply_body.media_type(reply)
 
 
 def _mock(value: dict[str, Any], service: Service) -> DocumentMock:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.strict_json import JsonRefused
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.documents.openapi import OpenApiOperation, openapi_of
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap
@@ -57,9 +57,15 @@ class OpenApi:
     def _outgoing(self, request: InvocationRequest) -> OutgoingRequest:
         try:
             document = openapi_of(request.service)
-            operation = _operation(document, request)
+            method: str | None = request.binding.metadata.get("method")
+            operation = None if document is None else document.operation(request.operation, method)
             parts = _parts(operation, request)
-            base = _base(document, request)
+            base: str | None = request.service.settings.get("base_url") or (
+                document.server if document else None
+            )
+            if base is None:
+                text = "its document names no single absolute server"
+                raise DocumentFault("wire.document", text, "add base_url to the service")
         except DocumentFault as fault:
             raise document_error(request, fault) from fault
         mode = request.binding.metadata.get("response_mode") or "json"
@@ -79,25 +85,12 @@ def _body(request: InvocationRequest, reply: HttpReply, mode: str) -> Any:
     return reply_body.json_body(reply, reply_cap(request))
 
 
-def _operation(document: OpenApiDocument | None, request: InvocationRequest) -> OpenApiOperation | None:
-    method: str | None = request.binding.metadata.get("method")
-    return None if document is None else document.operation(request.operation, method)
-
-
 def _parts(operation: OpenApiOperation | None, request: InvocationRequest) -> HttpParts:
     if operation is None:
         return parts_without_document(
             request.operation, request.binding.metadata.get("method"), request.payload
         )
     return parts_by_document(operation, request.payload)
-
-
-def _base(document: OpenApiDocument | None, request: InvocationRequest) -> str:
-    base: str | None = request.service.settings.get("base_url") or (document.server if document else None)
-    if base is None:
-        text = "its document names no single absolute server"
-        raise DocumentFault("wire.document", text, "add base_url to the service")
-    return base
 
 
 def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts) -> str:

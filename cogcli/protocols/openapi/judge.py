@@ -1,20 +1,171 @@
-"""openapi: checking one request and its reply by their operation (docs/reference/protocols.md#scenarios)."""
+"""openapi: checking one request and its reply by their operation: route, parameters, body, status and reply
+(docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+import re
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, openapi_of
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation, Parameter, openapi_of
 from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
-from cogcli.protocols.openapi.mock import match_route, routes_of
-from cogcli.protocols.openapi.request_check import body_faults, parameter_faults
+from cogcli.protocols.http.observed import Seen
+from cogcli.schema.validator import errors
 from cogcli.specs.binding import Binding
 from cogcli.specs.service import Service
 
 _SHOWN: Final = 3
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9]\d*)")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+class Route(NamedTuple):
+    """One path of the document; the pattern's groups are the values of its parameters, `names` their names."""
+
+    path: str
+    pattern: re.Pattern[str]
+    names: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+class RequestFault(NamedTuple):
+    """One fault of a request: its pointer, as `/query/lang` or `/body/data`, and a message."""
+
+    pointer: str
+    message: str
+
+
+def breaches(pointer: str, schema: Any, value: Any) -> list[RequestFault]:
+    """The breaches of a schema by the value at a pointer."""
+    return [RequestFault(f"{pointer}/{place}".rstrip("/"), text) for place, text in errors(schema, value)]
+
+
+def join_faults(faults: list[RequestFault]) -> str:
+    """The first three faults in one line."""
+    return "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])
+
+
+def parameter_faults(
+    operation: OpenApiOperation, seen: Seen, path_values: dict[str, str]
+) -> list[RequestFault]:
+    """The faults of path, query and headers, including undeclared query names."""
+    query = parse_qs(seen.query, keep_blank_values=True)
+    faults: list[RequestFault] = []
+    for parameter in operation.parameters:
+        pointer = f"/{parameter.place}/{parameter.name}"
+        texts = _sent_texts(parameter, seen, path_values, query)
+        if texts is None:
+            if parameter.required:
+                faults.append(RequestFault(pointer, "required, not sent"))
+            continue
+        value = _value(parameter.schema, texts, parameter.explode)
+        faults += breaches(pointer, parameter.schema, value)
+    declared = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
+    return faults + [RequestFault(f"/query/{name}", "not declared") for name in query if name not in declared]
+
+
+def body_faults(operation: OpenApiOperation, seen: Seen) -> list[RequestFault]:
+    """The faults of the body: missing, no JSON, or breaches of its schema."""
+    if operation.body is None:
+        return [RequestFault("/body", "none is expected")] if seen.body else []
+    if not seen.body:
+        return [RequestFault("/body", "required, not sent")] if operation.body.required else []
+    media_type = seen.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not (media_type == "application/json" or media_type.endswith("+json")):
+        return [RequestFault("/header/content-type", f"found `{media_type}`, expected application/json")]
+    try:
+        value = loads(seen.body)
+    except JsonRefused as refused:
+        return [RequestFault("/body", str(refused))]
+    return breaches("/body", operation.body.schema, value)
+
+
+def _sent_texts(
+    parameter: Parameter, seen: Seen, path_values: dict[str, str], query: dict[str, list[str]]
+) -> list[str] | None:
+    """The texts of a parameter as sent, None if it was not sent."""
+    if parameter.place == "path":
+        return [path_values[parameter.name]] if parameter.name in path_values else None
+    if parameter.place == "query":
+        return query.get(parameter.name)
+    value = seen.headers.get(parameter.name.lower())
+    return None if value is None else [value]
+
+
+def _value(schema: Any, texts: list[str], explode: bool) -> Any:
+    """The value of these texts, by the type in the schema."""
+    kinds = _kinds(schema)
+    if "array" in kinds:
+        parts = texts if len(texts) > 1 or explode else texts[0].split(",")
+        items = _resolve(schema).get("items", True)
+        return [_scalar(items, part) for part in parts]
+    return _scalar(schema, texts[-1])
+
+
+def _scalar(schema: Any, text: str) -> Any:
+    kinds = _kinds(schema)
+    if "integer" in kinds and _INTEGER.fullmatch(text):
+        return int(text)
+    if "number" in kinds and _NUMBER.fullmatch(text):
+        return float(text)
+    if "boolean" in kinds and text in ("true", "false"):
+        return text == "true"
+    return text
+
+
+def _kinds(schema: Any) -> list[str]:
+    """The types that a schema names, else those of its alternatives."""
+    found = _resolve(schema)
+    declared = found.get("type")
+    if declared:
+        return declared if isinstance(declared, list) else [declared]
+    options = [*(found.get("anyOf") or ()), *(found.get("oneOf") or ()), *(found.get("allOf") or ())]
+    return [kind for option in options if isinstance(option, dict) for kind in _kinds(option)]
+
+
+def _resolve(schema: Any) -> dict[str, Any]:
+    """The schema, or the definition inside it that its `$ref` names."""
+    if not isinstance(schema, dict):
+        return {}
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
+        return schema
+    found = (schema.get("$defs") or {}).get(reference.removeprefix("#/$defs/"))
+    return found if isinstance(found, dict) else {}
+
+
+def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
+    """Every path with its methods; literal ones before those with parameters."""
+    methods: dict[str, list[str]] = {}
+    for entry in document.entries:
+        methods.setdefault(entry.path, []).append(entry.method)
+    routes = []
+    for path, here in methods.items():
+        first, *rest = re.split(r"\{([^{}]+)\}", path)
+        texts = [_parameter(text, last=n == len(rest)) for n, text in enumerate(rest, 1) if n % 2 == 0]
+        pattern = re.compile(re.escape(first) + "".join(texts))
+        routes.append(Route(path, pattern, tuple(rest[::2]), tuple(here)))
+    return tuple(sorted(routes, key=lambda route: len(route.names)))
+
+
+def _parameter(after: str, *, last: bool) -> str:
+    """The pattern of a parameter and the text after it: the value ends at its first occurrence, without
+    backtracking."""
+    inside, slash, beyond = after.partition("/")
+    ends = "(?=/)" if slash else r"\Z" if last else ""
+    whole = "([^/]++)" if ends else "([^/])"
+    value = f"(?>([^/]+?){re.escape(inside)}{ends})" if inside else whole
+    return value + re.escape(slash + beyond)
+
+
+def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
+    """The route of a sent path and the values of its parameters; None without one."""
+    for route in routes:
+        found = route.pattern.fullmatch(path)
+        if found:
+            return route, dict(zip(route.names, map(unquote, found.groups()), strict=True))
+    return None
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
@@ -32,7 +183,9 @@ def judge_exchange(
 ) -> list[Check]:
     """The checks of an exchange, in display order."""
     found = [_request(exchange, document, operation, base.rstrip("/"))]
-    found += _body(exchange, operation)
+    if operation.body is not None or exchange.seen.body:
+        faults = body_faults(operation, exchange.seen)
+        found.append(Check("request body matches its schema", not faults, join_faults(faults)))
     key = declared_status(operation, exchange.status)
     said = "" if key else f"declared: {', '.join(operation.responses) or 'none'}"
     found.append(Check(f"status {exchange.status} is declared", key is not None, said))
@@ -57,22 +210,11 @@ def _request(
     found = match_route((route,), seen.path.removeprefix(base)) if inside else None
     if found is None or seen.method != operation.method:
         return Check(name, False, f"{asked}, expected {operation.method} {base}{operation.path}")
-    known = operation if exchange.whole else _without_headers(operation)
-    faults = parameter_faults(known, seen, {k: unquote(v) for k, v in found[1].items()})
-    said = "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])
-    return Check(name, not faults, f"{asked}: {said}" if faults else asked)
-
-
-def _without_headers(operation: OpenApiOperation) -> OpenApiOperation:
-    return operation._replace(parameters=tuple(p for p in operation.parameters if p.place != "header"))
-
-
-def _body(exchange: ObservedExchange, operation: OpenApiOperation) -> Iterator[Check]:
-    if operation.body is None and not exchange.seen.body:
-        return
-    faults = body_faults(operation, exchange.seen)
-    said = "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])
-    yield Check("request body matches its schema", not faults, said)
+    if not exchange.whole:
+        known = tuple(each for each in operation.parameters if each.place != "header")
+        operation = operation._replace(parameters=known)
+    faults = parameter_faults(operation, seen, {k: unquote(v) for k, v in found[1].items()})
+    return Check(name, not faults, f"{asked}: {join_faults(faults)}" if faults else asked)
 
 
 def _reply(exchange: ObservedExchange, schema: Any) -> Check:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.problems import suggestion
-from cogcli.documents.openrpc import RpcMethod, openrpc_of
+from cogcli.documents.openrpc import openrpc_of
 from cogcli.protocols.contract_finding import (
     ContractFinding,
     ContractJudges,
     OperationContract,
     Taken,
+    argument_findings,
     document_finding,
 )
 from cogcli.specs.binding import Binding
@@ -42,29 +42,15 @@ def openrpc_findings(
         return
     if method is None:
         return
-    taken: dict[str, Taken] = {}
-    yield from _params(binding, method, taken)
+    known = {
+        each.name: Taken(each.name, each.required, each.schema, each.deprecated) for each in method.params
+    }
+    title = f"method `{method.name}`"
+    yield from argument_findings(binding, title, known)
+    taken = {key: known[key] for key in binding.request if key in known}
     reply = () if method.is_notification else (method.result,)
     described = (*(param.schema for param in method.params), *reply)
-    yield OperationContract(f"method `{method.name}`", taken, reply, method.deprecated, described)
-
-
-def _params(binding: Binding, method: RpcMethod, taken: dict[str, Taken]) -> Iterator[ContractFinding]:
-    known = {param.name: param for param in method.params}
-    for param in method.params:
-        if param.required and param.name not in binding.request:
-            message = f"method `{method.name}` requires `{param.name}`, which is not given"
-            yield ContractFinding(
-                "wire.parameter", "E", ("request",), message, f"add {param.name} to request", key=True
-            )
-    for key in binding.request:
-        found = known.get(key)
-        if found:
-            taken[key] = Taken(key, found.required, found.schema, found.deprecated)
-        else:
-            hint = suggestion(key, known) or f"it takes {', '.join(list(known)[:6]) or 'nothing'}"
-            message = f"method `{method.name}` takes no `{key}`"
-            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
+    yield OperationContract(title, taken, reply, method.deprecated, described)
 
 
 JUDGES: Final = ContractJudges(openrpc_findings, document_findings)

@@ -12,8 +12,7 @@ from cogcli.documents.loader import MAX_BYTES
 from cogcli.documents.openrpc import OpenRpcDocument
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest, document_error
-from cogcli.protocols.openrpc.judge import judge_of
-from cogcli.protocols.openrpc.mock import RpcMock
+from cogcli.protocols.openrpc.mock import RpcMock, judge_of
 from cogcli.protocols.openrpc.reply import result_of
 
 _DISCOVER: Final = {"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "id": 1}

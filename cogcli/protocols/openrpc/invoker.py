@@ -16,7 +16,6 @@ from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.core.strict_json import JsonRefused
 from cogcli.documents.openrpc import RpcMethod, openrpc_of
-from cogcli.protocols.batcher import Batcher
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import failure, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap, request_cap
@@ -30,6 +29,7 @@ from cogcli.protocols.invoker import (
 )
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openrpc import batch
+from cogcli.protocols.openrpc.batch import Batcher
 from cogcli.protocols.openrpc.grammar import METHOD_NAME
 from cogcli.protocols.openrpc.reply import is_error, result_of
 
@@ -55,10 +55,16 @@ class OpenRpc:
         method, batches = _method_of(request)
         if method is not None and method.is_notification:
             return self._single(request, limits, method, None)
-        if limits.place is not None and self._may_batch(request, batches):
+        if limits.place is not None and (
+            batches and request.effect in batch.REPEATABLE and request.service.id not in self._unbatched
+        ):
             outcome = self._in_array(request, limits, limits.place, method)
             if outcome.error is not None or outcome.meta is not None:
-                return _batched_response(outcome)
+                if outcome.error is not None:
+                    if outcome.meta is not None:
+                        outcome.error.record = outcome.meta.to_payload()
+                    raise outcome.error
+                return _response(outcome.body, outcome.meta or CallMeta())
         elif limits.place is not None:
             limits.place.settle()
         return self._single(request, limits, method, next(self._ids))
@@ -82,9 +88,6 @@ class OpenRpc:
         return _response(body, meta)
 
     # -- several in one array -----------------------------------------------------------------------------------------
-
-    def _may_batch(self, request: InvocationRequest, batches: bool) -> bool:
-        return batches and request.effect in batch.REPEATABLE and request.service.id not in self._unbatched
 
     def _in_array(
         self, request: InvocationRequest, limits: CallLimits, place: BatchSlot, method: RpcMethod | None
@@ -166,15 +169,6 @@ class OpenRpc:
 
 def _response(body: Any, meta: CallMeta) -> InvocationResponse:
     return InvocationResponse(body, usage_of(body).add_to(meta))
-
-
-def _batched_response(outcome: batch.RpcOutcome) -> InvocationResponse:
-    """The response of a call made in an array, as it would be alone. Raises its error."""
-    if outcome.error is not None:
-        if outcome.meta is not None:
-            outcome.error.record = outcome.meta.to_payload()
-        raise outcome.error
-    return _response(outcome.body, outcome.meta or CallMeta())
 
 
 def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:

@@ -8,17 +8,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.documents.loader import resolve
-from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
+from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod, openrpc_of
+from cogcli.protocols.exchange import Check, Judge, ObservedExchange, schema_check
 from cogcli.protocols.http.observed import Reply, Seen, json_reply
+from cogcli.protocols.openapi.judge import RequestFault, breaches, join_faults
 from cogcli.protocols.openapi.mock import add_examples
-from cogcli.protocols.openapi.request_check import RequestFault
 from cogcli.schema.sample import NoSample, sample
-from cogcli.schema.validator import errors
+from cogcli.specs.binding import Binding
+from cogcli.specs.service import Service
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 
@@ -91,9 +93,8 @@ def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
     for name, param in known.items():
         if name not in given:
             faults += [RequestFault(f"/params/{name}", "required, not sent")] if param.required else []
-            continue
-        wrong = errors(param.schema, given[name])
-        faults += [RequestFault(f"/params/{name}/{place}".rstrip("/"), said) for place, said in wrong]
+        else:
+            faults += breaches(f"/params/{name}", param.schema, given[name])
     return faults
 
 
@@ -102,9 +103,45 @@ def _error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]
     return {"jsonrpc": "2.0", "id": id, "error": {**error, **({"data": data} if data else {})}}
 
 
-_SHOWN: Final = 3
+def judge_of(binding: Binding, service: Service) -> Judge | None:
+    """The judge of a binding's calls by its service's document; None without one. Raises DocumentFault."""
+    document = openrpc_of(service)
+    if document is None:
+        return None
+    method = document.method(binding.operation)
+    return lambda exchange: judge_exchange(exchange, method)
 
 
-def join_faults(faults: list[RequestFault]) -> str:
-    """Faults in one line."""
-    return "; ".join(f"{fault.pointer}: {fault.message}" for fault in faults[:_SHOWN])
+def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
+    """The checks of an exchange, in display order."""
+    call = _value(exchange.seen.body)
+    faults = param_faults(method, call.get("params", {}) if isinstance(call, dict) else None)
+    checks = [_request(exchange, call, method)]
+    checks.append(Check("parameters match their schemas", not faults, join_faults(faults)))
+    if method.is_notification:
+        taken = 200 <= exchange.status < 300
+        return [*checks, Check("the notification is taken", taken, f"{exchange.status}")]
+    answer = _value(exchange.reply)
+    if isinstance(answer, dict) and "result" in answer:
+        result = schema_check("result matches its schema", method.result, answer["result"])
+        return [*checks, Check("the answer has a result", True), result]
+    error = answer.get("error") if isinstance(answer, dict) else None
+    found = f"RPC error {error.get('code')}" if isinstance(error, dict) else "it holds none"
+    return [*checks, Check("the answer has a result", False, found)]
+
+
+def _request(exchange: ObservedExchange, call: Any, method: RpcMethod) -> Check:
+    name = "request matches the method"
+    if exchange.seen.method != "POST" or not isinstance(call, dict) or call.get("method") != method.name:
+        sent = f"{exchange.seen.method} {exchange.seen.path}"
+        return Check(name, False, f"{sent}, expected POST of {method.name}")
+    wrong = ("id" in call) is method.is_notification
+    said = f"it {'has' if 'id' in call else 'lacks'} an id" if wrong else f"POST {method.name}"
+    return Check(name, not wrong, said)
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return loads(data)
+    except JsonRefused:
+        return None

@@ -48,7 +48,9 @@ def _fault(value: Any, id: int) -> str:
     if ("result" in value) == ("error" in value):
         return "both `result` and `error`" if "result" in value else "neither `result` nor `error`"
     error = value.get("error")
-    if "error" in value and not _is_wellformed(error):
+    if "error" in value and not (
+        isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+    ):
         return "its `error` has no whole number as `code` and text as `message`"
     answered = value.get("id")
     if type(answered) is int and answered == id:
@@ -56,12 +58,6 @@ def _fault(value: Any, id: int) -> str:
     if answered is None and error is not None and error["code"] in _UNREAD:
         return ""
     return f"its id is {preview(answered)}, expected {id}"
-
-
-def _is_wellformed(error: Any) -> bool:
-    return (
-        isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
-    )
 
 
 def _error_of(error: dict[str, Any], name: str, secrets: Secrets, service: str) -> RuntimeErrorBase:

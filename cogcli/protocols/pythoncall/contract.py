@@ -7,9 +7,14 @@ import ast
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cogcli.core.problems import suggestion
 from cogcli.core.python_syntax import module_of
-from cogcli.protocols.contract_finding import ContractFinding, ContractJudges, OperationContract, Taken
+from cogcli.protocols.contract_finding import (
+    ContractFinding,
+    ContractJudges,
+    OperationContract,
+    Taken,
+    argument_findings,
+)
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
 from cogcli.specs.service import Service
@@ -32,29 +37,18 @@ def python_findings(
 def function_findings(
     binding: Binding, source: bytes, name: str, title: str
 ) -> Iterator[ContractFinding | OperationContract]:
-    """The findings and contract of a function, called `title` in messages; none where the source has no plain
-    function of
-    this name."""
+    """The findings and contract of a function, called `title` in messages; none without a plain function of this
+    name."""
     function = _function(source, name)
     if function is None:
         return
     known = dict(_parameters(function))
-    for name in _positional(function):
-        message = f"{title} takes `{name}` by position only, and arguments are given by name"
-        yield ContractFinding(
-            "wire.parameter", "E", ("operation",), message, "remove the `/` from its signature"
-        )
-    for name, taken in known.items():
-        if taken.required and name not in binding.request:
-            message = f"{title} requires `{name}`, which is not given"
-            yield ContractFinding(
-                "wire.parameter", "E", ("request",), message, f"add {name} to request", key=True
-            )
-    for key in binding.request:
-        if key not in known and function.args.kwarg is None:
-            hint = suggestion(key, known) or f"it takes {', '.join(list(known)[:6]) or 'nothing'}"
-            message = f"{title} takes no `{key}`"
-            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
+    only = function.args.posonlyargs
+    for argument in only[: len(only) + len(function.args.args) - len(function.args.defaults)]:
+        message = f"{title} takes `{argument.arg}` by position only, and arguments are given by name"
+        hint = "remove the `/` from its signature"
+        yield ContractFinding("wire.parameter", "E", ("operation",), message, hint)
+    yield from argument_findings(binding, title, known, takes_rest=function.args.kwarg is not None)
     yield OperationContract(title, {key: known[key] for key in binding.request if key in known}, None)
 
 
@@ -67,13 +61,6 @@ def _function(source: bytes, name: str) -> Function | None:
     found = [node for node in tree.body if isinstance(node, Function) and node.name == name]
     # What a decorator leaves of the signature is not known.
     return found[-1] if found and not found[-1].decorator_list else None
-
-
-def _positional(function: Function) -> list[str]:
-    """Required arguments that cannot be given by name."""
-    only = function.args.posonlyargs
-    every = len(only) + len(function.args.args)
-    return [arg.arg for arg in only[: every - len(function.args.defaults)]]
 
 
 def _parameters(function: Function) -> Iterator[tuple[str, Taken]]:

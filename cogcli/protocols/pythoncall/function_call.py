@@ -12,7 +12,6 @@ Used by a thread of the run and by the worker process; it imports little, so tha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, TypeGuard
 
@@ -151,7 +150,11 @@ def _signature_of(name: str, function: FunctionType) -> PythonFunction:
 def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float) -> Any:
     try:
         if operation.is_async:
-            return _await_result(operation.function, payload, deadline)
+            import asyncio
+
+            return asyncio.run(
+                asyncio.wait_for(operation.function(**payload), max(0.0, deadline - time.monotonic()))
+            )
         return operation.function(**payload)
     except ReadRefused:
         raise
@@ -185,12 +188,6 @@ def _line_of(error: BaseException, operation: PythonFunction) -> str:
     if not line or module.startswith(module_access.SHIPPED):
         return ""
     return f" (at {module.replace('.', '/')}.py:{line})"[:_PLACE_CAP]
-
-
-def _await_result(function: Callable[..., Any], payload: dict[str, Any], deadline: float) -> Any:
-    import asyncio
-
-    return asyncio.run(asyncio.wait_for(function(**payload), max(0.0, deadline - time.monotonic())))
 
 
 def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:

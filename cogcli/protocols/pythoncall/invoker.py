@@ -79,7 +79,11 @@ class PythonCall:
         # Modules may print while they are imported, and values while they are converted.
         with capture_output() as tail:
             try:
-                operation = self._operation(code, request.operation)
+                key = (code.service_id, request.operation)
+                found = self._operations.get(key)
+                if found is None:
+                    found = self._operations[key] = function_call.resolve_function(code, request.operation)
+                operation = found
                 function_call.require_arguments(operation, request.payload)
                 _require_size(operation.name, request, orjson.dumps(request.payload))
                 body = function_call.call_function(
@@ -116,13 +120,6 @@ class PythonCall:
             if self._workers is None:
                 self._workers = WorkerPool(self._context.environ, self._context.max_workers)
             return self._workers
-
-    def _operation(self, code: Code, name: str) -> PythonFunction:
-        key = (code.service_id, name)
-        found = self._operations.get(key)
-        if found is None:
-            found = self._operations[key] = function_call.resolve_function(code, name)
-        return found
 
 
 def _require_size(name: str, request: InvocationRequest, payload: bytes) -> None:

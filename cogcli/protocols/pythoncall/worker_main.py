@@ -58,7 +58,13 @@ def main(channel: int, leash: int, import_paths: list[str]) -> None:
     if worker:
         _run_guard(worker, channel, leash)
     os.close(leash)
-    _detach(guard)
+    os.setsid()
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _KILL, 0, 0, 0)
+    if os.getppid() != guard:
+        os._exit(1)
     _set_limits()
     sys.path[:] = [*import_paths, *(path for path in sys.path if path not in import_paths)]
     _serve(channel)
@@ -79,17 +85,6 @@ def _run_guard(worker: int, channel: int, leash: int) -> None:
             kill(worker, _KILL)
     _, status = os.waitpid(worker, 0)
     os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
-
-
-def _detach(guard: int) -> None:
-    """Give the worker a session of its own, and have it die with the guard."""
-    os.setsid()
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _KILL, 0, 0, 0)
-    if os.getppid() != guard:
-        os._exit(1)
 
 
 def _set_limits() -> None:
@@ -121,18 +116,13 @@ def _serve(channel: int) -> None:
             try:
                 data = _call(channel, request, payload, operations)
             finally:
-                _flush()
+                for stream in (sys.stdout, sys.stderr):
+                    with contextlib.suppress(Exception):
+                        stream.flush()
         except BaseException as error:
             _send(channel, json.dumps({"n": number, "error": _error_payload(error)}).encode())
         else:
             _send(channel, json.dumps({"n": number, "reply": True}).encode(), data)
-
-
-def _flush() -> None:
-    """Flush the output: it belongs to this call. A stream that the function closed or replaced is ignored."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
 
 
 def _call(

@@ -157,7 +157,20 @@ class _Call:
     def result(self) -> dict[str, Any]:
         """The reply. Raises the error that the worker reports, or that of its end or timeout."""
         try:
-            return self._exchange()
+            self._channel.queue(
+                to_frame(orjson.dumps(self._request_payload())) + to_frame(self._request.payload)
+            )
+            answer = self._next_answer()
+            if answer.get("entered") is True:
+                self._left = True
+                answer = self._next_answer()
+            if self._left and answer.get("reply") is True:
+                data = self._channel.read_frame(self._request.cap, self._deadline)
+                body = loads(data, max_bytes=self._request.cap, max_nodes=len(data) + 1)
+                if type(body) is not dict:
+                    raise ValueError("the reply is no object")
+                return body
+            raise _error_of(answer.get("error"), self._left)
         except TimeoutError:
             self._worker.end()
             raise CallTimeoutError("call.timeout", "no answer in time", left=self._left) from None
@@ -167,16 +180,6 @@ class _Call:
             self._worker.end()
             text = f"what the worker wrote is no answer: {error}"[:_MAX_TEXT]
             raise TransportError("call.transport", text, left=self._left) from error
-
-    def _exchange(self) -> dict[str, Any]:
-        self._channel.queue(to_frame(orjson.dumps(self._request_payload())) + to_frame(self._request.payload))
-        answer = self._next_answer()
-        if answer.get("entered") is True:
-            self._left = True
-            answer = self._next_answer()
-        if self._left and answer.get("reply") is True:
-            return self._body()
-        raise _error_of(answer.get("error"), self._left)
 
     def _request_payload(self) -> dict[str, Any]:
         code, reads = self._request.code, self._request.reads
@@ -196,13 +199,6 @@ class _Call:
         if type(answer) is not dict or answer.get("n") != self._number:
             raise ValueError("it belongs to no call")
         return answer
-
-    def _body(self) -> dict[str, Any]:
-        data = self._channel.read_frame(self._request.cap, self._deadline)
-        body = loads(data, max_bytes=self._request.cap, max_nodes=len(data) + 1)
-        if type(body) is not dict:
-            raise ValueError("the reply is no object")
-        return body
 
 
 def _start(channel: int, leash: int, out: int, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -14,7 +14,7 @@ import pytest
 
 from cogcli.app.settings import Settings, trust, trust_digests
 from cogcli.core.errors import EnvironmentRefusal
-from cogcli.protocols.mcp import tool_lock
+from cogcli.protocols.mcp import pins
 
 ROUNDS = 100 if "COGCLI_LONG_TESTS" in os.environ else 20
 """How often what happens at once is tried."""
@@ -474,12 +474,12 @@ def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) ->
 @pytest.mark.slow
 def test_all_tools_that_are_accepted_at_once_are_locked(tmp_path: Path) -> None:
     def accept(id: str) -> Callable[[], Any]:
-        return lambda: tool_lock.write(str(tmp_path), id, [{"name": f"tool-{id}"}])
+        return lambda: pins.write_lock(str(tmp_path), id, [{"name": f"tool-{id}"}])
 
     for _ in range(ROUNDS // 10):
         at_once(*(accept(f"s{n}") for n in range(8)))
         for n in range(8):
-            (tool,) = tool_lock.read_locked(str(tmp_path), f"s{n}") or [{}]
+            (tool,) = pins.read_locked(str(tmp_path), f"s{n}") or [{}]
             assert tool["name"] == f"tool-s{n}"
         (tmp_path / "cogcli.lock.json").unlink()
 

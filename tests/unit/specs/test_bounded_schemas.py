@@ -12,8 +12,7 @@ import pytest
 
 from cogcli.protocols.type_fit import describe_schema, misfit, misfit_as_text
 from cogcli.schema.bundle import SchemaBundler
-from cogcli.schema.combinations import count_alternatives, count_parts
-from cogcli.schema.containment import covers, disjoint
+from cogcli.schema.containment import count_alternatives, count_parts, covers, disjoint
 from cogcli.schema.lookup import members, schema_at
 from cogcli.schema.sample import NoSample, sample
 

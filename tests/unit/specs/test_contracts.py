@@ -17,10 +17,9 @@ from cogcli.schema import engine_choice
 from cogcli.schema.candidates import candidates
 from cogcli.schema.containment import Cover, covers, disjoint
 from cogcli.schema.engine_choice import PYTHON, RUST, engine
-from cogcli.schema.patterns import pattern_of, refusal
+from cogcli.schema.patterns import PYTHON_TEXT, pattern_of, refusal, text_of
 from cogcli.schema.regex_parser import parse_regex
 from cogcli.schema.regex_work import most_steps, trim_ends
-from cogcli.schema.regex_writer import PYTHON_TEXT, text_of
 from cogcli.schema.validator import UNUSABLE, errors, invalid
 
 ENGINES = (PYTHON, RUST)

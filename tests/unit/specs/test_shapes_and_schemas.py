@@ -9,8 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cogcli.protocols import PROTOCOLS
-from cogcli.schema.limits import faults
-from cogcli.schema.regex_safety import unsafe_reason
+from cogcli.schema.limits import faults, unsafe_reason
 from cogcli.specs import checks
 from cogcli.specs.json_schema import schema_of
 from cogcli.specs.shape import NumberShape, Text, clean, record, required
