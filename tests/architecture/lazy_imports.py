@@ -34,9 +34,9 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "mapping/expressions.py": 2,
     },
     "a protocol is loaded when a service speaks it: MCP, HTTP and workers each cost more than a run": {
-        "protocols/__init__.py": 3, "protocols/http/http_call.py": 3, "protocols/mcp/connect.py": 4,
+        "protocols/__init__.py": 3, "protocols/http/http_call.py": 3, "protocols/mcp/connect.py": 3,
         "protocols/pythoncall/invoker.py": 2, "protocols/pythoncall/worker_main.py": 6,
-        "protocols/service_contract.py": 6,
+        "protocols/service_contract.py": 7,
     },
     "checks of another kind of report": {
         "report/unfinished_runs.py": 1,

@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from cogcli.core.addresses import literal_refusal
 from cogcli.core.errors import SafetyScopeError, ServiceResolutionError
 from cogcli.protocols.http import headers
 from cogcli.protocols.invoker import InvokerContext
+from cogcli.protocols.mcp.errors import Refusals
 from cogcli.protocols.mcp.process import Program, environment
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.stdio import Stdio
@@ -73,10 +75,7 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
 
 
 def _address(service: Service, context: InvokerContext) -> McpEndpoint:
-    from urllib.parse import urlsplit
-
     from cogcli.core.http import proxy_for
-    from cogcli.protocols.mcp.errors import Refusals
     from cogcli.protocols.mcp.http import McpEndpoint
 
     url, secrets, network = service.settings["url"], context.secrets, network_of(service)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -18,7 +18,6 @@ from cogcli.core.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.core.http import HttpReply
 from cogcli.core.ports import Clock
 from cogcli.core.strict_json import JsonRefused, loads
 from cogcli.protocols.http.failures import OVERLOADED, failure
@@ -33,6 +32,9 @@ from cogcli.protocols.mcp.traffic import (
 )
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.service import Service
+
+if TYPE_CHECKING:
+    from cogcli.core.http import HttpReply
 
 CLOSED: Final = -32000
 TIMEOUT: Final = -32001
