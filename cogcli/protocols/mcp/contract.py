@@ -1,5 +1,6 @@
 """mcp: a binding against the tools that its service is locked to, or the bundled ones
-(docs/reference/protocols.md#mcp, docs/reference/protocols.md#wire-checks)."""
+(docs/reference/protocols.md#mcp, docs/reference/protocols.md#mcp-bundled,
+docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 

@@ -177,7 +177,13 @@ _SESSION_CODES: Final = (-32000, -32001, -32600)
 
 
 class Refusals(NamedTuple):
-    """Finds the faults in HTTP answers of one service."""
+    """Finds the faults in HTTP answers of one service that are no results (docs/reference/protocols.md#mcp).
+
+    1. A JSON-RPC error in an answer counts whatever the status is, with three exceptions: 401 and 403 are refused
+       credentials, 429, 502, 503 and 504 are overload, and an unknown session is a lost one: the call did not run.
+    2. 404 and 405 without such an error: no server of this transport is at that address.
+    3. Every other status is an error as of any HTTP call.
+    """
 
     service: Service
     secrets: Secrets

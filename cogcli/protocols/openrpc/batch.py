@@ -1,9 +1,15 @@
-"""Calls of one foreach that go out as one (docs/reference/protocols.md#batch).
+"""JSON-RPC calls of one foreach that go out as one array (docs/reference/protocols.md#batch).
 
 1. The first call opens a group. It waits at most 1 s for calls that the coordinator announced, and 10 ms for calls
    that follow from answers just given, never past its own deadline. A later call opens the next group.
 2. The first call makes the exchange for all. The exchange is cancelled once no call of the group waits for it.
 3. Each call keeps its own deadline, cancellation and outcome.
+4. Only calls that may be repeated and have an answer, of a service whose document has `x-batch: true`.
+5. Answers are matched by type and value of their id, in any order; one with another id is ignored. Two answers to one
+   call make it fail.
+6. Where the reply is no array, lacks answers or is too large, those calls are made one by one, and so is every further
+   call to that service for the rest of the run.
+7. A connection that fails, times out or is overloaded fails each call as it would fail a single one.
 """
 
 from __future__ import annotations
