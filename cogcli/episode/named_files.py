@@ -53,9 +53,9 @@ def manifest_files(manifest: Any) -> NamedFiles:
     files: dict[str, NamedFile] = {}
     problems = []
     for item in listed:
-        file, problem = _named_file(item)
-        if problem:
-            problems.append(problem)
+        file = _named_file(item)
+        if isinstance(file, str):
+            problems.append(file)
         elif file.name in files:
             problems.append(f"lists `{file.name:.80}` twice")
         elif file.name != MANIFEST:
@@ -63,20 +63,20 @@ def manifest_files(manifest: Any) -> NamedFiles:
     return NamedFiles(files, problems)
 
 
-def _named_file(item: Any) -> tuple[NamedFile, str]:
+def _named_file(item: Any) -> NamedFile | str:
+    """A file of the list, or what is wrong with it."""
     name = object_of(item).get("name")
-    none = NamedFile("", "", None)
     if type(name) is not str:
-        return none, "lists something that is no file of an episode"
+        return "lists something that is no file of an episode"
     if not is_inside(name):
-        return none, f"names {name!r:.80}, which is no file of the episode"
+        return f"names {name!r:.80}, which is no file of the episode"
     given, size = item.get("sha256"), item.get("size_bytes")
     match = _HASH.fullmatch(given) if type(given) is str else None
     if given is not None and match is None:
-        return none, f"`{name:.80}` has sha256 {given!r:.80}, which is none"
+        return f"`{name:.80}` has sha256 {given!r:.80}, which is none"
     if size is not None and (type(size) is not int or size < 0):
-        return none, f"`{name:.80}` has size_bytes {size!r:.40}, which is none"
-    return NamedFile(name, match[1].lower() if match else "", size), ""
+        return f"`{name:.80}` has size_bytes {size!r:.40}, which is none"
+    return NamedFile(name, match[1].lower() if match else "", size)
 
 
 def is_inside(name: str) -> bool:
@@ -95,33 +95,19 @@ def unlike(folder: Folder, file: NamedFile) -> str:
     """
     *above, name = file.name.split("/")
     with ExitStack() as opened:
-        place = folder
         for part in above:
-            place = _sub(opened, place, part)
-        return _unlike(place, name, file)
-
-
-def _sub(opened: ExitStack, place: Folder, name: str) -> Folder:
-    try:
-        return opened.enter_context(place.sub(name))
-    except FileNotFoundError as error:
-        raise FileRefused(str(place.path / name), "missing", "does not exist") from error
-    except OSError as error:
-        why = f"cannot be opened: {error.strerror}"
-        raise FileRefused(str(place.path / name), "unreadable", why) from error
-
-
-def _unlike(place: Folder, name: str, file: NamedFile) -> str:
-    if file.size is not None and (size := place.size(name)) != file.size:
-        return f"has {size:,} bytes, the manifest says {file.size:,}"
-    if file.sha256 and measure(place, name)[0] != file.sha256:
-        return "is not the file that the manifest names"
+            try:
+                folder = opened.enter_context(folder.sub(part))
+            except FileNotFoundError as error:
+                raise FileRefused(str(folder.path / part), "missing", "does not exist") from error
+            except OSError as error:
+                why = f"cannot be opened: {error.strerror}"
+                raise FileRefused(str(folder.path / part), "unreadable", why) from error
+        if file.size is not None and (size := folder.size(name)) != file.size:
+            return f"has {size:,} bytes, the manifest says {file.size:,}"
+        if file.sha256 and measure(folder, name)[0] != file.sha256:
+            return "is not the file that the manifest names"
     return ""
-
-
-def unhashed_names(files: dict[str, NamedFile]) -> Iterator[str]:
-    """The names whose content a manifest does not vouch for."""
-    return (name for name, file in files.items() if not file.sha256)
 
 
 # -- status ------------------------------------------------------------------------------------------------------------
@@ -141,7 +127,7 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
     known = _named_by_manifest(folder)
     for name in _SHOWN:
         file = known.files.get(name) or NamedFile(name, "", None)
-        good = not known.problems if name == MANIFEST else True
+        good = name != MANIFEST or not known.problems
         try:
             folder.size(name)  # whether it is there
             chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
@@ -167,14 +153,9 @@ def _named_by_manifest(folder: Folder) -> NamedFiles:
     except JsonRefused as error:
         return NamedFiles({}, [error.message])
     known = manifest_files(manifest)
-    named, own = object_of(manifest).get("episode_id"), _episode_id(folder)
+    named, own = object_of(manifest).get("episode_id"), None
+    with suppress(FileRefused, JsonRefused):  # nothing to compare with where the log cannot be read
+        own = parse_line(first_line(folder)).get("episode_id")
     if None not in (named, own) and named != own:
         known.problems.append("is the manifest of another episode")
     return known
-
-
-def _episode_id(folder: Folder) -> Any:
-    """The episode that the log is of, None where that cannot be read."""
-    with suppress(FileRefused, JsonRefused):
-        return parse_line(first_line(folder)).get("episode_id")
-    return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.core.files import FileRefused
 from cogcli.core.strict_json import JsonRefused
@@ -22,35 +22,12 @@ from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY, is_blob_name
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.log_fold import LogFold
 from cogcli.episode.manifest import entry, manifest_of, measure
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
+from cogcli.episode.verify.log_reading import LogReading
 
 _LIMIT: Final = 1 << 30
-
-
-class ProjectedState(NamedTuple):
-    """`state.json` as it should be, and the blobs that it names."""
-
-    data: bytes
-    blobs: tuple[str, ...]
-
-
-class LogReading(NamedTuple):
-    """What reading the log gave. `states` are the documents at its last two projections, the last one first."""
-
-    fold: LogFold
-    events: int
-    head: str
-    sha256: str
-    size: int
-    last_timestamp: str
-    states: list[ProjectedState]
-    readable: bool
-    """Whether it was read to its end: else nothing can be derived from it."""
-    intact: bool
-    """Whether nothing was wrong with it: else the manifest cannot fit, which is no finding of its own."""
 
 
 class DocumentCheck:
@@ -61,7 +38,7 @@ class DocumentCheck:
         self._files = files
         self._log = log
         self._sealed = MANIFEST in files
-        self._ended = log.fold.projection.terminated is not None
+        self._ended = log.fold.projection.terminated
         self._expected: dict[str, bytes] = {}
 
     def check(self) -> Iterator[Finding]:
@@ -82,9 +59,8 @@ class DocumentCheck:
         states = self._log.states
         if not states:
             if STATE in self._files:
-                yield error_finding(
-                    "state.unproven", STATE, 1, "no event of the log says that it was written"
-                )
+                message = "no event of the log says that it was written"
+                yield error_finding("state.unproven", STATE, 1, message)
             elif self._sealed:
                 yield error_finding("file.missing", STATE, 0, "a sealed episode has one")
             return
@@ -161,8 +137,7 @@ class DocumentCheck:
 
     def _other_episode(self, manifest: dict[str, Any]) -> str:
         """The episode that a manifest copied from elsewhere names."""
-        ended = self._log.fold.projection.terminated
-        named = manifest.get("episode_id")
+        named, ended = manifest.get("episode_id"), self._ended
         return named if ended and type(named) is str and named != ended.episode_id else ""
 
     def _listed(self, listed: Any, entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
@@ -171,9 +146,8 @@ class DocumentCheck:
             return
         for item in listed:
             if not _has_name(item):
-                yield error_finding(
-                    "manifest.files", MANIFEST, 1, "lists something that is no file of an episode"
-                )
+                message = "lists something that is no file of an episode"
+                yield error_finding("manifest.files", MANIFEST, 1, message)
                 return
             if item["name"] in entries:
                 yield error_finding("manifest.files", MANIFEST, 1, f"lists `{item['name']}` twice")
@@ -189,8 +163,8 @@ class DocumentCheck:
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
                 continue
             if name == EVENTS:
-                vouched = not self._log.intact or manifest.get("chain") == self._chain()
-                found, line = self._log.sha256, self._log.events
+                vouched = not self._log.intact or manifest.get("chain") == self._log.chain
+                found, line = self._log.sha256, self._log.lines.count
             else:
                 vouched, line = False, 0
                 size = given.get("size_bytes")
@@ -205,9 +179,6 @@ class DocumentCheck:
         except FileRefused:
             return "", 0
 
-    def _chain(self) -> dict[str, Any]:
-        return {"events": self._log.events, "head": self._log.head}
-
     def _entry(self, name: str) -> dict[str, Any]:
         """A file's entry as it should be: what the log says of it where it does, else what is on disk."""
         if name in self._expected:
@@ -221,18 +192,17 @@ class DocumentCheck:
 
     def _whole(self, data: bytes, manifest: dict[str, Any]) -> Iterator[Finding]:
         log = self._log
-        ended = log.fold.projection.terminated
         expected = manifest_of(
-            episode_id=ended.episode_id if ended else "",
+            episode_id=self._ended.episode_id if self._ended else "",
             created_at=log.last_timestamp,
             files=[self._entry(name) for name in sorted(self._files) if name != MANIFEST],
-            chain=self._chain(),
+            chain=self._log.chain,
             pins=log.fold.pins,
         )
         if is_signature(manifest.get("signature")):
             expected["signature"] = manifest["signature"]
-        if data != to_bytes(expected):
-            line = first_difference(data, to_bytes(expected))
+        if data != (whole := to_bytes(expected)):
+            line = _first_difference(data, whole)
             yield error_finding("manifest.differs", MANIFEST, line, "is not what the log and the files say")
 
 
@@ -244,11 +214,11 @@ def _has_name(item: Any) -> bool:
 
 
 def _differs(name: str, found: bytes, expected: bytes) -> Finding:
-    line = first_difference(found, expected)
+    line = _first_difference(found, expected)
     return error_finding(f"{name.partition('.')[0]}.differs", name, line, "is not what the log says")
 
 
-def first_difference(found: bytes, expected: bytes) -> int:
+def _first_difference(found: bytes, expected: bytes) -> int:
     """The line, from 1, on which two documents begin to differ."""
     for number, (a, b) in enumerate(zip(found.split(b"\n"), expected.split(b"\n"), strict=False), 1):
         if a != b:

@@ -126,13 +126,10 @@ class ForeignFiles(FilesSeen):
             elif depth == _DEEPEST:
                 self._refuse("file.kind", shown, "its folders are nested too deeply")
             else:
-                self._look_into(folder, name, shown, depth)
-
-    def _look_into(self, folder: Folder, name: str, shown: str, depth: int) -> None:
-        try:
-            inner = folder.sub(name)
-        except OSError as error:
-            self._refuse("file.unreadable", shown, f"cannot be opened: {error.strerror}")
-            return
-        with inner:
-            self._look(inner, f"{shown}/", depth + 1)
+                try:
+                    inner = folder.sub(name)
+                except OSError as error:
+                    self._refuse("file.unreadable", shown, f"cannot be opened: {error.strerror}")
+                    continue
+                with inner:
+                    self._look(inner, f"{shown}/", depth + 1)

@@ -22,10 +22,10 @@ from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.document_bytes import read_document, read_object
 from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE
+from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, kind_of
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
 from cogcli.episode.manifest import SCHEMA
-from cogcli.episode.named_files import NamedFile, is_inside, manifest_files, unhashed_names, unlike
+from cogcli.episode.named_files import NamedFile, is_inside, manifest_files, unlike
 from cogcli.episode.verify.files import ForeignFiles
 from cogcli.episode.vocabulary import OUTCOMES
 from cogcli.events.envelope import Event
@@ -50,7 +50,10 @@ def foreign_findings(
 ) -> Iterator[Finding]:
     """The manifest against the files, then the shared format's promises about `state.json`."""
     yield Finding("chain.unchained", "info", EVENTS, 1, "another tool's log: its lines are not chained")
-    yield from _blobs(folder, inventory)
+    for digest in inventory.blobs():
+        name = f"{BLOBS}/{digest[7:]}"
+        if inventory.files[name] <= MAX_BLOB and unlike(folder, NamedFile(name, digest[7:], None)):
+            yield error_finding("blob.altered", name, 0, "its content is not what its name says")
     if MANIFEST in inventory.files:
         yield from _manifest(folder, inventory, episode_id)
     else:
@@ -60,24 +63,23 @@ def foreign_findings(
         yield from _state(folder, inventory, episode_id, evidence)
 
 
-def _blobs(folder: Folder, inventory: ForeignFiles) -> Iterator[Finding]:
-    for digest in inventory.blobs():
-        name = f"{BLOBS}/{digest.removeprefix('sha256:')}"
-        if inventory.files[name] <= MAX_BLOB and unlike(folder, NamedFile(name, digest[7:], None)):
-            yield error_finding("blob.altered", name, 0, "its content is not what its name says")
+def _document(folder: Folder, name: str) -> dict[str, Any] | Finding:
+    """The object of a document, or why it is none."""
+    code = f"{kind_of(name)}.syntax"
+    try:
+        value = read_document(folder, name)
+    except (FileRefused, JsonRefused) as error:
+        return error_finding(code, name, getattr(error, "line", 0) or 1, error.message)
+    return value if type(value) is dict else error_finding(code, name, 1, "is no object")
 
 
 # -- the manifest ------------------------------------------------------------------------------------------------------
 
 
 def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Iterator[Finding]:
-    try:
-        manifest = read_document(folder, MANIFEST)
-    except (FileRefused, JsonRefused) as error:
-        yield error_finding("manifest.syntax", MANIFEST, getattr(error, "line", 0) or 1, error.message)
-        return
-    if type(manifest) is not dict:
-        yield error_finding("manifest.syntax", MANIFEST, 1, "is no object")
+    manifest = _document(folder, MANIFEST)
+    if isinstance(manifest, Finding):
+        yield manifest
         return
     if manifest.get("schema_version") == SCHEMA:
         # Whoever takes the chain out of a log of ours gets no other tool's episode.
@@ -89,7 +91,7 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Itera
     for problem in problems:
         yield error_finding("manifest.files", MANIFEST, 1, problem)
     yield from _compared(folder, inventory, listed)
-    bare = [name for name in unhashed_names(listed) if name in inventory.files]
+    bare = [name for name, file in listed.items() if not file.sha256 and name in inventory.files]
     if EVENTS not in listed:
         bare.insert(0, EVENTS)
     if bare:
@@ -123,24 +125,18 @@ def _compared(folder: Folder, inventory: ForeignFiles, listed: dict[str, NamedFi
 def _state(
     folder: Folder, inventory: ForeignFiles, episode_id: Any, evidence: Event | None
 ) -> Iterator[Finding]:
-    try:
-        state = read_document(folder, STATE)
-    except (FileRefused, JsonRefused) as error:
-        yield error_finding("state.syntax", STATE, getattr(error, "line", 0) or 1, error.message)
-        return
-    if type(state) is not dict:
-        yield error_finding("state.syntax", STATE, 1, "is no object")
+    state = _document(folder, STATE)
+    if isinstance(state, Finding):
+        yield state
         return
     missing = [key for key in _REQUIRED if key not in state]
     if missing:
         yield error_finding("state.fields", STATE, 1, f"lacks {', '.join(missing)}")
-    episode = state.get("episode")
-    other = episode.get("id") if type(episode) is dict else None
+    other = object_of(state.get("episode")).get("id")
     if other is not None and other != episode_id:
         yield error_finding("episode.other", STATE, 1, f"it is the state of {other!r:.80}")
     yield from _outcome(state.get("outcomes"), evidence)
-    links = state.get("links")
-    for key, value in links.items() if type(links) is dict else ():
+    for key, value in object_of(state.get("links")).items():
         if type(value) is not str or "/" in value or not is_inside(value):
             message = f"link `{key:.40}` is no file of the episode: {value!r:.80}"
             yield error_finding("link.unsafe", STATE, 1, message)

@@ -64,7 +64,12 @@ class LineCheck:
             self.head = first_link(self.episode) if type(self.episode) is str else ""
         if self.chained:
             if line.get("prev") != self.head:
-                yield self._unlinked(number)
+                # Broken at the line that is not what the next one says it was.
+                self._broken_at = number
+                message = f"its hash is not the one that line {number} names: one of them was altered"
+                if number == 1:
+                    message = "its `prev` is not that of an episode's first line"
+                yield _error("chain.broken", max(number - 1, 1), message)
             if problem := self._checksums.problem(raw, line):
                 yield _error(problem[0], number, f"the line {problem[1]}")
             for code, message in self._own(raw, line):
@@ -104,14 +109,6 @@ class LineCheck:
                 self._sound.add(shape)
         if type(metrics := line.get("metrics")) is dict and not metrics.keys() <= _METRICS:
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
-
-    def _unlinked(self, number: int) -> Finding:
-        """The finding of a broken link, at the line that is not what the next one says it was."""
-        self._broken_at = number
-        if number == 1:
-            return _error("chain.broken", 1, "its `prev` is not that of an episode's first line")
-        message = f"its hash is not the one that line {number} names: one of them was altered"
-        return _error("chain.broken", number - 1, message)
 
     def _time(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
         timestamp, clock = line.get("timestamp"), line.get("clock")

@@ -1,0 +1,188 @@
+"""The pass of `verify` over a log of whatever tool: what is wrong with it, and what the documents must be by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from cogcli.core.canonical import digest
+from cogcli.core.jsonvalue import object_of
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode import blobs
+from cogcli.episode.findings import Finding, FindingSeverity, error_finding
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import EVENTS, MANIFEST
+from cogcli.episode.log_fold import LogFold
+from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of
+from cogcli.episode.log_reader import event_of
+from cogcli.episode.project import state_bytes
+from cogcli.episode.verify.lines import LineCheck
+from cogcli.episode.verify.ordering import OrderingCheck
+from cogcli.events.envelope import Event
+from cogcli.events.types import row_of
+
+_MARK: Final = b'"event_type":"run.state_projection"'
+
+
+class ProjectedState(NamedTuple):
+    """`state.json` as it should be, and the blobs that it names."""
+
+    data: bytes
+    blobs: tuple[str, ...]
+
+
+class LogReading:
+    """One pass over the log, and before it one that only looks for projections.
+
+    The members hold what it gave once all findings were taken.
+    """
+
+    def __init__(self, folder: Folder, kept: set[str], head: str | None) -> None:
+        """`kept`: the digests of the blobs there; `head`: a hash that was kept elsewhere."""
+        self._folder = folder
+        self._kept = kept
+        self._head = head
+        self.head_at = 0
+        """The line that has the hash kept elsewhere."""
+        self._repairs: list[str] = []
+        self.fold = LogFold(self._repairs.append)
+        self.lines = LineCheck()
+        self._ordering = OrderingCheck()
+        self._content = sha256()
+        self.size = 0
+        self.states: list[ProjectedState] = []
+        """The documents at the last two projections, the last one first."""
+        self.readable = True
+        """Whether it was read to its end: else nothing can be derived from it."""
+        self.intact = True
+        """Whether nothing was wrong with it: else the manifest cannot fit, which is no finding of its own."""
+        self.evidence: Event | None = None
+        self.last_timestamp = ""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the whole file."""
+        return self._content.hexdigest()
+
+    @property
+    def chain(self) -> dict[str, Any]:
+        """What a manifest says of the log."""
+        return {"events": self.lines.count, "head": self.lines.head}
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with the log."""
+        for finding in self._findings():
+            self.intact = self.intact and finding.severity != "error"
+            yield finding
+
+    def _findings(self) -> Iterator[Finding]:
+        projections = _last_projections(self._folder)
+        chunks = self._chunks()
+        lines, rules = Lines(chunks), FIRST
+        with closing(blobs.BlobFolder(self._folder)) as kept:
+            named: dict[str, None] = {}
+
+            def get(digest: str) -> bytes | None:
+                named[digest] = None
+                return kept.get(digest)
+
+            for number, raw, value in lines.objects():
+                yield from self.lines.check(number, raw, value)
+                if self.lines.head == self._head:
+                    self.head_at = number
+                if number == 1:
+                    rules = rules_of(value.get("payload"))
+                named.clear()
+                event = event_of(value, raw, get, rules)
+                self.last_timestamp = event.timestamp
+                yield from self._missing_blobs(number, named, event)
+                if self.lines.chained:
+                    yield from self._ordering.check(number, event)
+                yield from self._fold(number, event, projections)
+        for _ in chunks:
+            pass  # what follows a refused line is only counted, for the hash of the whole
+        if not (lines.refused and lines.refused.ended):
+            yield from self.lines.end()
+        yield from self._tail(lines)
+
+    def _chunks(self) -> Iterator[bytes]:
+        for chunk in self._folder.chunks(EVENTS):
+            self._content.update(chunk)
+            self.size += len(chunk)
+            yield chunk
+
+    def _fold(self, number: int, event: Event, projections: list[int]) -> Iterator[Finding]:
+        if row_of(event.event_type).projected:
+            self.evidence = event
+            if number in projections and self.lines.chained:
+                yield from self._at_projection(number, event)
+        elif event.phase == "terminate":
+            self.evidence = None  # it was of the run before its end
+        self.fold.apply(event)
+        if self._repairs:
+            severity: FindingSeverity = "error" if self.lines.chained else "info"
+            for repair in self._repairs:
+                yield Finding("projection.repaired", severity, EVENTS, number, repair)
+            self._repairs.clear()
+
+    def _at_projection(self, number: int, event: Event) -> Iterator[Finding]:
+        named: dict[str, None] = {}
+
+        def note(text: bytes) -> str:
+            named[name := digest(text)] = None
+            return name
+
+        document = self.fold.projection.result(note)
+        data = state_bytes(document, self.fold.projection.rules)
+        self.states.insert(0, ProjectedState(data, tuple(named)))
+        recorded = object_of(event.payload)
+        expected = {
+            "status": document["outcomes"]["status"],
+            "outcomes": document["outcomes"],
+            "links": document["links"],
+        }
+        for key, value in expected.items():
+            if orjson.dumps(recorded.get(key)) != orjson.dumps(value):
+                message = f"its {key} are not what the log says at this point"
+                yield error_finding("projection.differs", EVENTS, number, message)
+
+    def _missing_blobs(self, number: int, named: Iterable[str], event: Event) -> Iterator[Finding]:
+        if event.phase == "start":
+            specs = object_of(object_of(event.payload).get("pins")).get("specs_blob")
+            named = [*named, specs] if type(specs) is str else named
+        for name in named:
+            if name not in self._kept:
+                message = (
+                    f"names {name:.80}, which is not there" if name else "names more than an event holds"
+                )
+                yield error_finding("blob.missing", EVENTS, number, message)
+
+    def _tail(self, lines: Lines) -> Iterator[Finding]:
+        """What follows the last line that could be read."""
+        sealed = self._folder.holds(MANIFEST)
+        if lines.refused and (sealed or not lines.torn):
+            self.readable = not (lines.refused.ended or lines.too_long)
+            why = f"no event can be read here: {lines.refused.why}"
+            message = "longer than any event" if lines.too_long else why
+            yield error_finding("line.broken", EVENTS, lines.refused.number, message)
+        elif lines.torn:
+            message = f"{lines.torn} bytes that were not committed"
+            severity: FindingSeverity = "error" if sealed else "info"
+            yield Finding("line.torn", severity, EVENTS, self.lines.count + 1, message)
+        if not lines.count:
+            yield Finding("log.empty", "info", EVENTS, 1, "no event was committed")
+
+
+def _last_projections(folder: Folder) -> list[int]:
+    """The numbers of the last two lines that are projection evidence."""
+    found: list[int] = []
+    for number, raw in Lines(folder.chunks(EVENTS)):
+        if _MARK in raw:
+            with suppress(JsonRefused):
+                if row_of(parse_line(raw).get("event_type")).projected:
+                    found = [*found[-1:], number]
+    return found
