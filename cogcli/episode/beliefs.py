@@ -59,16 +59,9 @@ class Beliefs:
                 self._notes.append(payload["scratchpad"])
             facts = payload.get("facts")
             for entry in facts if type(facts) is list else (payload,):
-                self._remember(entry, event)
-
-    def _remember(self, entry: Any, event: Event) -> None:
-        if type(entry) is dict and type(entry.get("key")) is str and "value" in entry:
-            self._facts[entry["key"]] = {
-                "key": entry["key"],
-                "value": entry["value"],
-                "timestamp": event.timestamp,
-                "provenance": _speaker(entry, event),
-            }
+                if type(entry) is dict and type(entry.get("key")) is str and "value" in entry:
+                    speaker = _speaker(entry, event)
+                    self._facts[entry["key"]] = _fact(entry["key"], entry["value"], event.timestamp, speaker)
 
     def note_writes(self, event: Event, writes: list[dict[str, Any]]) -> None:
         """Note the step behind each of the writes of a closing event, once they were applied."""
@@ -87,9 +80,8 @@ class Beliefs:
         """Beliefs of events in order, then those of working memory."""
         found = list(self._stated)
         for slot in _SLOTS:
-            for entry, source in zip(
-                list_of(getattr(state.working, slot)), self._entries[slot], strict=False
-            ):
+            entries = list_of(getattr(state.working, slot))
+            for entry, source in zip(entries, self._entries[slot], strict=False):
                 belief = _belief(entry, source.step, source.timestamp)
                 if belief is not None:
                     found.append(belief)
@@ -110,14 +102,7 @@ class Beliefs:
                 continue
             value = _value_at(state, target)
             if value is not MISSING and len(orjson.dumps(value)) <= FACT_BYTES:
-                facts.append(
-                    {
-                        "key": target,
-                        "value": value,
-                        "timestamp": source.timestamp,
-                        "provenance": source.step,
-                    }
-                )
+                facts.append(_fact(target, value, source.timestamp, source.step))
         return facts
 
     def _was_replaced(self, target: str, source: _BeliefSource) -> bool:
@@ -139,6 +124,10 @@ def _value_at(state: ExecutionState, text: str) -> Any:
     if target.namespace == "vars":
         return state.vars.get(target.path[0], MISSING)
     return walk_dicts(state.working.artifacts, target.path[1:])
+
+
+def _fact(key: str, value: Any, timestamp: str, provenance: str) -> dict[str, Any]:
+    return {"key": key, "value": value, "timestamp": timestamp, "provenance": provenance}
 
 
 def _belief(entry: Any, provenance: str, timestamp: str) -> dict[str, Any] | None:

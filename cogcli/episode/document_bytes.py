@@ -34,23 +34,13 @@ def read_object(folder: Folder, name: str) -> dict[str, Any]:
     return {}
 
 
-def inline_value(value: Any) -> orjson.Fragment:
-    """The value as a member that takes no more room in an indented document than its compact JSON does."""
-    return orjson.Fragment(orjson.dumps(value))
-
-
-def whole_milliseconds_between(earlier: str, later: str) -> int | None:
-    """The whole milliseconds from one RFC 3339 time to another, None where either is none."""
-    a, b = _parsed(earlier), _parsed(later)
-    return None if a is None or b is None else (b - a) // timedelta(milliseconds=1)
-
-
-def milliseconds_between(earlier: str, later: str) -> int | None:
-    """The milliseconds from one RFC 3339 time to another, rounded, None where either is none."""
+def milliseconds_between(earlier: str, later: str, *, whole: bool = False) -> int | None:
+    """The milliseconds from one RFC 3339 time to another, rounded, or the `whole` ones alone; None where either is
+    none."""
     a, b = _parsed(earlier), _parsed(later)
     if a is None or b is None:
         return None
-    return round((b - a).total_seconds() * 1000)
+    return (b - a) // timedelta(milliseconds=1) if whole else round((b - a).total_seconds() * 1000)
 
 
 def earlier(timestamp: str, milliseconds: float) -> str:

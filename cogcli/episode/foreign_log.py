@@ -51,101 +51,80 @@ def _foreign(events: list[Event]) -> ReportedLog:
             planned_at = number
         elif event.phase == "terminate":
             ended_at = number
-    reported = _events_for_reports(events, projection, planned_at, ended_at)
+    reported = _Report(projection).events(events, planned_at, ended_at)
     return ReportedLog(list(reported), projection.actions)
 
 
-def _events_for_reports(
-    events: list[Event], projection: Projection, planned_at: int, ended_at: int
-) -> Iterator[Event]:
-    """The events for reports; the last plan and the last end count, as they do for the projection."""
-    evidence = _Evidence(projection)
-    yield _start(events[0], projection)
-    for number, event in enumerate(events):
-        if number == planned_at:
-            yield _plan(event, projection)
-        elif number == ended_at:
-            yield _end(event, projection)
-        elif not projection.is_root(event) or event.phase in ("start", "plan", "terminate"):
-            yield _passed_over(event, projection)
-        elif event.phase != "act":
-            yield event._replace(run_id=projection.root)
-        elif number > planned_at >= 0:
-            yield from evidence.events_of(translate_event(event))
-        else:
-            yield _passed_over(event, projection)
-
-
-def _passed_over(event: Event, projection: Projection) -> Event:
-    """An event of which only the time counts."""
-    return event._replace(run_id=projection.root, phase="runtime", payload={})
-
-
-def _plan(event: Event, projection: Projection) -> Event:
-    """The last plan as it was made: its steps have the statuses that it gave them."""
-    from cogcli.episode.plan_projection import PlanProjection
-
-    plan = PlanProjection()
-    plan.apply(event)
-    records = [{**step, "uses": step["description"]} for step in plan.steps]
-    return event._replace(run_id=projection.root, payload={"step_records": records})
-
-
-def _start(first: Event, projection: Projection) -> Event:
-    payload = {**projection.asked, "task": projection.task()}
-    return first._replace(
-        phase="start",
-        event_type="run.started",
-        run_id=projection.root,
-        timestamp=projection.started_at,
-        payload=payload,
-    )
-
-
-def _end(event: Event, projection: Projection) -> Event:
-    payload = {**object_of(event.payload), "status": projection.status, "error": projection.error()}
-    metrics = {"duration_ms": projection.duration_ms()}
-    return event._replace(
-        run_id=projection.root, event_type="run.terminated", payload=payload, metrics=metrics
-    )
-
-
-class _Evidence:
-    """The act events of the steps of the plan, in order."""
+class _Report:
+    """Another tool's events, in order, as reports fold them."""
 
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
         self._known = {step["id"] for step in projection.plan.steps}
         self._begun: dict[str, str] = {}
 
-    def events_of(self, event: Event) -> Iterator[Event]:
-        """The events for reports: of a step that has an end alone, its beginning comes before."""
+    def events(self, events: list[Event], planned_at: int, ended_at: int) -> Iterator[Event]:
+        """The events for reports; the last plan and the last end count, as they do for the projection."""
+        yield self._start(events[0])
+        for number, event in enumerate(events):
+            if number == planned_at:
+                yield self._plan(event)
+            elif number == ended_at:
+                yield self._end(event)
+            elif not self._projection.is_root(event) or event.phase in ("start", "plan", "terminate"):
+                yield self._passed_over(event)
+            elif event.phase != "act":
+                yield self._of_root(event)
+            elif number > planned_at >= 0:
+                yield from self._evidence(translate_event(event))
+            else:
+                yield self._passed_over(event)
+
+    def _of_root(self, event: Event, **changes: Any) -> Event:
+        return event._replace(run_id=self._projection.root, **changes)
+
+    def _passed_over(self, event: Event) -> Event:
+        """An event of which only the time counts."""
+        return self._of_root(event, phase="runtime", payload={})
+
+    def _start(self, first: Event) -> Event:
+        projection = self._projection
+        payload = {**projection.asked, "task": projection.task()}
+        begun = self._of_root(first, phase="start", event_type="run.started", payload=payload)
+        return begun._replace(timestamp=projection.started_at)
+
+    def _plan(self, event: Event) -> Event:
+        """The last plan as it was made: its steps have the statuses that it gave them."""
+        from cogcli.episode.plan_projection import PlanProjection
+
+        plan = PlanProjection()
+        plan.apply(event)
+        records = [{**step, "uses": step["description"]} for step in plan.steps]
+        return self._of_root(event, payload={"step_records": records})
+
+    def _end(self, event: Event) -> Event:
+        status, error = self._projection.status, self._projection.error()
+        payload = {**object_of(event.payload), "status": status, "error": error}
+        metrics = {"duration_ms": self._projection.duration_ms()}
+        return self._of_root(event, event_type="run.terminated", payload=payload, metrics=metrics)
+
+    def _evidence(self, event: Event) -> Iterator[Event]:
+        """The events of an act of a step of the plan: of a step that has an end alone, its beginning comes before."""
         payload = event.payload
         given = object_of(payload)
         step_id, status = text_of(given.get("step_id")), text_of(given.get("step_status"))
         if step_id not in self._known or status not in STEP_STATUSES:
-            yield _passed_over(event, self._projection)
+            yield self._passed_over(event)
             return
         if status == "running":
             self._begun.setdefault(step_id, event.timestamp)
         elif status not in _UNBEGUN and step_id not in self._begun:
             self._begun[step_id] = _beginning(event)
             begun = {"step_id": step_id, "step_status": "running", "input": payload.get("input")}
-            yield event._replace(
-                id=f"{event.id}@begun",
-                timestamp=self._begun[step_id],
-                run_id=self._projection.root,
-                step_id=step_id,
-                event_type="step.started",
-                payload=begun,
-                metrics=None,
-            )
-        yield event._replace(
-            run_id=self._projection.root,
-            step_id=step_id,
-            payload=_merged_payload(payload),
-            metrics=self._timed(event, step_id),
-        )
+            started = self._of_root(event, step_id=step_id, event_type="step.started", payload=begun)
+            yield started._replace(id=f"{event.id}@begun", timestamp=self._begun[step_id], metrics=None)
+        metrics = self._timed(event, step_id)
+        yield self._of_root(event, step_id=step_id, payload=_merged_payload(payload), metrics=metrics)
 
     def _timed(self, event: Event, step_id: str) -> dict[str, Any] | None:
         """The metrics with the duration: as measured, else since the step was running."""

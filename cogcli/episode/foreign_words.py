@@ -34,8 +34,9 @@ def translate_event(event: Event) -> Event:
     error = _error(event.phase, {**payload, **more})
     if error is not None:
         more["error"] = error
-    duration = _duration(event.metrics or {}, payload)
-    metrics = event.metrics if duration is None else {**(event.metrics or {}), "duration_ms": duration}
+    metrics = event.metrics
+    if (duration := _duration(metrics or {}, payload)) is not None:
+        metrics = {**(metrics or {}), "duration_ms": duration}
     if not more and metrics == event.metrics:
         return event
     return event._replace(payload={**payload, **more}, metrics=metrics)

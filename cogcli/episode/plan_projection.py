@@ -29,6 +29,8 @@ from cogcli.events.envelope import Event
 
 GIVEN: Final = ("inputs", "outputs")
 """The members of a plan's step that hold values."""
+_VOCABULARY: Final = {"kind": (STEP_KINDS, "plan"), "status": (STEP_STATUSES, "pending")}
+"""The words of a member, and how any other reads."""
 _OPTIONAL: Final = (("rationale", str), ("depends_on", list), ("inputs", dict), ("outputs", dict))
 
 
@@ -70,9 +72,8 @@ class PlanProjection:
         self._by_id = {}
         for step in self.steps:
             if self._by_id.setdefault(step["id"], step) is not step:
-                self._on_repair(
-                    f"two steps of the plan are called `{step['id']}`: evidence goes to the first"
-                )
+                twice = f"two steps of the plan are called `{step['id']}`: evidence goes to the first"
+                self._on_repair(twice)
 
     def _from_records(self, records: list[Any]) -> Iterator[dict[str, Any]]:
         for position, record in enumerate(records, 1):
@@ -88,9 +89,9 @@ class PlanProjection:
             self._on_repair(f"step record {position} has no id: `{step_id}`")
         step: dict[str, Any] = {
             "id": step_id,
-            "kind": self._kind(record.get("kind"), step_id),
+            "kind": self._word(step_id, "kind", record.get("kind")),
             "description": text_of(record.get("description")) or text_of(record.get("uses")) or step_id,
-            "status": self._status(record, step_id),
+            "status": self._word(step_id, "status", record.get("status", "pending")),
         }
         for key, kind in _OPTIONAL:
             if type(record.get(key)) is kind:
@@ -103,26 +104,22 @@ class PlanProjection:
             if type(label) is not str:
                 self._on_repair(f"plan label {position} is no text: passed over")
                 continue
+            step_id = f"step-{position}"
             kind, colon, description = label.partition(":")
-            step_id, kind = (
-                f"step-{position}",
-                self._kind(kind.strip() if colon else "plan", f"step-{position}"),
-            )
-            description = (description if colon else label).strip()
-            yield {"id": step_id, "kind": kind, "description": description, "status": "pending"}
+            yield {
+                "id": step_id,
+                "kind": self._word(step_id, "kind", kind.strip() if colon else "plan"),
+                "description": (description if colon else label).strip(),
+                "status": "pending",
+            }
 
-    def _kind(self, kind: Any, step_id: str) -> str:
-        if type(kind) is str and kind in STEP_KINDS:
-            return kind
-        self._on_repair(f"step `{step_id}`: kind {kind!r:.40} reads `plan`")
-        return "plan"
-
-    def _status(self, record: dict[str, Any], step_id: str) -> str:
-        status = record.get("status", "pending")
-        if type(status) is str and status in STEP_STATUSES:
-            return status
-        self._on_repair(f"step `{step_id}`: status {status!r:.40} reads `pending`")
-        return "pending"
+    def _word(self, step_id: str, member: str, word: Any) -> str:
+        """The kind or the status of a step; as another word reads where it is none of the vocabulary."""
+        words, other = _VOCABULARY[member]
+        if type(word) is str and word in words:
+            return word
+        self._on_repair(f"step `{step_id}`: {member} {word!r:.40} reads `{other}`")
+        return other
 
     def _take_evidence(self, payload: Any) -> None:
         if type(payload) is not dict:

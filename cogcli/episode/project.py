@@ -31,10 +31,8 @@ from cogcli.episode.actions import action_of
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import (
-    inline_value,
     milliseconds_between,
     to_bytes,
-    whole_milliseconds_between,
 )
 from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.foreign_words import translate_event
@@ -62,9 +60,11 @@ class Projection:
     def __init__(self, on_repair: FindingSink = ignore_message) -> None:
         self._on_repair = on_repair
         self._beliefs = Beliefs()
-        self._asked: dict[str, Any] = {}
+        self.asked: dict[str, Any] = {}
+        """The payload of the root's start event, members of a wrong type left out."""
         self._began: Event | None = None
-        self._ended: Event | None = None
+        self.terminated: Event | None = None
+        """The root run's terminate event."""
         self._failed_step: str | None = None
         self.plan = PlanProjection(on_repair)
         self.actions: list[dict[str, Any]] = []
@@ -77,11 +77,6 @@ class Projection:
         self.last: Event | None = None
 
     @property
-    def terminated(self) -> Event | None:
-        """The root run's terminate event."""
-        return self._ended
-
-    @property
     def started_at(self) -> str:
         """When the root run started, the empty text before any event."""
         return self._began.timestamp if self._began else ""
@@ -90,11 +85,6 @@ class Projection:
     def rules(self) -> int:
         """The rules that the log follows (`episode.rules`)."""
         return self.plan.rules
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """The payload of the root's start event, members of a wrong type left out."""
-        return self._asked
 
     def apply(self, event: Event) -> None:
         """Take one event into account, in order of the log."""
@@ -128,21 +118,25 @@ class Projection:
     def _start(self, event: Event) -> None:
         self._began = event
         payload = object_of(event.payload)
-        self._asked = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
+        self.asked = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
         try:
             self.plan.rules = rules_of(payload)
-            self.state = initial_state(event._replace(payload=self._asked))
+            self.state = initial_state(event._replace(payload=self.asked))
         except _UNFIT as error:
             self._on_repair(f"the start event gives no state: {error}")
-            self.state = ExecutionState(
-                event.run_id or "", event.trace_id or "", "", updated_at=event.timestamp
-            )
+            run_id, trace_id = event.run_id or "", event.trace_id or ""
+            self.state = ExecutionState(run_id, trace_id, "", updated_at=event.timestamp)
 
     def _apply_to_root(self, event: Event) -> None:
-        if event.phase == "start" and not self._asked:
+        if event.phase == "start" and not self.asked:
             self._start(event)
             return
-        self._reduce(event)
+        try:
+            apply(self.state, event)
+            if row_of(event.event_type).closes and event.payload.get("writes"):
+                self._beliefs.note_writes(event, event.payload["writes"])
+        except _UNFIT as error:
+            self._on_repair(f"{event.event_type} changes no state: {error!r:.80}")
         self.plan.apply(event)
         self._resumed = self._resumed or event.event_type == "run.resumed"
         if event.phase == "act":
@@ -151,14 +145,6 @@ class Projection:
             self._end(event)
         else:
             self._beliefs.apply(event)
-
-    def _reduce(self, event: Event) -> None:
-        try:
-            apply(self.state, event)
-            if row_of(event.event_type).closes and event.payload.get("writes"):
-                self._beliefs.note_writes(event, event.payload["writes"])
-        except _UNFIT as error:
-            self._on_repair(f"{event.event_type} changes no state: {error!r:.80}")
 
     def _apply_act(self, event: Event) -> None:
         payload = event.payload
@@ -172,7 +158,7 @@ class Projection:
             self._failed_step = step_id if type(step_id) is str else None
 
     def _end(self, event: Event) -> None:
-        self._ended = event
+        self.terminated = event
         word = self.final.get("status")
         if type(word) is str and word in OUTCOMES:
             self.status = word
@@ -187,13 +173,7 @@ class Projection:
 
         Under rules 2 large values stand by reference: `put` gets the JSON of each and gives its digest.
         """
-        document = self._document()
-        if self.rules > FIRST:
-            _shorten(document, put)
-        return document
-
-    def _document(self) -> dict[str, Any]:
-        return {
+        document = {
             "version": VERSION,
             "state_schema_version": SCHEMA_VERSION,
             "episode": self._episode(),
@@ -201,23 +181,33 @@ class Projection:
             "beliefs": self._beliefs.beliefs(self.state),
             "plan": self.plan.result(),
             "memory": self._beliefs.memory(self.state),
-            "outcomes": self._outcomes(),
-            "links": dict(TERMINAL_LINKS if self._ended else OPEN_LINKS),
+            "outcomes": {
+                "status": self.status,
+                "actions": self.actions,
+                "metrics": self.metrics(),
+                "artifacts": list(self.artifacts),
+                "error": self.error(),
+                "outputs": object_of(self.final.get("outputs")),
+            },
+            "links": dict(TERMINAL_LINKS if self.terminated else OPEN_LINKS),
             "x-cognitive": snapshot(self.state),
         }
+        if self.rules > FIRST:
+            _shorten(document, put)
+        return document
 
     def task(self) -> str:
         """The task of the run, in one line; empty where the log names none."""
         goal = self.state.frame.goal
-        return self._asked.get("task") or (goal if type(goal) is str else "")
+        return self.asked.get("task") or (goal if type(goal) is str else "")
 
     @property
     def final(self) -> dict[str, Any]:
         """The payload of the root's terminate event; empty without one."""
-        return object_of(self._ended.payload if self._ended else None)
+        return object_of(self.terminated.payload if self.terminated else None)
 
     def _episode(self) -> dict[str, Any]:
-        began, asked = self._began, self._asked
+        began, asked = self._began, self.asked
         mode = asked.get("intuition_mode")
         episode: dict[str, Any] = {"id": began.episode_id if began else ""}
         if type(asked.get("seed")) in (int, float):
@@ -225,23 +215,10 @@ class Projection:
         episode.update((key, asked[key]) for key in ("tags", "using") if asked.get(key) is not None)
         episode["started_at"] = self.started_at
         episode["intuition_mode"] = mode if mode in INTUITION_MODES else INTUITION_MODES[0]
-        ours = {
-            "run_id": self.root,
-            "trace_id": began.trace_id if began else None,
-            "skill": asked.get("skill"),
-        }
+        trace_id = began.trace_id if began else None
+        ours = {"run_id": self.root, "trace_id": trace_id, "skill": asked.get("skill")}
         episode.update({key: value for key, value in ours.items() if value is not None})
         return episode
-
-    def _outcomes(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "actions": self.actions,
-            "metrics": self.metrics(),
-            "artifacts": list(self.artifacts),
-            "error": self.error(),
-            "outputs": object_of(self.final.get("outputs")),
-        }
 
     def metrics(self) -> dict[str, Any]:
         """Steps of the plan, time, and the run's own sums; then what else a terminate event measured."""
@@ -256,17 +233,16 @@ class Projection:
 
     def duration_ms(self) -> int | float | None:
         """As the terminate event measured it, else from the start event to the last; of another tool's to its end."""
-        measured = (self._ended.metrics or {}).get("duration_ms") if self._ended else None
-        if isinstance(measured, int | float) and not isinstance(measured, bool):
-            return measured if self.rules == FIRST else self._capped(measured)
-        last = self._ended if self._ended and self._ended.seq is None else self.last
+        ended = self.terminated
+        measured = (ended.metrics or {}).get("duration_ms") if ended else None
+        if ended and isinstance(measured, int | float) and not isinstance(measured, bool):
+            if self.rules == FIRST or self._resumed:
+                return measured
+            # A clock that was set back, and rounding, must not make a single sitting longer than its timestamps say.
+            between = milliseconds_between(self.started_at, ended.timestamp, whole=True)
+            return measured if between is None else min(measured, between)
+        last = ended if ended and ended.seq is None else self.last
         return milliseconds_between(self.started_at, last.timestamp) if last else None
-
-    def _capped(self, measured: float) -> int | float:
-        """A clock that was set back, and rounding, must not make a single sitting longer than its timestamps say."""
-        ended = self._ended.timestamp if self._ended and not self._resumed else ""
-        between = whole_milliseconds_between(self.started_at, ended)
-        return measured if between is None else min(measured, between)
 
     def error(self) -> dict[str, Any] | None:
         """Why the run did not end well, with the step where it went wrong."""
@@ -304,7 +280,9 @@ def state_bytes(document: dict[str, Any], rules: int) -> bytes:
 
 
 def _in_lines(value: Any) -> Any:
-    return inline_value(value) if len(orjson.dumps(value)) > SMALL else value
+    """The value as a member that, above 4 KiB, takes no more room in an indented document than its JSON does."""
+    text = orjson.dumps(value)
+    return orjson.Fragment(text) if len(text) > SMALL else value
 
 
 def project(events: Iterable[Event]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
+from cogcli.episode.listing.episode_index import place_of
 from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import unreadable
@@ -90,12 +91,7 @@ class Store:
             return []
         except OSError as error:
             raise self._refused(error) from error
-        names.sort(reverse=True)
-        own = list(filter(is_own_id, names))
-        if len(own) == len(names):
-            return own
-        ours = set(own)
-        return own + [name for name in names if name not in ours]
+        return sorted(names, key=place_of, reverse=True)
 
     def episode_rows(self, wanted: EpisodeFilter | None = None) -> Iterator[EpisodeRow]:
         """Every readable episode that fits, newest first, one at a time."""
