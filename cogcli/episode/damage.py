@@ -98,21 +98,15 @@ def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | No
     """What the damaged line in these bytes was, one of `heads` being its `prev`; None where that cannot be known."""
     lost = data[: data.rfind(b"\n")] if b"\n" in data else data
     for line in corrections(lost):
-        value = _object(line)
-        if value is not None and value.get("prev") in heads:
-            return _lost_intent(value, line)
-    value = _object(lost)
-    if value is not None:
-        return _lost_intent(value, lost)
+        with suppress(JsonRefused):
+            value = parse_line(line)
+            if value.get("prev") in heads:
+                return _lost_intent(value, line)
+    with suppress(JsonRefused):
+        return _lost_intent(parse_line(lost), lost)
     found = _TYPE.match(lost)
     row = row_of(found[1].decode()) if found else UNKNOWN
     return LostIntent(None, lost) if row is not UNKNOWN and not row.write_ahead else None
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    with suppress(JsonRefused):
-        return parse_line(line)
-    return None
 
 
 def _lost_intent(value: dict[str, Any], line: bytes) -> LostIntent | None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import FileRefused
+from cogcli.core.jsonvalue import object_of
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 from cogcli.events.envelope import Event
@@ -56,13 +57,13 @@ def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRef
             return None
     if not held and folder.is_locked(EVENTS):
         return None
+    begun = b""
     try:
         with closing(folder.chunks(EVENTS)) as chunks:
             begun = next(chunks, b"")
     except FileRefused as error:
         if error.reason != "missing":
             return None
-        begun = b""
     if b"\n" in begun:
         return None
     skill = _SKILL.search(begun)
@@ -84,7 +85,7 @@ _ASKED: Final = {
 
 def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
     """The error for another tool's episode that is to be resumed, or run again."""
-    payload = first.payload if type(first.payload) is dict else {}
+    payload = object_of(first.payload)
     lacking = [words for name, words in _ASKED.items() if type(payload.get(name)) is not dict]
     return EnvironmentRefusal(
         "episode.foreign",
@@ -111,12 +112,11 @@ def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
 def no_beginning_error(path: Path, first: Event | None, *, held: bool = False) -> EnvironmentRefusal:
     """The error for a log that does not say what was asked: `first` is no start of a run, or there is no event."""
     if first is None:
+        empty = unreadable(path, "no event was committed", file=EVENTS)
         with open_episode(path) as folder:
-            return nothing_began_error(folder, held=held) or unreadable(
-                path, "no event was committed", file=EVENTS
-            )
+            return nothing_began_error(folder, held=held) or empty
     kind = first.event_type or first.phase or "no event"
-    error = unreadable(path, "the log does not begin with the start of a run: its first lines are missing",
-                       file=EVENTS, line=1)  # fmt: skip
+    why = "the log does not begin with the start of a run: its first lines are missing"
+    error = unreadable(path, why, file=EVENTS, line=1)
     error.expected, error.found = "run.started", kind if first.seq is None else f"{kind}, seq {first.seq}"
     return error

@@ -89,9 +89,7 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
             fd = _locked(folder)
             opened.callback(os.close, fd)
             _require_unsealed(folder)
-            for finding in EpisodeFiles(
-                folder
-            ).findings:  # nothing but files of an episode, each with one name
+            for finding in EpisodeFiles(folder).findings:  # only files of an episode, each with one name
                 if finding.severity == "error":
                     raise unreadable(folder.path, finding.message, file=finding.file)
             log = _read_mended(folder, fd) if mend else _read_sound(folder)
@@ -148,7 +146,12 @@ def _lock(folder: Folder, fd: int) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if not left:
-                raise _busy(folder) from error
+                raise EnvironmentRefusal(
+                    "episode.busy",
+                    f"`{folder.path.name}` is held by {holder(folder)}",
+                    hint="its run is alive: wait for it to end",
+                    next=(f"cogcli trace {folder.path.name} --follow",),
+                ) from error
             time.sleep(_WAIT)
         except OSError as error:
             raise EnvironmentRefusal(
@@ -158,15 +161,6 @@ def _lock(folder: Folder, fd: int) -> None:
             ) from error
         else:
             return
-
-
-def _busy(folder: Folder) -> EnvironmentRefusal:
-    return EnvironmentRefusal(
-        "episode.busy",
-        f"`{folder.path.name}` is held by {holder(folder)}",
-        hint="its run is alive: wait for it to end",
-        next=(f"cogcli trace {folder.path.name} --follow",),
-    )
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -190,43 +184,50 @@ def _read_mended(folder: Folder, fd: int) -> _Log:
     if damage is None or damage.number == 1:
         return _read(folder)
     if not damage.is_last:
-        raise _bad_line(
-            folder, damage.number, "was altered, and lines follow it: only a last line can be moved"
-        )
+        why = "was altered, and lines follow it: only a last line can be moved"
+        raise _bad_line(folder, damage.number, why)
     return _read(folder, damage)
 
 
 def _read(folder: Folder, lost: Damage | None = None) -> _Log:
     """The committed events, every line checked against its neighbours, and what follows the last, or is lost."""
-    events: list[Event] = []
-    size = 0
-    rules = FIRST
-    check = LineCheck()
-    lines = Lines(folder.chunks(EVENTS))
     try:
-        with closing(blobs.BlobFolder(folder)) as kept:
-            for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
-                if number == 1:
-                    rules = _rules(folder, value)
-                _refuse_first(folder, check.check(number, raw, value))
-                if not check.chained:
-                    raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
-                events.append(_event(folder, kept, rules, number, raw, value))
-                size += len(raw) + 1
-        if lines.refused and not lines.torn:
-            raise _bad_line(folder, lines.refused.number, lines.refused.why)
-        _refuse_first(folder, check.end())
-        tail = read_from(folder, size)
+        log = _read_lines(folder, lost)
     except FileRefused as error:
         raise unreadable(folder.path, error.message, file=EVENTS) from error
-    if not events:
+    if not log.events:
         raise no_beginning_error(folder.path, None, held=True)
-    if lost and identify_lost(lost.rest, (check.head,)) is None:
+    if lost and identify_lost(lost.rest, (log.end.head,)) is None:
         raise _bad_line(folder, lost.number, "was altered so that nobody can say what it was")
-    if is_renamed(folder.path.name, events[0].episode_id):
-        raise renamed_folder_error(folder.path, events[0].episode_id)
-    end = End(check.count, check.head, events[-1].timestamp, size, events[0].run_id or "", rules)
-    return _Log(events, end, tail)
+    if is_renamed(folder.path.name, log.events[0].episode_id):
+        raise renamed_folder_error(folder.path, log.events[0].episode_id)
+    return log
+
+
+def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
+    events: list[Event] = []
+    size, rules = 0, FIRST
+    check, lines = LineCheck(), Lines(folder.chunks(EVENTS))
+    with closing(blobs.BlobFolder(folder)) as kept:
+
+        def get(digest: str) -> bytes:
+            if (data := kept.get(digest)) is None:
+                raise _bad_line(folder, check.count, f"names {digest or 'too much'}, which is not there")
+            return data
+
+        for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
+            if number == 1:
+                rules = _rules(folder, value)
+            _refuse_first(folder, check.check(number, raw, value))
+            if not check.chained:
+                raise _bad_line(folder, number, "another tool's, without a chain: nothing can follow it")
+            events.append(event_of(value, raw, get, rules))
+            size += len(raw) + 1
+    if lines.refused and not lines.torn:
+        raise _bad_line(folder, lines.refused.number, lines.refused.why)
+    _refuse_first(folder, check.end())
+    begun, last = (events[0].run_id or "", events[-1].timestamp) if events else ("", "")
+    return _Log(events, End(check.count, check.head, last, size, begun, rules), read_from(folder, size))
 
 
 def _rules(folder: Folder, first: dict[str, Any]) -> int:
@@ -239,18 +240,6 @@ def _rules(folder: Folder, first: dict[str, Any]) -> int:
     if type(named) is int and named > LATEST:
         raise _bad_line(folder, 1, f"follows rules {named}, of a later version of cogcli")
     return rules_of(payload)
-
-
-def _event(
-    folder: Folder, kept: blobs.BlobFolder, rules: int, number: int, raw: bytes, value: dict[str, Any]
-) -> Event:
-    def get(digest: str) -> bytes:
-        data = kept.get(digest)
-        if data is None:
-            raise _bad_line(folder, number, f"names {digest or 'too much'}, which is not there")
-        return data
-
-    return event_of(value, raw, get, rules)
 
 
 def _refuse_first(folder: Folder, findings: Iterator[Finding]) -> None:
@@ -277,9 +266,8 @@ def _recovered(journal: Journal, log: _Log) -> Reopened:
     last = log.events[-1]
     # Whether a whole line is among what was cut, not only what a write left unfinished.
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
-    marked = (
-        [journal.append_derived(draft) for draft in _marks(journal.folder, log, dropped)] if damaged else []
-    )
+    marks = _marks(journal.folder, log, dropped) if damaged else ()
+    marked = [journal.append_derived(draft) for draft in marks]
     draft = build.run_recovered(
         log.end.root,
         reason=_DAMAGED if damaged else "the process died while it wrote its last line",
@@ -299,14 +287,19 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[Draft]:
     with closing(blobs.BlobFolder(folder)) as kept:
         was = event_of(lost.intent, lost.line, kept.get, log.end.rules)
     if (was.event_type, was.run_id, was.step_id) != (last.event_type, last.run_id, last.step_id):
-        yield Draft(
-            was.event_type or "", was.phase, was.run_id or log.end.root, was.payload, was.step_id, was.agent_id, last.id
-        )  # fmt: skip
+        run_id = was.run_id or log.end.root
+        yield Draft(was.event_type or "", was.phase, run_id, was.payload, was.step_id, was.agent_id, last.id)
 
 
 def _cut(journal: Journal, log: _Log) -> bytes:
     """Cut the torn tail; the bytes that were cut since the last `run.recovered` (rule 4)."""
-    kept, recorded = _kept(journal), sum(map(dropped_bytes, log.events))
+    try:
+        kept = journal.folder.read(TORN, limit=_MOST_TORN)
+    except FileRefused as error:
+        if error.reason != "missing":
+            raise unreadable(journal.directory, error.message, file=TORN) from error
+        kept = b""
+    recorded = sum(map(_dropped_bytes, log.events))
     if log.tail:
         if kept[recorded:] != log.tail:
             kept += log.tail
@@ -315,16 +308,7 @@ def _cut(journal: Journal, log: _Log) -> bytes:
     return kept[recorded:]
 
 
-def _kept(journal: Journal) -> bytes:
-    try:
-        return journal.folder.read(TORN, limit=_MOST_TORN)
-    except FileRefused as error:
-        if error.reason == "missing":
-            return b""
-        raise unreadable(journal.directory, error.message, file=TORN) from error
-
-
-def dropped_bytes(event: Event) -> int:
+def _dropped_bytes(event: Event) -> int:
     """How many bytes an event says were cut."""
     if event.event_type != "run.recovered" or type(event.payload) is not dict:
         return 0
