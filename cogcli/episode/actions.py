@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from cogcli.episode.vocabulary import EXCERPT
+from cogcli.episode.layout import EXCERPT
 from cogcli.events.envelope import Event
 
 

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-Json = dict[str, Any]
-Count = Annotated[int, Field(ge=0)]
-Ratio = Annotated[float, Field(ge=0, le=1)]
+from cogcli.episode.seed_models import (
+    Part,
+    Ratio,
+    SeedAction,
+    SeedBelief,
+    SeedEpisode,
+    SeedFact,
+    SeedGoal,
+    SeedStep,
+    StepStatus,
+)
+from cogcli.events.payloads import Count, Json, Number, Outcome
+
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Field(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
-StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
-StepStatus = Literal["pending", "running", "done", "skipped", "failed", "vetoed"]
-Outcome = Literal["ok", "error", "vetoed", "aborted", "partial", "pending"]
-Number = int | float
-
-
-class Part(BaseModel):
-    """What all parts share: no keys but the declared ones and `x-...`."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
 
 class SkillRef(Part):
@@ -34,47 +34,29 @@ class SkillRef(Part):
     version: str | None = None
 
 
-class Episode(Part):
+class Episode(SeedEpisode):
     """Which run this is; `run_id`, `trace_id` and `skill` are missing where another tool wrote the log."""
 
-    id: str
-    seed: Number | None = None
-    tags: Json | None = None
-    using: str | None = None
-    started_at: str
     intuition_mode: Literal["advisory", "interventive", "hybrid"] = "advisory"
     run_id: str | None = None
     trace_id: str | None = None
     skill: SkillRef | None = None
 
 
-class Goal(Part):
+class Goal(SeedGoal):
     """What was asked."""
 
-    task: str
     type: Literal["task"] = "task"
 
 
-class Belief(Part):
+class Belief(SeedBelief):
     """A statement held true."""
 
-    statement: str
-    confidence: Ratio
-    provenance: str
-    timestamp: str | None = None
 
-
-class PlanStep(Part):
+class PlanStep(SeedStep):
     """One step and where it stands."""
 
-    id: str
-    kind: StepKind
-    description: str
-    status: StepStatus
-    rationale: str | None = None
     depends_on: list[Any] | None = None
-    inputs: Json | None = None
-    outputs: Json | None = None
 
 
 class Plan(Part):
@@ -86,13 +68,8 @@ class Plan(Part):
     steps: list[PlanStep]
 
 
-class Fact(Part):
+class Fact(SeedFact):
     """One thing remembered."""
-
-    key: str
-    value: Any
-    timestamp: str | None = None
-    provenance: str | None = None
 
 
 class Memory(Part):
@@ -102,19 +79,13 @@ class Memory(Part):
     scratchpad: str | None = None
 
 
-class Action(Part):
+class Action(SeedAction):
     """One thing done."""
 
     id: str
-    kind: str | None = None
-    tool: str | None = None
     input_excerpt: str | None = None
     output_excerpt: str | None = None
-    result_status: str | None = None
-    step_id: str | None = None
     provenance: str | None = None
-    result_artifacts: list[Any] | None = None
-    duration_ms: Number | None = None
     timestamp: str
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.episode.document_bytes import earlier, milliseconds_between
 from cogcli.episode.foreign_words import is_foreign, translate_event
-from cogcli.episode.vocabulary import STEP_STATUSES
+from cogcli.episode.layout import STEP_STATUSES
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:  # what projects is needed for another tool's log alone

@@ -166,7 +166,7 @@ class Journal:
         last = draft.run_id == self._root and (draft.phase == "terminate" or draft.event_type == "run.paused")
         if self._failed is not None and not (last and self._use_reserve()):
             raise disk_refusal(self.directory / EVENTS, self._failed)
-        if not self._sequence and draft.event_type == "run.started":
+        if not self._sequence and draft.phase == "start":
             self._rules = LATEST
             payload = {**payload, "rules": LATEST}
         event = self._placed_event(draft, payload)

@@ -1,4 +1,5 @@
-"""What an episode directory holds, and the grammars of every name that becomes part of a path."""
+"""What an episode directory holds, the grammars of every name that becomes part of a path, and the closed vocabularies
+of its documents, in the order of the shared format (docs/reference/episode.md#shared-format)."""
 
 from __future__ import annotations
 
@@ -22,6 +23,20 @@ FILES: Final = (EVENTS, LEARN, STATE, SUMMARY, MANIFEST, CONTEXT, DECISION, TORN
 
 OPEN_LINKS: Final = {"events": EVENTS, "learn": LEARN}
 TERMINAL_LINKS: Final = {**OPEN_LINKS, "summary": SUMMARY, "manifest": MANIFEST}
+
+# -- vocabularies ------------------------------------------------------------------------------------------------------
+
+VERSION: Final = "1.0"
+SCHEMA_VERSION: Final = "1.0.0"
+SUMMARY_SCHEMA: Final = "summary/1"
+STEP_KINDS: Final = ("detect", "analyze", "plan", "act", "verify", "review")
+STEP_STATUSES: Final = ("pending", "running", "done", "skipped", "failed", "vetoed")
+OUTCOMES: Final = ("ok", "error", "vetoed", "aborted", "partial", "pending")
+INTUITION_MODES: Final = ("advisory", "interventive", "hybrid")
+EXCERPT: Final = 200
+"""Characters of JSON that an action shows of its input or output."""
+
+# -- names -------------------------------------------------------------------------------------------------------------
 
 _ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 # Ours are upper case, those of other tools lower case and no ULIDs: no two differ by case alone.

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from cogcli.core.jsonvalue import list_of, text_of
 from cogcli.episode.findings import FindingSink, ignore_message
+from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES
 from cogcli.episode.log_lines import FIRST
-from cogcli.episode.vocabulary import STEP_KINDS, STEP_STATUSES
 from cogcli.events.envelope import Event
 
 GIVEN: Final = ("inputs", "outputs")

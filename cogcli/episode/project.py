@@ -37,10 +37,16 @@ from cogcli.episode.document_bytes import (
 from cogcli.episode.findings import FindingSink, ignore_message
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, refer, show_in_full
-from cogcli.episode.layout import OPEN_LINKS, TERMINAL_LINKS
+from cogcli.episode.layout import (
+    INTUITION_MODES,
+    OPEN_LINKS,
+    OUTCOMES,
+    SCHEMA_VERSION,
+    TERMINAL_LINKS,
+    VERSION,
+)
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.plan_projection import GIVEN, PlanProjection
-from cogcli.episode.vocabulary import INTUITION_MODES, OUTCOMES, SCHEMA_VERSION, VERSION
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 from cogcli.mapping.apply import apply, initial_state

@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
+
+from pydantic import BaseModel
 
 from cogcli.episode import document_models
 from cogcli.episode.seed_models import SeedState
@@ -74,12 +77,9 @@ def event_schema() -> Schema:
             for name, member in schema["properties"].items()
         }
         definitions[model.__name__] = schema
-        cases.append(
-            {
-                "if": {"properties": {"event_type": {"const": event_type}}},
-                "then": {"properties": {"payload": {"$ref": f"#/$defs/{model.__name__}"}}},
-            }
-        )
+        case = {"properties": {"event_type": {"const": event_type}}}
+        payload = {"properties": {"payload": {"$ref": f"#/$defs/{model.__name__}"}}}
+        cases.append({"if": case, "then": payload})
     return {
         "$schema": _DIALECT,
         "title": "events.jsonl",
@@ -94,24 +94,14 @@ def event_schema() -> Schema:
     }
 
 
-def state_schema() -> Schema:
-    """`state.json` of any tool."""
-    schema: Schema = SeedState.model_json_schema()
+def _document(title: str, model: type[BaseModel], *, closed: bool = True) -> Schema:
+    """The schema of a document; `closed` where it has no keys but its own and `x-...`."""
+    schema: Schema = model.model_json_schema()
     definitions = schema.pop("$defs")
-    kept = {name: definitions[name] for name in sorted(definitions)}
-    return {"$schema": _DIALECT, **schema, "title": "state.json", "$defs": kept}
-
-
-def _document(title: str, model: str) -> Callable[[], Schema]:
-    """What gives the schema of a document that is written here, by its name in `document_models`."""
-
-    def schema_of() -> Schema:
-        schema = _closed(getattr(document_models, model).model_json_schema())
-        definitions = schema.pop("$defs")
-        closed = {name: _closed(definitions[name]) for name in sorted(definitions)}
-        return {"$schema": _DIALECT, **schema, "title": title, "$defs": closed}
-
-    return schema_of
+    parts = {name: definitions[name] for name in sorted(definitions)}
+    if closed:
+        schema, parts = _closed(schema), {name: _closed(part) for name, part in parts.items()}
+    return {"$schema": _DIALECT, **schema, "title": title, "$defs": parts}
 
 
 def _closed(schema: Schema) -> Schema:
@@ -123,10 +113,10 @@ def _closed(schema: Schema) -> Schema:
 
 SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "events": event_schema,
-    "learn": _document("learn.jsonl", "LearnEntry"),
-    "state": state_schema,
-    "state-written": _document("state.json, as cogcli writes it", "StateDocument"),
-    "summary": _document("summary.json", "Summary"),
-    "manifest": _document("manifest.json", "Manifest"),
+    "learn": partial(_document, "learn.jsonl", document_models.LearnEntry),
+    "state": partial(_document, "state.json", SeedState, closed=False),
+    "state-written": partial(_document, "state.json, as cogcli writes it", document_models.StateDocument),
+    "summary": partial(_document, "summary.json", document_models.Summary),
+    "manifest": partial(_document, "manifest.json", document_models.Manifest),
 }
 """By the stem of the file that they describe, and who writes it."""

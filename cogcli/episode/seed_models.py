@@ -1,28 +1,32 @@
 """The shape of `state.json` as any tool may write it: what the shared format requires, and nothing beyond
 (docs/reference/episode.md#shared-format).
 
-Readers accept this; what is written here fits `models.StateDocument`, which is narrower. Optional members may be null,
-keys that the shared format does not name may stand anywhere; its three vocabularies are closed.
+Readers accept this; what is written here fits `document_models.StateDocument`, whose parts are these, narrowed.
+Optional members may be null, keys that the shared format does not name may be anywhere; its three vocabularies are
+closed.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cogcli.episode.document_models import Json, Number, Outcome, Ratio, StepKind, StepStatus
+from cogcli.events.payloads import Json, Number, Outcome
 
+Ratio = Annotated[float, Field(ge=0, le=1)]
+StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]
+StepStatus = Literal["pending", "running", "done", "skipped", "failed", "vetoed"]
 Version = Annotated[str, Field(pattern=r"^1\.")]
 
 
-class SeedPart(BaseModel):
-    """What all parts share: further keys are allowed."""
+class Part(BaseModel):
+    """What the parts of all documents share: further keys are allowed; the schemas of our own close them."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
 
-class SeedEpisode(SeedPart):
+class SeedEpisode(Part):
     """Which run this is."""
 
     id: str
@@ -33,14 +37,14 @@ class SeedEpisode(SeedPart):
     intuition_mode: str | None = None
 
 
-class SeedGoal(SeedPart):
+class SeedGoal(Part):
     """What was asked."""
 
     task: str
     type: str | None = None
 
 
-class SeedBelief(SeedPart):
+class SeedBelief(Part):
     """A statement held true."""
 
     statement: str
@@ -49,7 +53,7 @@ class SeedBelief(SeedPart):
     timestamp: str | None = None
 
 
-class SeedStep(SeedPart):
+class SeedStep(Part):
     """One step and where it stands."""
 
     id: str
@@ -61,7 +65,7 @@ class SeedStep(SeedPart):
     outputs: Json | None = None
 
 
-class SeedPlan(SeedPart):
+class SeedPlan(Part):
     """The latest plan."""
 
     source: str | None = None
@@ -70,7 +74,7 @@ class SeedPlan(SeedPart):
     steps: list[SeedStep]
 
 
-class SeedFact(SeedPart):
+class SeedFact(Part):
     """One thing remembered."""
 
     key: str
@@ -79,14 +83,14 @@ class SeedFact(SeedPart):
     provenance: str | None = None
 
 
-class SeedMemory(SeedPart):
+class SeedMemory(Part):
     """What was remembered in the run."""
 
     facts: list[SeedFact] | None = None
     scratchpad: str | None = None
 
 
-class SeedAction(SeedPart):
+class SeedAction(Part):
     """One thing done."""
 
     id: str | None = None
@@ -101,7 +105,7 @@ class SeedAction(SeedPart):
     timestamp: str | None = None
 
 
-class SeedOutcomes(SeedPart):
+class SeedOutcomes(Part):
     """How the run ended, or where it stands."""
 
     status: Outcome
@@ -111,7 +115,7 @@ class SeedOutcomes(SeedPart):
     error: Json | str | None = None
 
 
-class SeedState(SeedPart):
+class SeedState(Part):
     """`state.json` of any tool."""
 
     version: Version

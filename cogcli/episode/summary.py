@@ -17,9 +17,9 @@ from cogcli.core.jsonvalue import object_of
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.large_values import refer
+from cogcli.episode.layout import STEP_STATUSES, SUMMARY_SCHEMA
 from cogcli.episode.log_fold import LogFold
 from cogcli.episode.log_lines import FIRST
-from cogcli.episode.vocabulary import STEP_STATUSES, SUMMARY_SCHEMA
 
 
 def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:

@@ -22,9 +22,10 @@ class ActiveTime:
 
     def apply(self, event: Event) -> None:
         """Count one event."""
-        if row_of(event.event_type).outside_time:
+        row = row_of(event.event_type)
+        if row.outside_time:
             return
-        if event.event_type == "run.resumed" and self._begun:
+        if row.reopens and self._begun:
             self._before += _between(self._begun, self._last) or 0
             self._begun = event.timestamp
         self._begun = self._begun or event.timestamp

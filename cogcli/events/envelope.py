@@ -73,24 +73,14 @@ def to_json(event: Event) -> dict[str, Any]:
     return line
 
 
+_ABSENT: Final = tuple(
+    "" if name in ("id", "timestamp", "episode_id", "phase") else None for name in Event._fields
+)
+_EVIDENCE: Final = Event._fields.index("evidence_ids")
+
+
 def from_json(line: dict[str, Any]) -> Event:
     """The event of a line's object, nothing checked: a member of a wrong type stays as it is."""
-    get = line.get
-    return Event(
-        seq=get("seq"),
-        id=get("id", ""),
-        timestamp=get("timestamp", ""),
-        episode_id=get("episode_id", ""),
-        run_id=get("run_id"),
-        trace_id=get("trace_id"),
-        phase=get("phase", ""),
-        event_type=get("event_type"),
-        payload=get("payload"),
-        step_id=get("step_id"),
-        agent_id=get("agent_id"),
-        caused_by=get("caused_by"),
-        evidence_ids=get("evidence_ids") or (),
-        metrics=get("metrics"),
-        prev=get("prev"),
-        clock=get("clock"),
-    )
+    members = list(map(line.get, Event._fields, _ABSENT))
+    members[_EVIDENCE] = members[_EVIDENCE] or ()
+    return Event._make(members)

@@ -15,20 +15,18 @@ from cogcli.core.files import FileRefused
 from cogcli.core.jsonvalue import object_of
 from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import parse
-from cogcli.episode.document_bytes import milliseconds_between
+from cogcli.episode.document_bytes import milliseconds_between, read_document
 from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
-from cogcli.episode.layout import EVENTS, MANIFEST, STATE, SUMMARY, is_renamed
+from cogcli.episode.layout import EVENTS, MANIFEST, OUTCOMES, STATE, SUMMARY, SUMMARY_SCHEMA, is_renamed
 from cogcli.episode.log_lines import is_foreign_line, parse_line
 from cogcli.episode.log_reader import EventLog, event_of
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
-from cogcli.episode.vocabulary import OUTCOMES, SUMMARY_SCHEMA
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
-_STATE_LIMIT: Final = 1 << 28
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
 _ENDS: Final = 256 * 1024
 """Bytes read from either end of a log; a longer first line is not looked into."""
@@ -160,7 +158,7 @@ def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
 
 def _from_state(folder: Folder) -> EpisodeRow:
     try:
-        state = object_of(parse(folder.read(STATE, limit=_STATE_LIMIT)))
+        state = object_of(read_document(folder, STATE))
     except (FileRefused, JsonRefused) as error:
         raise unreadable(folder.path, error.message, file=STATE) from error
     episode, goal, outcomes = (object_of(state.get(key)) for key in ("episode", "goal", "outcomes"))

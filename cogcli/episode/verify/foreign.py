@@ -22,12 +22,11 @@ from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.document_bytes import read_document, read_object
 from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE, kind_of
+from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, OUTCOMES, STATE, kind_of
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
 from cogcli.episode.manifest import SCHEMA
 from cogcli.episode.named_files import NamedFile, is_inside, manifest_files, unlike
 from cogcli.episode.verify.files import ForeignFiles
-from cogcli.episode.vocabulary import OUTCOMES
 from cogcli.events.envelope import Event
 
 _REQUIRED: Final = ("version", "state_schema_version", "episode", "goal", "plan", "outcomes")
