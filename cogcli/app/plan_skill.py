@@ -94,15 +94,12 @@ class _Survey:
 
     def _target(self, target: StepTarget) -> dict[str, Any]:
         if target.capability is None:
-            self._nest(target.skill_id)
+            if target.skill_id not in self.nested:
+                self.nested[target.skill_id] = {}  # its place in the order of first calls
+                self.nested[target.skill_id] = self.skill(self._catalog.skills[target.skill_id])
             return {"uses": target.uses, "skill": target.skill_id}
         self.calls.add(target.capability)
         return {"uses": target.uses, "tool": self.calls.tool(target.capability.id)}
-
-    def _nest(self, id: str) -> None:
-        if id not in self.nested:
-            self.nested[id] = {}  # its place in the order of first calls
-            self.nested[id] = self.skill(self._catalog.skills[id])
 
 
 def reads_of(step: PlannedStep) -> dict[str, None]:

@@ -12,7 +12,6 @@ from cogcli.app.settings.runs_dir import signer_of
 from cogcli.core.files import FileRefused
 from cogcli.core.redact import Redactor
 from cogcli.episode.damage import damage_of
-from cogcli.episode.journal import Journal
 from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, STATE
 from cogcli.episode.log_fold import fold_log
 from cogcli.episode.log_reader import EventLog
@@ -37,20 +36,15 @@ def repair(settings: Settings, directory: Path) -> bool:
         directory, clock=settings.clock, ids=settings.ids, redactor=Redactor(), mend=damaged
     ).journal
     try:
-        _complete(journal)
+        from cogcli.episode.verify.check import verify
+
+        if fold_log(journal.events()).projection.terminated is not None:
+            seal(journal)
+        elif any(found.file == STATE and found.severity == "error" for found in verify(journal.directory)):
+            persist_pending(journal)
     finally:
         journal.close()
     return True
-
-
-def _complete(journal: Journal) -> None:
-    """Seal an ended run; of another, prove `state.json` again where what proved it was lost."""
-    from cogcli.episode.verify.check import verify
-
-    if fold_log(journal.events()).projection.terminated is not None:
-        seal(journal)
-    elif any(found.file == STATE and found.severity == "error" for found in verify(journal.directory)):
-        persist_pending(journal)
 
 
 def _is_damaged(directory: Path) -> bool:

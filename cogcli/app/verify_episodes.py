@@ -53,20 +53,21 @@ class EpisodeVerifier(NamedTuple):
         seals: dict[str, tuple[Path, str]] = {}
         for directory in directories:
             try:
-                result = self._verify_one(directory)
+                repaired = self.repair and self._repair(directory)
+                found = verify_episode(directory, key=self.key, head=self.head)
+                result = VerifyResult(
+                    directory.name,
+                    _payloads(directory.name, found.findings),
+                    found.level,
+                    found.proves,
+                    repaired,
+                )
             except CogcliError as error:
                 if len(directories) == 1:
                     raise
                 finding = {"code": error.code, "severity": "error", "message": error.message}
                 result = VerifyResult(directory.name, ({"episode": directory.name, **finding},))
             yield _add_duplicate(result, directory, seals) if len(directories) > 1 else result
-
-    def _verify_one(self, directory: Path) -> VerifyResult:
-        repaired = self.repair and self._repair(directory)
-        found = verify_episode(directory, key=self.key, head=self.head)
-        return VerifyResult(
-            directory.name, _payloads(directory.name, found.findings), found.level, found.proves, repaired
-        )
 
     def _repair(self, directory: Path) -> bool:
         """Repair the episode; False where nothing was to do, or it is impossible."""

@@ -120,7 +120,9 @@ class LiveRunner:
                 output = response_mapping.map_response(binding.response, body, outputs)
             except RuntimeErrorBase as error:
                 error.record = (
-                    meta.to_payload() if meta.reply else {**meta.to_payload(), "reply": _body_record(body)}
+                    meta.to_payload()
+                    if meta.reply
+                    else {**meta.to_payload(), "reply": {"media_type": "application/json", "body": body}}
                 )
                 raise
         except RuntimeErrorBase as error:
@@ -211,11 +213,6 @@ def _report_abandoned(passage: Passage, deadline: float) -> None:
         passage.note_failure("call.timeout")
     else:
         passage.note_abandoned()
-
-
-def _body_record(body: Any) -> dict[str, Any]:
-    """The `reply` of an attempt's record, for a protocol that gives none."""
-    return {"media_type": "application/json", "body": body}
 
 
 def _number(metadata: Mapping[str, Any], key: str, otherwise: float) -> float:

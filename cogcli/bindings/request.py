@@ -24,7 +24,14 @@ def compile_template(request: Any, at: TemplatePath = ("request",)) -> Template:
     """A template for a request as written, `at` its place in the binding. Every value is expanded once; keys never
     are."""
     if isinstance(request, str):
-        return _text_template(parse_template(request), at)
+        parts = parse_template(request)
+        if len(parts) == 1 and isinstance(parts[0], TemplateSlot) and parts[0].whole:
+            path = parts[0].path
+            return lambda given: _whole(path, given, at)
+        if all(isinstance(part, str) for part in parts):
+            text = "".join(part for part in parts if isinstance(part, str))
+            return lambda given: text
+        return lambda given: "".join([p if isinstance(p, str) else _embedded(p, given, at) for p in parts])
     if is_literal(request):
         literal = request[LITERAL]
         return lambda given: deep_copy(literal)
@@ -39,16 +46,6 @@ def compile_template(request: Any, at: TemplatePath = ("request",)) -> Template:
 
 def _present_members(members: dict[str, Template], given: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, member in members.items() if (value := member(given)) is not MISSING}
-
-
-def _text_template(parts: tuple[str | TemplateSlot, ...], at: TemplatePath) -> Template:
-    if len(parts) == 1 and isinstance(parts[0], TemplateSlot) and parts[0].whole:
-        path = parts[0].path
-        return lambda given: _whole(path, given, at)
-    if all(isinstance(part, str) for part in parts):
-        text = "".join(part for part in parts if isinstance(part, str))
-        return lambda given: text
-    return lambda given: "".join([p if isinstance(p, str) else _embedded(p, given, at) for p in parts])
 
 
 def _whole(path: tuple[str, ...], given: dict[str, Any], at: TemplatePath) -> Any:

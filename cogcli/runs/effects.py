@@ -49,17 +49,15 @@ def effects_of(recording: LogIndex) -> dict[str, Effect]:
     """What this run did and knows to have been done before it, by step path in order."""
     started = recording.started
     told = (started.payload.get("effects") if started else None) or {}
-    found = {step: _kept(entry) for step, entry in told.items()}
+    found = {
+        step: Effect(**{name: entry.get(name) for name in Effect._fields}) for step, entry in told.items()
+    }
     for intent in sorted(recording.intents.values(), key=lambda event: event.seq or 0):
         effect = _effect(recording, intent)
         if effect is not None:
             found.pop(effect.step, None)
             found[effect.step] = effect
     return found
-
-
-def _kept(entry: dict[str, Any]) -> Effect:
-    return Effect(**{name: entry.get(name) for name in Effect._fields})  # type: ignore[arg-type]
 
 
 def _effect(recording: LogIndex, intent: Event) -> Effect | None:

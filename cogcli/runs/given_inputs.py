@@ -96,14 +96,12 @@ def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
     word = text.strip()
     if wanted == "boolean" and word in _BOOLEANS:
         return _BOOLEANS[word]
-    if wanted in ("integer", "number") and _looks_like_a_number(word):
+    if wanted in ("integer", "number") and (
+        word[:1] in "-0123456789" and word[-1:].isdigit() and not set(word) - set("0123456789.eE+-")
+    ):
         return json_value(word, where)
     expected = "true or false" if wanted == "boolean" else wanted
     raise UsageError("input.type", f"`{name}`: expected {expected}, found {preview(text)}")
-
-
-def _looks_like_a_number(word: str) -> bool:
-    return word[:1] in "-0123456789" and word[-1:].isdigit() and not set(word) - set("0123456789.eE+-")
 
 
 def _container(text: str, wanted: str, name: str, where: str) -> Any:

@@ -104,7 +104,7 @@ def launch(
         return result._replace(leftovers=tuple(runner.leftovers))
     except BaseException as error:
         waiting = give_up(journal)
-        if waiting is None or not _is_full_disk(error):
+        if waiting is None or not (isinstance(error, CogcliError) and error.code == "env.disk"):
             raise
         return pause_in_doubt(journal, waiting, error, control)
     finally:
@@ -218,21 +218,12 @@ def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
         frame=frame,
         seed=prepared.request.seed,
         tags=prepared.request.tags,
-        pins=_pins(prepared.catalog, journal),
+        pins={
+            "specs": dict(sorted(prepared.catalog.pins.items())),
+            "policy": "builtin.default",
+            "cogcli": __version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "specs_blob": journal.put_blob(compact(document_of(prepared.catalog))),
+        },
         selection=selection,
     )
-
-
-def _pins(catalog: Catalog, journal: Journal) -> dict[str, Any]:
-    """`pins` of `run.started`: the digest of each spec file, and the blob that holds all specs."""
-    return {
-        "specs": dict(sorted(catalog.pins.items())),
-        "policy": "builtin.default",
-        "cogcli": __version__,
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "specs_blob": journal.put_blob(compact(document_of(catalog))),
-    }
-
-
-def _is_full_disk(error: BaseException) -> bool:
-    return isinstance(error, CogcliError) and error.code == "env.disk"

@@ -278,7 +278,9 @@ class LogIndex:
     def _told_at_the_end(self, key: ScopeKey, attempt: dict[str, Any]) -> Answer | RuntimeErrorBase | None:
         closing = self.closings.get(key)
         if attempt.get("status") != "success":
-            return _error_of(attempt, (closing.payload.get("error") if closing else None) or {})
+            final = (closing.payload.get("error") if closing else None) or {}
+            same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
+            return error_of({**attempt, "hint": final.get("hint")} if same else attempt)
         output = self._output(key)
         return Answer(output, attempt.get("usage"), _record(attempt)) if output is not None else None
 
@@ -288,12 +290,6 @@ class LogIndex:
         told = self.answers.get(key) or (closing.payload if closing else {})
         output: dict[str, Any] | None = told.get("output")
         return output
-
-
-def _error_of(attempt: dict[str, Any], final: dict[str, Any]) -> RuntimeErrorBase:
-    """The error of an attempt. Its hint is that of the error which the step ended with, where both are the same."""
-    same = (attempt.get("code"), attempt.get("message")) == (final.get("code"), final.get("message"))
-    return error_of({**attempt, "hint": final.get("hint")} if same else attempt)
 
 
 def is_of_probe(event: Event) -> bool:

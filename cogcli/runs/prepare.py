@@ -118,7 +118,13 @@ def skill_of(catalog: Catalog, skill_id: str) -> Skill:
 def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """The inputs with defaults, and all problems: unknown names first, then missing and wrong values."""
     problems = [
-        _problem("input.unknown", f"inputs/{name}", f"no input `{name}`", _hint(name, fields))
+        _problem(
+            "input.unknown",
+            f"inputs/{name}",
+            f"no input `{name}`",
+            suggestion(name, fields)
+            or f"this skill takes {', '.join(f'`{f}`' for f in fields) or 'no inputs'}",
+        )
         for name in given
         if name not in fields
     ]
@@ -137,12 +143,6 @@ def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     kept, violations = fit_values(FRAME, given)
     problems += [_problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations]
     return kept, problems
-
-
-def _hint(name: str, fields: Fields) -> str:
-    return (
-        suggestion(name, fields) or f"this skill takes {', '.join(f'`{f}`' for f in fields) or 'no inputs'}"
-    )
 
 
 def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:

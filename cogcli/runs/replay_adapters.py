@@ -104,7 +104,7 @@ class ReplaySink:
             # Twice, which leaves no grace: its answer never came.
             self._cancel()
             self._cancel()
-        elif key not in log.closings and not _is_timeout(end):
+        elif key not in log.closings and end.payload.get("status_reason") not in ("step.timeout", "run.timeout"):
             raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
         # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
         if key in log.closings:
@@ -143,14 +143,19 @@ class ReplaySink:
             ):
                 return _event_outside_log(draft)
             if self._log.stops:
-                return self._after_log_end(draft)
+                if not self._missing:
+                    raise EndOfLog
+                return _event_outside_log(draft)
             what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
             raise Diverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
         if recorded is self._log.full:
             raise EndOfLog
         mine = _timeless(mask_payload(draft.payload, self._redactor))
         if draft.event_type == "plan.created" and self._first_rules:
-            mine["step_records"] = [_first_record(record) for record in mine["step_records"]]
+            mine["step_records"] = [
+                {name: value for name, value in record.items() if name != "capability"}
+                for record in mine["step_records"]
+            ]
         theirs = _timeless(recorded.payload)
         mine = {name: value for name, value in mine.items() if name in theirs or name not in _NEW_MEMBERS}
         if mine != theirs:
@@ -171,12 +176,6 @@ class ReplaySink:
         """Whether this ends a nested run that waited when its root failed: older logs have no end of it."""
         aborted = draft.event_type == "run.terminated" and draft.payload["status"] == "aborted"
         return aborted and draft.step_id is not None and not self._log.stops
-
-    def _after_log_end(self, draft: Draft) -> Event:
-        """An event outside the log, as long as recorded ones are missing; then EndOfLog is raised."""
-        if not self._missing:
-            raise EndOfLog
-        return _event_outside_log(draft)
 
     @property
     def _missing(self) -> list[Event]:
@@ -199,15 +198,6 @@ class ReplaySink:
         event = missing[0]
         what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
         return ReplayDifference(event.seq, event.step_id, what, event.payload, None)
-
-
-def _first_record(record: dict[str, Any]) -> dict[str, Any]:
-    """A step record of `plan.created` as logs under rules 1 have it: without its capability."""
-    return {name: value for name, value in record.items() if name != "capability"}
-
-
-def _is_timeout(end: Event) -> bool:
-    return end.payload.get("status_reason") in ("step.timeout", "run.timeout")
 
 
 def _event_outside_log(draft: Draft) -> Event:

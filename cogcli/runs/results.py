@@ -167,7 +167,15 @@ def in_doubt(journal: Journal) -> LogIndex | None:
         recording = LogIndex(event for _, event in journal.events())
         if _may_have_acted(recording):
             if journal.stopped_by_full_disk:
-                _pause(journal, recording)
+                with suppress(CogcliError):
+                    if recording.started is not None and (
+                        recording.last is None or recording.last.event_type != "run.paused"
+                    ):
+                        reason = "effect.in-doubt: the disk was full, and an effect may have happened"
+                        journal.append(
+                            build.run_paused(recording.started.run_id or "", reason=reason), durable=True
+                        )
+                    persist_pending(journal)
             return recording
     return None
 
@@ -177,14 +185,3 @@ def _may_have_acted(recording: LogIndex) -> bool:
     started = recording.started
     over = started is None or started.run_id in recording.ended.runs
     return not over and any(intent.payload["side_effects"] == "effect" for intent in recording.open_doubts)
-
-
-def _pause(journal: Journal, recording: LogIndex) -> None:
-    """Tell that the run waits, as far as there is room for that: without it the log reads as interrupted, in doubt."""
-    with suppress(CogcliError):
-        if recording.started is not None and (
-            recording.last is None or recording.last.event_type != "run.paused"
-        ):
-            reason = "effect.in-doubt: the disk was full, and an effect may have happened"
-            journal.append(build.run_paused(recording.started.run_id or "", reason=reason), durable=True)
-        persist_pending(journal)

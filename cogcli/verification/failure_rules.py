@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow, RuntimeErrorBase
+from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow
 from cogcli.governance.approvals import Answered, Asked
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.observed import Answering, Reply, Seen, json_reply
@@ -65,7 +65,11 @@ def _rule_of(row: FailureRule) -> InvokerRule:
 def _check_rule(bench: Bench, row: FailureRule, failure: FailureRow) -> None:
     plain = _run(bench, row)
     error = require_error(plain, row.code)
-    _require_class(error, failure)
+    allowed = {failure.cls.__name__}
+    if failure.exit == 3:
+        allowed.add(BindingResolutionError.__name__)
+    if type(error).__name__ not in allowed:
+        raise RuleBroken(f"found {type(error).__name__}, expected {failure.cls.__name__}")
     require(error.exit_code, failure.exit, "exit code")
     repeated = _run(bench, row, config={**row.wire.get("config", {}), **_AGAIN})
     require_error(repeated, row.code)
@@ -85,15 +89,6 @@ def _check_fallback(bench: Bench, row: FailureRule, failure: FailureRow, *, reac
         if wanted and ran.error is not None:
             raise RuleBroken(f"the other binding answered, and yet: {ran.error.code}: {ran.error.message}")
         _require_no_canary(ran)
-
-
-def _require_class(error: RuntimeErrorBase, failure: FailureRow) -> None:
-    """Check an error's class. Selection raises a single reason under that reason's own code."""
-    allowed = {failure.cls.__name__}
-    if failure.exit == 3:
-        allowed.add(BindingResolutionError.__name__)
-    if type(error).__name__ not in allowed:
-        raise RuleBroken(f"found {type(error).__name__}, expected {failure.cls.__name__}")
 
 
 def _was_called(ran: Ran) -> bool:

@@ -124,20 +124,17 @@ def canned_replies(replies: tuple[CannedReply, ...]) -> Answering:
     numbers = count()
 
     def answering(seen: Seen) -> Reply:
-        return _reply_of(replies[min(next(numbers), len(replies) - 1)])
+        reply = replies[min(next(numbers), len(replies) - 1)]
+        delay = reply.delay_ms / 1000
+        if reply.body is None:
+            return Reply(reply.status, reply.headers, (), delay)
+        import orjson
+
+        plain = isinstance(reply.body, str)
+        body = reply.body.encode() if plain else orjson.dumps(reply.body)
+        headers = dict(reply.headers)
+        if not any(name.lower() == "content-type" for name in headers):
+            headers["Content-Type"] = "text/plain; charset=utf-8" if plain else "application/json"
+        return Reply(reply.status, headers, (body,), delay)
 
     return answering
-
-
-def _reply_of(reply: CannedReply) -> Reply:
-    delay = reply.delay_ms / 1000
-    if reply.body is None:
-        return Reply(reply.status, reply.headers, (), delay)
-    import orjson
-
-    plain = isinstance(reply.body, str)
-    body = reply.body.encode() if plain else orjson.dumps(reply.body)
-    headers = dict(reply.headers)
-    if not any(name.lower() == "content-type" for name in headers):
-        headers["Content-Type"] = "text/plain; charset=utf-8" if plain else "application/json"
-    return Reply(reply.status, headers, (body,), delay)

@@ -66,7 +66,7 @@ def _machine() -> Iterator[DoctorCheck]:
             "machine", "yaml", "warning", "no C parser, specs are read ten times slower", fix=fix
         )
     yield _schema_engine()
-    missing = [name for name, module in _EXTRAS.items() if not _installed(module)]
+    missing = [name for name, module in _EXTRAS.items() if not (find_spec(module) is not None)]
     if missing:
         fix = f"pip install 'cogcli[{','.join(missing)}]'"
         yield DoctorCheck("machine", "extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
@@ -95,10 +95,6 @@ _EXTRAS = {
     "mcp": "mcp",
     "keyring": "keyring",
 }
-
-
-def _installed(module: str) -> bool:
-    return find_spec(module) is not None
 
 
 def _project(settings: Settings) -> Iterator[DoctorCheck]:

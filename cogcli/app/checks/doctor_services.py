@@ -67,25 +67,22 @@ def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
     bindings = {b.file for b in found.catalog.bindings.values() if b.service == service.id}
     by_code: dict[str, list[Problem]] = {}
     for problem in found.problems:
-        of_service = problem.file == service.file and _is_below(problem.path, service.at)
+        of_service = problem.file == service.file and f"{problem.path}/".startswith(
+            "".join(f"/{part}" for part in service.at) + "/"
+        )
         if problem.code in CODES and (of_service or problem.file in bindings):
             by_code.setdefault(problem.code, []).append(problem)
     for code, problems in by_code.items():
         texts = dict.fromkeys(problem.message.partition("`: ")[2] or problem.message for problem in problems)
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
-        text = _unset(texts) if code == "env.missing" and len(texts) > 1 else "; ".join(texts)
+        text = (
+            unset_variables_text([text.split("`")[1] for text in texts])
+            if code == "env.missing" and len(texts) > 1
+            else "; ".join(texts)
+        )
         yield DoctorCheck(
             "services", service.id, "error", text, tuple(map(place_of, problems)), "\n".join(fixes)
         )
-
-
-def _is_below(pointer: str, at: tuple[str, ...]) -> bool:
-    return f"{pointer}/".startswith("".join(f"/{part}" for part in at) + "/")
-
-
-def _unset(texts: Iterable[str]) -> str:
-    """Sentences about one variable each, joined into one sentence."""
-    return unset_variables_text([text.split("`")[1] for text in texts])
 
 
 def _untrusted(service: Service) -> Iterator[DoctorCheck]:

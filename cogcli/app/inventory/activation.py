@@ -104,7 +104,13 @@ def _write_choice(path: str, capability: str, aliases: list[str], binding: str) 
             if chosen.get(capability) == binding and not chosen.keys() & set(aliases):
                 return False
             kept = {name: value for name, value in chosen.items() if name not in aliases}
-            write_atomic(path, _text({**kept, capability: binding}), mode=mode)
+            write_atomic(
+                path,
+                orjson.dumps(
+                    {**kept, capability: binding}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+                ),
+                mode=mode,
+            )
     except OSError as error:
         raise EnvironmentRefusal(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
@@ -126,7 +132,3 @@ def _read(path: str) -> tuple[dict[str, Any], int]:
     if not isinstance(chosen, dict):
         raise EnvironmentRefusal("specs.invalid", f"{path}: expected an object", hint="write {}")
     return chosen, mode
-
-
-def _text(chosen: dict[str, Any]) -> bytes:
-    return orjson.dumps(chosen, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -55,13 +55,11 @@ def names_of(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
     plain = {id: _OTHER.sub("_", id.replace(".", "__")) for id in known}
     shared = Counter(plain.values())
     return {
-        id: name if len(name) <= LONGEST and shared[name] == 1 else _with_digest(name, id)
+        id: name
+        if len(name) <= LONGEST and shared[name] == 1
+        else f"{name[: LONGEST - _SUM - 1]}-{sha256(id.encode()).hexdigest()[:_SUM]}"
         for id, name in plain.items()
     }
-
-
-def _with_digest(name: str, id: str) -> str:
-    return f"{name[: LONGEST - _SUM - 1]}-{sha256(id.encode()).hexdigest()[:_SUM]}"
 
 
 def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Tool:

@@ -83,7 +83,10 @@ class Settings:
         """A setting's value and its origin; broken files are skipped."""
         key = KEYS[name]
         if key.kind == "paths":
-            return self._all_paths(name)
+            sources = self._sources(name)
+            return [path for paths, _, _ in sources for path in paths], ", ".join(
+                origin for _, origin, _ in sources
+            ) or "default"
         given = self.flags.get(name)
         if given is not None:
             return given, f"--{name.replace('_', '-')}"
@@ -96,13 +99,6 @@ class Settings:
         for file in found_in:
             return file.values[name], f"{file.shown}:{file.lines[name]}"
         return key.default, "default"
-
-    def _all_paths(self, name: str) -> tuple[list[str], str]:
-        """The directories of all sources, the weakest first (later layers win), and the origins."""
-        sources = self._sources(name)
-        return [path for paths, _, _ in sources for path in paths], ", ".join(
-            origin for _, origin, _ in sources
-        ) or "default"
 
     def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
         """Per source of a list of directories: absolute paths, origin, and whether it is the project's file."""
