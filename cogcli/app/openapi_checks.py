@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 from cogcli.app import scenario_run
-from cogcli.app.scenario_run import RecordingRunner, Stage
+from cogcli.app.scenario_run import Stage
 from cogcli.app.settings import Settings
 from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import CogcliError, UsageError
@@ -29,6 +29,7 @@ from cogcli.specs.binding import Binding
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.capability import Capability
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer, builtin_root
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
@@ -47,7 +48,15 @@ from cogcli.verification.scenario import (
     files_in,
     read_scenario,
 )
-from cogcli.verification.verdict import FAILED, PASSED, SKIPPED, Verdict, join_differences
+from cogcli.verification.verdict import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    Verdict,
+    Verdicts,
+    join_differences,
+    verify_all,
+)
 
 OUTPUTS: Final = "outputs equal expected_output"
 
@@ -57,13 +66,6 @@ class ScenarioSource(NamedTuple):
 
     directory: str
     trusted: bool
-
-
-class VerifiedScenarios(NamedTuple):
-    """The verdicts in the order of the scenarios, and the time that all took."""
-
-    verdicts: tuple[Verdict, ...]
-    seconds: float
 
 
 def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
@@ -129,22 +131,13 @@ def verify_bindings(
     live: bool = False,
     jobs: int = 4,
     listener: Callable[[Verdict], None] | None = None,
-) -> VerifiedScenarios:
+) -> Verdicts:
     """Verify each scenario, `jobs` at a time; `listener` gets each verdict, in the order of the scenarios."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    begun = time.monotonic()
     verifier = _Verifier(settings, source, scenarios, protocol, live=live)
-    verdicts = []
     try:
-        with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-            for verdict in pool.map(verifier.verdict, scenarios):
-                verdicts.append(verdict)
-                if listener:
-                    listener(verdict)
+        return verify_all(scenarios, verifier.verdict, jobs, listener)
     finally:
         verifier.close()
-    return VerifiedScenarios(tuple(verdicts), time.monotonic() - begun)
 
 
 class _NotRunnable(Exception):
@@ -169,8 +162,6 @@ class _Verifier:
         *,
         live: bool,
     ) -> None:
-        from cogcli.specs.checks import check
-
         self._settings = settings
         self._protocol = protocol
         self._live = live
@@ -217,10 +208,14 @@ class _Verifier:
                 )
             else:
                 stage = scenario_run.live(self._catalog, capability, binding, self._settings.environ)
-            result, runner = scenario_run.run(
+            result, records = scenario_run.run(
                 self._settings, stage, scenario, self._runs_dir, live=server is None
             )
-        exchange = _exchange(server, runner)
+        exchange = None  # of the last request; None where none was sent
+        if server is not None and server.exchanges:
+            exchange = exchange_from_mock(*server.exchanges[-1])
+        elif server is None and records:
+            exchange = exchange_from_record(records[-1])
         checks = [*static, *_service_check(scenario, service)]
         if judge is not None:
             checks += _wire_checks(exchange, judge, result)
@@ -376,13 +371,6 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
     if server is None:
         raise _NotRunnable(f"service `{service.id}` has no document: give `replies` or a mock server's type")
     return server
-
-
-def _exchange(server: Loopback | None, runner: RecordingRunner) -> ObservedExchange | None:
-    """The last request and its reply; None where no request was sent."""
-    if server is not None:
-        return exchange_from_mock(*server.exchanges[-1]) if server.exchanges else None
-    return exchange_from_record(runner.records[-1]) if runner.records else None
 
 
 def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:

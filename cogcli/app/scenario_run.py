@@ -8,19 +8,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
-from cogcli.core.calls import Answer, Attempt, BindingChain
+from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import RuntimeErrorBase
-from cogcli.engine.ports import CapabilityRunner
 from cogcli.protocols import PROTOCOLS
 from cogcli.runs.launch import launch
-from cogcli.runs.prepare import PreparedRun, RunRequest
+from cogcli.runs.one_step import one_step_skill, prepare_one_step
+from cogcli.runs.prepare import RunRequest
 from cogcli.runs.results import RunResult
 from cogcli.specs.binding import Binding
 from cogcli.specs.capability import Capability
@@ -28,12 +28,10 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import variables_of
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import Service
-from cogcli.specs.skill import skill_from
 from cogcli.verification.curl import variable_of
 from cogcli.verification.scenario import Scenario
 
-SKILL: Final = "verify.scenario"
-STEP: Final = "call"
+_SKILL: Final = "verify.scenario"
 
 
 class Stage(NamedTuple):
@@ -44,33 +42,6 @@ class Stage(NamedTuple):
     binding: Binding
     service: Service
     environ: Mapping[str, str]
-
-
-class RecordingRunner:
-    """A live runner that keeps, in `records`, what each attempt at one capability sent and received, unmasked."""
-
-    def __init__(self, runner: CapabilityRunner, capability_id: str) -> None:
-        self._runner = runner
-        self._capability_id = capability_id
-        self.records: list[Mapping[str, Any]] = []
-
-    def chain(self, capability_id: str) -> BindingChain:
-        return self._runner.chain(capability_id)
-
-    def attempt(self, attempt: Attempt) -> Answer:
-        ours = attempt.capability_id == self._capability_id
-        try:
-            answer = self._runner.attempt(attempt)
-        except RuntimeErrorBase as error:
-            if ours:
-                self.records.append(error.record or {})
-            raise
-        if ours:
-            self.records.append(answer.record or {})
-        return answer
-
-    def close(self, grace: float) -> None:
-        self._runner.close(grace)
 
 
 def mock_service(
@@ -103,14 +74,14 @@ def base_path(path: str) -> str:
 
 def run(
     settings: Settings, stage: Stage, scenario: Scenario, runs_dir: str, *, live: bool
-) -> tuple[RunResult, RecordingRunner]:
-    """Run the step: its result, and the runner with the records. Raises EnvironmentRefusal where the episode cannot be
-    written."""
+) -> tuple[RunResult, list[Mapping[str, Any]]]:
+    """Run the step: its result, and what each attempt sent and received, unmasked. Raises EnvironmentRefusal where the
+    episode cannot be written."""
     environ = {name: value for name, value in stage.environ.items() if name != SIGNING_KEY}
     own = Settings({"runs_dir": runs_dir}, environ, base=settings.base)
     binds = {stage.capability.id: stage.binding.id}
     request = RunRequest(
-        SKILL,
+        _SKILL,
         {},
         {},
         scenario.trace_id,
@@ -119,17 +90,25 @@ def run(
         binds=binds,
         durability="none",
     )
-    catalog = _with_skill(stage, scenario)
+    outputs = stage.catalog.raw[f"capability:{stage.capability.id}"].get("outputs") or {}
+    names = stage.capability.outputs
+    head = {"id": _SKILL, "name": "Scenario", "description": f"Scenario {scenario.id}."}
+    skill = one_step_skill(head, stage.capability.id, scenario.input, outputs, names)
     selection = SelectionOptions(binds, None, environ)
-    loaded = PreparedRun(request, catalog.skills[SKILL], catalog, {}, {}, selection, [])
-    runners: list[RecordingRunner] = []
+    prepared = prepare_one_step(stage.catalog, skill, request, selection, scenario.file)
+    records: list[Mapping[str, Any]] = []
 
-    def around(runner: CapabilityRunner) -> CapabilityRunner:
-        runners.append(RecordingRunner(runner, stage.capability.id))
-        return runners[0]
+    def record(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+        ours = attempt.capability_id == stage.capability.id  # no gate
+        try:
+            answer = send(attempt)
+        except RuntimeErrorBase as error:
+            records.extend([error.record or {}] if ours else ())
+            raise
+        records.extend([answer.record or {}] if ours else ())
+        return answer
 
-    result = launch(environment_of(own), loaded, around=around)
-    return result, runners[0]
+    return launch(environment_of(own), prepared, intercept=record), records
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,26 +174,3 @@ def _called_capabilities(catalog: Catalog, capability: Capability) -> Iterator[C
         seen.add(one.id)
         yield one
         waiting += [found for name in one.asks if (found := catalog.capability(name))]
-
-
-def _with_skill(stage: Stage, scenario: Scenario) -> Catalog:
-    """The catalog with the skill whose only step makes the call."""
-    declared = stage.catalog.raw[f"capability:{stage.capability.id}"]
-    raw = {
-        "id": SKILL,
-        "version": "1.0.0",
-        "name": "Scenario",
-        "description": f"Scenario {scenario.id}.",
-        "inputs": {},
-        "outputs": declared.get("outputs") or {},
-        "steps": [
-            {
-                "id": STEP,
-                "uses": stage.capability.id,
-                "input": {name: {"$literal": value} for name, value in scenario.input.items()},
-                "output": {name: f"outputs.{name}" for name in stage.capability.outputs},
-            }
-        ],
-    }
-    skill = skill_from(raw, scenario.file)
-    return stage.catalog._replace(skills={SKILL: skill}, raw={**stage.catalog.raw, f"skill:{SKILL}": raw})

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from cogcli.app import preflight_rules
-from cogcli.app.openapi_checks import VerifiedScenarios
 from cogcli.core.errors import UsageError
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker_rule import InvokerRule, InvokerRules
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.verification import failure_rules
 from cogcli.verification.harness import Bench, verdict_of
-from cogcli.verification.verdict import Verdict
+from cogcli.verification.verdict import Verdict, Verdicts, verify_all
 
 _AT_ONCE = 8
 
@@ -33,22 +31,12 @@ def list_failure_rules() -> InvokerRules:
     return {**preflight_rules.list_rules(), **failure_rules.lines()}
 
 
-def provoke_rules(
-    lines: InvokerRules, *, listener: Callable[[Verdict], None] | None = None
-) -> VerifiedScenarios:
+def provoke_rules(lines: InvokerRules, *, listener: Callable[[Verdict], None] | None = None) -> Verdicts:
     """Run every rule, some at a time; `listener` gets each verdict, in the order of the rules."""
-    from concurrent.futures import ThreadPoolExecutor
 
-    begun = time.monotonic()
-    verdicts = []
-    with divert_streams(), ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        for verdict in pool.map(lambda item: _one(*item), lines.items()):
-            verdicts.append(verdict)
-            if listener:
-                listener(verdict)
-    return VerifiedScenarios(tuple(verdicts), time.monotonic() - begun)
+    def provoke(line: tuple[str, InvokerRule]) -> Verdict:
+        with Bench() as bench:
+            return verdict_of(*line, bench)
 
-
-def _one(id: str, line: InvokerRule) -> Verdict:
-    with Bench() as bench:
-        return verdict_of(id, line, bench)
+    with divert_streams():
+        return verify_all(lines.items(), provoke, _AT_ONCE, listener)

@@ -3,14 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from cogcli.app.episodes import seal_of, verify_episode
 from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
+from cogcli.core.files import FileRefused
+from cogcli.core.gc_pause import paused_collection
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import parse
 from cogcli.episode.findings import Finding, FindingSeverity
 from cogcli.episode.layout import MANIFEST
+from cogcli.episode.refusals import open_episode
+from cogcli.episode.verify.authenticity import LEVELS, Trusted, level_of
+from cogcli.episode.verify.check import verify
+
+_MANIFEST_LIMIT: Final = 1 << 30
+
+
+class VerifiedEpisode(NamedTuple):
+    """The findings of `verify`, the level that they prove, and that level in words."""
+
+    findings: list[Finding]
+    level: str
+    proves: str
+
+
+def verify_episode(directory: Path, *, key: str | None = None, head: str | None = None) -> VerifiedEpisode:
+    """Verify an episode; with `key`, its signature, with `head`, the hash of its last event.
+
+    Raises EnvironmentRefusal where there is no log to open.
+    """
+    with paused_collection():
+        findings = verify(directory, Trusted(key, head))
+    level = level_of(findings)
+    return VerifiedEpisode(findings, level, LEVELS[level])
+
+
+class Seal(NamedTuple):
+    """The id of a sealed episode, and the hash of its manifest."""
+
+    episode_id: str
+    sha256: str
+
+
+def seal_of(directory: Path) -> Seal | None:
+    """The seal of an episode; None without a readable manifest."""
+
+    try:
+        with open_episode(directory) as folder:
+            data = folder.read(MANIFEST, limit=_MANIFEST_LIMIT)
+        manifest = parse(data)
+    except (CogcliError, FileRefused, JsonRefused):
+        return None
+    episode_id = manifest.get("episode_id") if isinstance(manifest, dict) else None
+    return Seal(episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
 
 
 class VerifyResult(NamedTuple):

@@ -10,14 +10,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from cogcli.app.pending_approvals import PendingApproval, find_pending
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.prompt import can_ask, terminal_safe
 from cogcli.core.errors import ABORTED
 from cogcli.core.terminal_text import visible
+from cogcli.episode.log_reader import iterate_events
+from cogcli.runs.log_index import LogIndex
 from cogcli.runs.results import RunResult
 from cogcli.runs.resume import ResumeRequest
 
@@ -33,10 +34,10 @@ def ask_approval(
     Returns `result` itself where nobody can be asked, and at `d`; Ctrl-C aborts the run.
     """
     while result.status == "pending" and not result.stopped_by and can_ask(context):
-        questions = find_pending(Path(result.directory))
-        if not questions:
+        requests = LogIndex(iterate_events(Path(result.directory))).open_requests
+        if not requests:
             break  # it waits for a decision about a call in doubt
-        question = questions[0]
+        question = requests[0].payload
         try:
             with _interruptible():
                 answer = _ask(context, question)
@@ -46,7 +47,7 @@ def ask_approval(
             return closed._replace(exit_code=ABORTED["SIGINT"])
         if answer == "d":
             break
-        names = (question.approval_id,)
+        names = (question["approval_id"],)
         result = resume_with(
             ResumeRequest(approve=names, by=by) if answer == "y" else ResumeRequest(reject=names, by=by)
         )
@@ -63,7 +64,7 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
 
 
-def _ask(context: CommandContext, question: PendingApproval) -> str:
+def _ask(context: CommandContext, question: dict[str, Any]) -> str:
     """`y`, `n` or `d`. Any other answer asks again; the end of input is `d`."""
     _show(context, question, whole=False)
     while True:
@@ -81,24 +82,19 @@ def _ask(context: CommandContext, question: PendingApproval) -> str:
             return answer
 
 
-def _show(context: CommandContext, question: PendingApproval, *, whole: bool) -> None:
+def _show(context: CommandContext, question: dict[str, Any], *, whole: bool) -> None:
+    """Write a request for approval, as recorded: secrets are masked."""
     screen = context.screen
     dot = f" {screen.err.glyphs.dot} "
-    screen.notify_line(
-        [
-            (
-                dot.join(part for part in (question.capability, question.step_id, question.binding) if part),
-                "bold",
-            )
-        ]
-    )
-    text = visible(dumps(question.input, indent=whole))
+    parts = (question["capability"], question["step_id"], question.get("binding"))
+    screen.notify_line([(dot.join(part for part in parts if part), "bold")])
+    text = visible(dumps(question.get("input") or {}, indent=whole))
     rows = [("will send", text if whole or len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")]
-    if question.gate:
-        rows.append(("gate", question.gate))
-    rows.append(("because", question.reason))
+    if question.get("gate"):
+        rows.append(("gate", question["gate"]))
+    rows.append(("because", question["reason"]))
     if whole:
-        rows += [("expires", question.expires_at), ("request", question.approval_id)]
+        rows += [("expires", question["expires_at"]), ("request", question["approval_id"])]
     for name, value in rows:
         text = value if name == "will send" else visible(value)
         for number, line in enumerate(text.split("\n")):

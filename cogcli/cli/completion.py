@@ -16,10 +16,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cogcli.app.episodes import find, list_episodes, parse_state, read_stored_state
+from cogcli.app.episodes import find, list_episodes
 from cogcli.app.explain import pages
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
+from cogcli.app.state_document import parse_state, read_stored_state
 from cogcli.cli.app import COMMANDS, TOPICS, first_words
 from cogcli.core.canonical import digest
 from cogcli.core.errors import OK

@@ -265,7 +265,7 @@ def _is_list_format(shown: TracedEpisode) -> bool:
 
 
 def _targets(shown: TracedEpisode) -> list[TargetFlow]:
-    from cogcli.app.episodes import declared_specs
+    from cogcli.app.state_document import declared_specs
     from cogcli.report.lineage import Lineage, targets
 
     found = targets(shown.fold, Lineage(shown.events), declared_specs(shown.directory, shown.events))
@@ -304,7 +304,7 @@ def _why(context: CommandContext, shown: TracedEpisode) -> None:
 
 
 def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
-    from cogcli.app.episodes import declared_specs
+    from cogcli.app.state_document import declared_specs
     from cogcli.report.lineage import Lineage, overlap, targets
     from cogcli.report.why import causes, known_places
 

@@ -9,38 +9,57 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from cogcli import __version__
-from cogcli.core.calls import BindingChain
+from cogcli.bindings.breaker import process_circuits
+from cogcli.bindings.live_runner import LiveRunner
+from cogcli.core.calls import Answer, Attempt, BindingChain
 from cogcli.core.canonical import compact
 from cogcli.core.errors import CogcliError
 from cogcli.core.redact import Redactor
 from cogcli.engine.context import Engine, RunOptions
 from cogcli.engine.doubt import EarlierCalls
 from cogcli.engine.ports import CapabilityRunner
+from cogcli.engine.run import Finished, Request, execute
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
+from cogcli.episode.store import Store
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Approvals
 from cogcli.mapping.apply import ReusedResult
+from cogcli.protocols.invoker import InvokerContext
+from cogcli.protocols.pythoncall.stdout_capture import divert_streams
+from cogcli.protocols.secrets import Secrets
+from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.given_inputs import GivenRun, prepare_given
 from cogcli.runs.log_index import LogIndex
+from cogcli.runs.prepare import PreparedRun
 from cogcli.runs.results import Control, RunResult, finish_run, give_up, pause_in_doubt, seal_run
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
 from cogcli.specs.spec_snapshot import document_of
 
-if TYPE_CHECKING:
-    from cogcli.bindings.live_runner import LiveRunner
-    from cogcli.engine.run import Finished, Request
-    from cogcli.protocols.invoker import InvokerContext
-    from cogcli.runs.environment import RunEnvironment
-    from cogcli.runs.prepare import PreparedRun
-
-
-Watch = Callable[["PreparedRun", Control], AbstractContextManager[Callable[[Event], None]]]
+Watch = Callable[[PreparedRun, Control], AbstractContextManager[Callable[[Event], None]]]
 """Entered around a run that may start: gives the listener of its events, and may cancel it."""
+Intercept = Callable[[Attempt, Callable[[Attempt], Answer]], Answer]
+"""Gives the answer to an attempt; the second argument makes the live call."""
+
+
+class InterceptedRunner(NamedTuple):
+    """A capability runner whose attempts go through a function."""
+
+    live: CapabilityRunner
+    intercept: Intercept
+
+    def chain(self, capability_id: str) -> BindingChain:
+        return self.live.chain(capability_id)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        return self.intercept(attempt, self.live.attempt)
+
+    def close(self, grace: float) -> None:
+        self.live.close(grace)
 
 
 def launch_given(environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch) -> RunResult:
@@ -61,15 +80,14 @@ def launch(
     approvals: Approvals | None = None,
     taken_over: Mapping[str, ReusedResult] | None = None,
     effects: Mapping[str, Any] | None = None,
-    around: Callable[[CapabilityRunner], CapabilityRunner] | None = None,
+    intercept: Intercept | None = None,
 ) -> RunResult:
     """Run a prepared run to its end, as a sealed episode of its own.
 
-    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. `around`
-    wraps the live runner. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
+    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. Calls
+    go through `intercept`. Raises EnvironmentRefusal where the log cannot be written; what is written stays readable.
     """
-    from cogcli.episode.store import Store
-
+    control = control or Control()
     request, ids, redactor = prepared.request, environment.ids, Redactor()
     journal = Store(environment.runs_dir, sign=environment.signer()).create(
         f"ep_{ids.ulid()}",
@@ -86,7 +104,7 @@ def launch(
         engine = engine_of(
             prepared.catalog,
             sink=journal,
-            runner=around(runner) if around else runner,
+            runner=InterceptedRunner(runner, intercept) if intercept else runner,
             clock=environment.clock,
             ids=ids,
             options=request.options,
@@ -95,11 +113,11 @@ def launch(
             taken_over=taken_over,
             effects=effects,
         )
-        asked = _first_request(prepared, journal, runner.pinned())._replace(
+        first = _first_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
             effects=effects or {},
         )
-        finished = run_engine(engine, prepared.skill.id, asked, ids.run_id(), journal, control)
+        finished = run_engine(engine, prepared.skill.id, first, ids.run_id(), journal, control)
         result = finish_run(finished, journal, control, prepared.catalog)
         return result._replace(leftovers=tuple(runner.leftovers))
     except BaseException as error:
@@ -112,14 +130,10 @@ def launch(
 
 
 def run_engine(
-    engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control | None
+    engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control
 ) -> Finished:
     """Run an engine to its end, cancelled by `control`, and seal its episode or leave it waiting."""
-    from cogcli.engine.run import execute
-    from cogcli.protocols.pythoncall.stdout_capture import divert_streams
-
-    if control is not None:
-        control.attach(engine)
+    control.attach(engine)
     with divert_streams():
         finished = execute(engine, engine.plan_of(skill_id), request, run_id)
     seal_run(journal, finished)
@@ -145,10 +159,12 @@ def engine_of(
 def engine_over_log(catalog: Catalog, log: LogIndex, started: Event, **parts: Any) -> Engine:
     """The engine that goes through a log again, with the options and results of its first event; `parts` are the other
     arguments of Engine."""
-    effects = started.payload.get("effects")
+    effects, options = started.payload.get("effects"), started.payload["options"]
+    known = {name: value for name, value in options.items() if name in RunOptions._fields}
+    known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
     engine = engine_of(
         catalog,
-        options=_options_from(started.payload["options"]),
+        options=RunOptions(**known),
         taken_over=log.reused,
         effects=effects,
         behind=log.behind if effects else None,
@@ -171,9 +187,6 @@ def live_runner(
 
     `selected` are the chains recorded when the run began, by capability: they replace the selection.
     """
-    from cogcli.bindings.breaker import process_circuits
-    from cogcli.bindings.live_runner import LiveRunner
-
     return LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
@@ -187,9 +200,6 @@ def invoker_context(
     environment: RunEnvironment, remember: Callable[[str], None], *, max_workers: int = 8
 ) -> InvokerContext:
     """What invokers take from outside; `remember` gets each secret that is read."""
-    from cogcli.protocols.invoker import InvokerContext
-    from cogcli.protocols.secrets import Secrets
-
     return InvokerContext(
         secrets=Secrets(environment.environ, remember),
         clock=environment.clock,
@@ -201,16 +211,7 @@ def invoker_context(
     )
 
 
-def _options_from(recorded: dict[str, Any]) -> RunOptions:
-    """The RunOptions recorded in `run.started`; unknown members are left out."""
-    known = {name: value for name, value in recorded.items() if name in RunOptions._fields}
-    known["confirmed_capabilities"] = frozenset(known.get("confirmed_capabilities") or ())
-    return RunOptions(**known)
-
-
 def _first_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
-    from cogcli.engine.run import Request
-
     skill, frame = prepared.skill, prepared.frame
     return Request(
         task=frame.get("goal") or " ".join(f"{skill.name}: {skill.description}".split()),

@@ -109,25 +109,20 @@ class LogIndex:
             queues.setdefault(_slot(kind, event.run_id, event.step_id), deque()).append(event)
 
     @property
-    def signal(self) -> str | None:
-        """The signal that ended the run, if one did."""
-        return self.ended.signal
+    def root(self) -> str | None:
+        """The id of the root run; None in a log without a beginning."""
+        return self.started.run_id if self.started else None
 
     @property
     def full(self) -> Event | None:
         """The end of the run, where a full disk made it."""
-        end = self.ended.runs.get(self.started.run_id) if self.started else None
+        end = self.ended.runs.get(self.root)
         return end if end is not None and end.payload.get("status_reason") == FULL_DISK else None
 
     @property
     def stops(self) -> bool:
         """Whether the log stops before the run's own end: it was interrupted, it waits, or the disk was full."""
-        return self.started is not None and self.waits(self.started.run_id or "")
-
-    def waits(self, run_id: str) -> bool:
-        """Whether a run of the log has no end: it was interrupted, it waits, or the disk was full."""
-        end = self.ended.runs.get(run_id)
-        return end is None or end is self.full
+        return self.started is not None and self.ended.runs.get(self.root) in (None, self.full)
 
     @property
     def approvals(self) -> tuple[Answered, ...]:
@@ -173,11 +168,10 @@ class LogIndex:
     @property
     def results(self) -> dict[str, ReusedResult]:
         """The results of the root's steps that are done, by step path."""
-        root = self.started.run_id if self.started else None
         return {
             step_id or "": _taken_over(closing.payload, {"episode": closing.episode_id, "event": closing.id})
             for (run_id, step_id), closing in self.closings.items()
-            if run_id == root and closing.event_type == "step.completed"
+            if run_id == self.root and closing.event_type == "step.completed"
         }
 
     @property
@@ -195,14 +189,13 @@ class LogIndex:
     @property
     def reused(self) -> dict[str, ReusedResult]:
         """The results that this log itself took over from an earlier one, or was going to."""
-        root = self.started.run_id if self.started else None
         told = (self.started.payload.get("taken_over") if self.started else None) or {}
         calls = (self.started.payload.get("effects") if self.started else None) or {}
         marked = {
             path
             for (run, path), c in self.closings.items()
             # Where only the answer of a call was taken, its step did the rest itself.
-            if run == root and "reused_from" in c.payload and path not in calls.keys() - told.keys()
+            if run == self.root and "reused_from" in c.payload and path not in calls.keys() - told.keys()
         }
         done = {path: result for path, result in self.results.items() if path in marked}
         return {path: _taken_over(result) for path, result in told.items()} | done
@@ -213,12 +206,6 @@ class LogIndex:
         if closing is None or row_of(closing.event_type).fails:
             return None
         return None if closing.payload.get("reason") in ("cancelled", "dependency") else closing.seq
-
-    def answer_at(self, run_id: str, step_id: str, number: int) -> int | None:
-        """The position at which the result of a step was there first, for the last of its attempts: it alone counts."""
-        key = (run_id, step_id)
-        again = any(event.payload["attempt"] > number for event in self.repeats.get(key, ()))
-        return None if again else self.answered_at.get(key)
 
     def take_recorded(self, draft: Draft) -> Event | None:
         """The recorded event that matches this draft; each is given once. None where the log has no more."""

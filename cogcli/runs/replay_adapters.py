@@ -73,7 +73,7 @@ class ReplaySink:
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=False)
         started, aborting = log.started, None if log.stops else log.ended.aborting
         self._first_rules = started is None or rules_of(started.payload) == FIRST
-        self._signal = log.signal if aborting else None
+        self._signal = log.ended.signal if aborting else None
         """What cancelled the recorded run: it cancels the replay at the same place. None in a log that stops early."""
         self._signal_at = aborting.seq or 0 if aborting else 0
         before = [event for event in log.unmatched if self._is_before_signal(event)]
@@ -104,7 +104,10 @@ class ReplaySink:
             # Twice, which leaves no grace: its answer never came.
             self._cancel()
             self._cancel()
-        elif key not in log.closings and end.payload.get("status_reason") not in ("step.timeout", "run.timeout"):
+        elif key not in log.closings and end.payload.get("status_reason") not in (
+            "step.timeout",
+            "run.timeout",
+        ):
             raise EffectInDoubtError("effect.in-doubt", "nobody ever knew whether it happened", left=True)
         # It was cancelled then, by a failed step, a signal or a time limit; the engine does the same again.
         if key in log.closings:
@@ -152,6 +155,7 @@ class ReplaySink:
             raise EndOfLog
         mine = _timeless(mask_payload(draft.payload, self._redactor))
         if draft.event_type == "plan.created" and self._first_rules:
+            # Logs under the first rules have step records without their capability.
             mine["step_records"] = [
                 {name: value for name, value in record.items() if name != "capability"}
                 for record in mine["step_records"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cogcli.core.errors import ABORTED, OK, CogcliError, EffectInDoubtError
 from cogcli.core.step_path import StepPath
+from cogcli.engine.context import Engine
+from cogcli.engine.outcome import RunOutcome, name_step
+from cogcli.engine.run import Finished
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_fold import fold_log
 from cogcli.episode.seal import persist_pending, seal
@@ -15,11 +18,8 @@ from cogcli.events import build
 from cogcli.mapping.apply import rebuild
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.log_index import LogIndex
-
-if TYPE_CHECKING:
-    from cogcli.engine.context import Engine
-    from cogcli.engine.run import Finished
-    from cogcli.specs.catalog import Catalog
+from cogcli.specs.catalog import Catalog
+from cogcli.state.execution import ExecutionState
 
 
 class RunResult(NamedTuple):
@@ -73,13 +73,15 @@ def seal_run(journal: Journal, finished: Finished) -> None:
         seal(journal)
 
 
-def pause_in_doubt(
-    journal: Journal, log: LogIndex, error: BaseException, control: Control | None
-) -> RunResult:
-    """The result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
-    from cogcli.engine.outcome import RunOutcome, name_step
-    from cogcli.engine.run import Finished
+def finished_of(outcome: RunOutcome, state: ExecutionState) -> Finished:
+    """The end of a run that no engine gives: its state is that of the log."""
+    results = state.step_results
+    steps = {name: results[name].status if name in results else "pending" for name in state.plan_order}
+    return Finished(outcome, state, steps)
 
+
+def pause_in_doubt(journal: Journal, log: LogIndex, error: BaseException, control: Control) -> RunResult:
+    """The result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
     intent = log.open_doubts[0]
     payload, step_id = intent.payload, intent.step_id or ""
     doubt = EffectInDoubtError(
@@ -92,23 +94,23 @@ def pause_in_doubt(
     doubt.binding_id, doubt.service_id = payload.get("binding"), payload.get("service")
     state = rebuild([event for _, event in journal.events()]).root
     doubt.message = name_step(doubt, StepPath(step_id).first(), "")
-    steps = {
-        name: state.step_results[name].status if name in state.step_results else "pending"
-        for name in state.plan_order
-    }
-    return finish_run(Finished(RunOutcome("pending", doubt, {}), state, steps), journal, control)
+    return finish_run(finished_of(RunOutcome("pending", doubt, {}), state), journal, control)
 
 
 def finish_run(
-    finished: Finished, journal: Journal, control: Control | None, catalog: Catalog | None = None
+    finished: Finished, journal: Journal, control: Control, catalog: Catalog | None = None
 ) -> RunResult:
     """The RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
     from cogcli.runs.error_payload import error_payload
 
     outcome, state = finished.outcome, finished.state
+    in_doubt: tuple[str, ...] = ()
+    if outcome.status == "pending":
+        log = LogIndex(event for _, event in journal.events())
+        in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
     return RunResult(
         status=outcome.status,
-        exit_code=_exit_code(finished, control),
+        exit_code=_exit_code(outcome, control),
         outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
         error=error_payload(outcome.error, catalog) if outcome.error else None,
         episode_id=journal.episode_id,
@@ -117,26 +119,18 @@ def finish_run(
         directory=str(journal.directory),
         metrics=state.trace.metrics.to_payload(),
         counts=dict(Counter(finished.steps.values())),
-        stopped_by=control.signals[0] if control and control.signals else "",
-        in_doubt=_in_doubt(journal) if outcome.status == "pending" else (),
+        stopped_by=control.signals[0] if control.signals else "",
+        in_doubt=in_doubt,
         finished=finished,
     )
 
 
-def _in_doubt(journal: Journal) -> tuple[str, ...]:
-    log = LogIndex(event for _, event in journal.events())
-    return tuple(event.step_id or "" for event in log.open_doubts)
-
-
-def _exit_code(finished: Finished, control: Control | None) -> int:
-    outcome = finished.outcome
+def _exit_code(outcome: RunOutcome, control: Control) -> int:
     if outcome.status == "ok":
         return OK
     if outcome.status == "aborted":
-        return ABORTED[control.signals[0]] if control and control.signals else ABORTED["SIGINT"]
-    if outcome.status == "partial":
-        return 1
-    return outcome.error.exit_code if outcome.error else 1
+        return ABORTED[control.signals[0] if control.signals else "SIGINT"]
+    return outcome.error.exit_code if outcome.error and outcome.status != "partial" else 1
 
 
 def give_up(journal: Journal) -> LogIndex | None:
@@ -164,24 +158,20 @@ def in_doubt(journal: Journal) -> LogIndex | None:
     On a full disk the run's pause goes where the ballast was.
     """
     with suppress(CogcliError):
-        recording = LogIndex(event for _, event in journal.events())
-        if _may_have_acted(recording):
-            if journal.stopped_by_full_disk:
-                with suppress(CogcliError):
-                    if recording.started is not None and (
-                        recording.last is None or recording.last.event_type != "run.paused"
-                    ):
-                        reason = "effect.in-doubt: the disk was full, and an effect may have happened"
-                        journal.append(
-                            build.run_paused(recording.started.run_id or "", reason=reason), durable=True
-                        )
-                    persist_pending(journal)
-            return recording
+        log = LogIndex(event for _, event in journal.events())
+        over = log.started is None or log.root in log.ended.runs
+        if over or not any(intent.payload["side_effects"] == "effect" for intent in log.open_doubts):
+            return None
+        if journal.stopped_by_full_disk:
+            _pause(journal, log)
+        return log
     return None
 
 
-def _may_have_acted(recording: LogIndex) -> bool:
-    """Whether the run is not over, and an effect in it is in doubt that nobody has decided about."""
-    started = recording.started
-    over = started is None or started.run_id in recording.ended.runs
-    return not over and any(intent.payload["side_effects"] == "effect" for intent in recording.open_doubts)
+def _pause(journal: Journal, log: LogIndex) -> None:
+    """Append that the run waits, as far as there is room: without it the log reads as interrupted, in doubt."""
+    with suppress(CogcliError):
+        if log.last is not None and log.last.event_type != "run.paused":
+            reason = "effect.in-doubt: the disk was full, and an effect may have happened"
+            journal.append(build.run_paused(log.root or "", reason=reason), durable=True)
+        persist_pending(journal)

@@ -6,30 +6,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cogcli.core.calls import BindingChain, recorded_chain
+from cogcli.bindings.live_runner import LiveRunner
+from cogcli.core.calls import Answer, Attempt, BindingChain, recorded_chain
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.problems import ProblemsFound
 from cogcli.core.redact import Redactor
-from cogcli.engine.doubt import DoubtResolution
+from cogcli.engine.context import Engine
 from cogcli.engine.outcome import RunOutcome
-from cogcli.engine.ports import CapabilityRunner
-from cogcli.engine.run import Finished
 from cogcli.episode.journal import Journal
 from cogcli.episode.store import Store
 from cogcli.events import build
 from cogcli.events.envelope import Event
-from cogcli.governance.approvals import Approvals
+from cogcli.governance.approvals import Answered, Approvals
 from cogcli.mapping.apply import rebuild
 from cogcli.runs.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.runs.environment import RunEnvironment
-from cogcli.runs.launch import engine_over_log, live_runner, run_engine
+from cogcli.runs.launch import InterceptedRunner, engine_over_log, live_runner, run_engine
 from cogcli.runs.log_index import LogIndex, answered_request, locate_error
 from cogcli.runs.replay import find_differing_specs, read_pinned_catalog, request_from
 from cogcli.runs.rerun_effects import find_repeats
-from cogcli.runs.results import Control, RunResult, finish_run, seal_run
-from cogcli.runs.resume_adapters import ResumeSink, UnmaskedRunner
+from cogcli.runs.results import (
+    Control,
+    RunResult,
+    finish_run,
+    finished_of,
+    in_doubt,
+    pause_in_doubt,
+    seal_run,
+)
+from cogcli.runs.resume_adapters import ResumeSink, send_unmasked
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.selection import SelectionOptions
@@ -56,68 +63,43 @@ def resume(
     request: ResumeRequest,
     require_consent: Callable[[LogIndex], None],
     *,
-    listener: Callable[[Event], None] | None = None,
-    control: Control | None = None,
+    listener: Callable[[Event], None],
+    control: Control,
 ) -> RunResult:
     """Continue an interrupted or paused run in its own log, with its own ids and options, and seal it if it ends.
 
     Raises UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`.
     """
-    from cogcli.runs.results import in_doubt, pause_in_doubt
-
     redactor = Redactor()
-    reopened = Store(environment.runs_dir, sign=environment.signer()).reopen(
+    journal, events, _ = Store(environment.runs_dir, sign=environment.signer()).reopen(
         directory,
         clock=environment.clock,
         ids=environment.ids,
         redactor=redactor,
         durability=request.durability,
     )
-    journal = reopened.journal
     try:
-        log = LogIndex(reopened.events)
-        end = log.ended.runs.get(_beginning(log).run_id)
+        log = LogIndex(events)
+        if log.started is None:
+            raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+        end = log.ended.runs.get(log.root)
         if end is not None:
-            return _seal_ended_run(journal, reopened.events, end, log.signal)
+            return _seal_ended_run(journal, events, end, log.ended.signal)
         if not request.abort:
             require_consent(log)
-        catalog, selection, selected, changed = _specs(environment, log, request, directory)
-        answers = _match_answers(log, request)
-        resolutions = resolutions_from(
-            log,
-            request.in_doubt,
-            catalog.capability,
-            by=request.by or "somebody",
-            reason=request.reason,
-            episode=directory.name,
-        )
-        _append_resumption(journal, log, answers, request, changed)
-        workers = _beginning(log).payload["options"].get("max_workers", 8)
-        live = live_runner(environment, catalog, selection, redactor, max_workers=workers, selected=selected)
-        try:
-            return _continue_run(
-                environment, journal, log, catalog, live, answers, resolutions, request, listener, control
-            )
-        except EnvironmentRefusal as error:
-            waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
-            if waiting is None:
-                raise
-            return pause_in_doubt(journal, waiting, error, control)
+        resumption = _Resumption(environment, directory, request, journal, log, log.started)
+        return resumption.run(redactor, listener, control)
     finally:
         journal.close()
 
 
 def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: str | None) -> RunResult:
     """Seal a run that has ended in its log, and return its result. No event is appended but those of sealing."""
-    payload, state = end.payload, rebuild(events).root
+    payload = end.payload
     error = locate_error(payload["error"]) if payload["error"] else None
-    steps = {
-        name: state.step_results[name].status if name in state.step_results else "pending"
-        for name in state.plan_order
-    }
     outcome = RunOutcome(payload["status"], error, payload["outputs"], tuple(payload["required_missing"]))
-    finished = Finished(outcome, state, steps)
+    finished = finished_of(outcome, rebuild(events).root)
     seal_run(journal, finished)
     control = Control()
     if signal is not None:
@@ -125,100 +107,138 @@ def _seal_ended_run(journal: Journal, events: list[Event], end: Event, signal: s
     return finish_run(finished, journal, control)
 
 
-def _continue_run(
-    environment: RunEnvironment,
-    journal: Journal,
-    log: LogIndex,
-    catalog: Catalog,
-    live: CapabilityRunner,
-    answers: list[tuple[Event, bool]],
-    resolutions: dict[str | None, DoubtResolution],
-    request: ResumeRequest,
-    listener: Callable[[Event], None] | None,
-    control: Control | None,
-) -> RunResult:
-    started = _beginning(log)
-    new = [_append_answer(journal, asked, granted, request) for asked, granted in answers]
-    control = control or Control()
-    later_repeats = partial(find_repeats, environment.runs_dir, started.episode_id)
-    doubts = OpenDoubts(log, journal, resolutions, later_repeats)
-    sink = ResumeSink(journal, log, control, abort=request.abort)
-    engine = engine_over_log(
-        catalog,
-        log,
-        started,
-        sink=sink,
-        dispatcher=sink.dispatcher,
-        runner=UnmaskedRunner(live, doubts.answer),
-        clock=environment.clock,
-        ids=environment.ids,
-        listener=_only_new(listener, log),
-        approvals=Approvals((*log.approvals, *new)),
-        doubts=None if request.abort else doubts,
-        asked=log.asked if request.allow_changed_specs else None,
-    )
-    engine.waits_in_doubt = not request.abort
-    engine.spent_ms = log.sittings.milliseconds
-    finished = run_engine(
-        engine,
-        started.payload["skill"]["id"],
-        request_from(started),
-        started.run_id or "",
-        journal,
-        control,
-    )
-    return finish_run(finished, journal, control)
+class _Resumption(NamedTuple):
+    """One command that continues a run whose log is open."""
 
+    environment: RunEnvironment
+    directory: Path
+    request: ResumeRequest
+    journal: Journal
+    log: LogIndex
+    started: Event
 
-def _beginning(log: LogIndex) -> Event:
-    if log.started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
-    return log.started
-
-
-def _only_new(listener: Callable[[Event], None] | None, log: LogIndex) -> Callable[[Event], None] | None:
-    """A listener that gets only the events after the last one of the log before this command."""
-    before = log.last.seq if log.last else None
-    if listener is None or before is None:
-        return listener
-    return lambda event: listener(event) if (event.seq or 0) > before else None
-
-
-# -- before the engine starts ------------------------------------------------------------------------------------------
-
-
-def _specs(
-    environment: RunEnvironment, log: LogIndex, request: ResumeRequest, directory: Path
-) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
-    """The catalog to continue with, how bindings are selected, the recorded binding chains, and the changed pins.
-
-    Specs are read once. Where some have changed and that is allowed, no recorded chain counts, and each capability is
-    as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
-    """
-    started = _beginning(log)
-    # Of a run with changed specs, what it began with counts, too: each capability is as strict as either declaration.
-    pinned = read_pinned_catalog(started, directory).capabilities if request.allow_changed_specs else {}
-    gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-    catalog = environment.open_registry().reach(started.payload["skill"]["id"], also=sorted(gates))
-    changed = find_differing_specs(started, catalog.pins)
-    if changed and not request.allow_changed_specs:
-        names = ", ".join(f"`{name}`" for name in changed)
-        raise EnvironmentRefusal(
-            "resume.changed-specs",
-            f"changed since this run began: {names}",
-            hint="restore them, or go on with --allow-changed-specs",
+    def run(self, redactor: Redactor, listener: Callable[[Event], None], control: Control) -> RunResult:
+        """Check all answers, note the resumption, then let the engine continue. Raises as `resume`."""
+        environment, request, journal, log = self.environment, self.request, self.journal, self.log
+        catalog, selection, selected, changed = self._specs()
+        answers = _match_answers(log, request)
+        resolutions = resolutions_from(
+            log,
+            request.in_doubt,
+            catalog.capability,
+            by=request.by or "somebody",
+            reason=request.reason,
+            episode=self.directory.name,
         )
-    if changed:
-        catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
-    options = started.payload["options"]
-    selected = {} if changed else _recorded_chains(started)
-    # A recorded binding counts as named by the user: it is called, or nothing is.
-    binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
-    selection = SelectionOptions(binds, options["required_conformance_profile"], environment.environ)
-    blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
-    if blocking:
-        raise ProblemsFound(blocking)
-    return catalog, selection, selected, changed
+        self._append_resumption(changed, answered=bool(answers))
+        workers = self.started.payload["options"].get("max_workers", 8)
+        live = live_runner(environment, catalog, selection, redactor, max_workers=workers, selected=selected)
+        try:
+            new = [self._append_answer(asked, granted=granted) for asked, granted in answers]
+            repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
+            doubts = OpenDoubts(log, journal, resolutions, repeats)
+            engine = self._engine(catalog, live, doubts, new, listener, control)
+            skill, first = self.started.payload["skill"]["id"], request_from(self.started)
+            finished = run_engine(engine, skill, first, log.root or "", journal, control)
+            return finish_run(finished, journal, control)
+        except EnvironmentRefusal as error:
+            waiting = in_doubt(journal) if error.code == "env.disk" and not request.abort else None
+            if waiting is None:
+                raise
+            return pause_in_doubt(journal, waiting, error, control)
+
+    def _engine(
+        self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, new: list[Answered],
+        listener: Callable[[Event], None], control: Control,
+    ) -> Engine:  # fmt: skip
+        environment, request, log = self.environment, self.request, self.log
+        sink = ResumeSink(self.journal, log, control, abort=request.abort)
+        before = log.last.seq or 0 if log.last else 0
+
+        def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+            return doubts.answer(attempt) or send_unmasked(attempt, send)
+
+        engine = engine_over_log(
+            catalog,
+            log,
+            self.started,
+            sink=sink,
+            dispatcher=sink.dispatcher,
+            runner=InterceptedRunner(live, answer),
+            clock=environment.clock,
+            ids=environment.ids,
+            listener=lambda event: listener(event) if (event.seq or 0) > before else None,
+            approvals=Approvals((*log.approvals, *new)),
+            doubts=None if request.abort else doubts,
+            asked=log.asked if request.allow_changed_specs else None,
+        )
+        engine.waits_in_doubt = not request.abort
+        engine.spent_ms = log.sittings.milliseconds
+        return engine
+
+    def _specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
+        """The catalog to continue with, how bindings are selected, the recorded binding chains, and the changed pins.
+
+        Specs are read once. Where some have changed and that is allowed, no recorded chain counts, and each capability
+        is as strict as either declaration. Raises EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
+        """
+        started, allowed = self.started, self.request.allow_changed_specs
+        # Of a run with changed specs, what it began with counts, too: each capability is as strict as either
+        # declaration.
+        pinned = read_pinned_catalog(started, self.directory).capabilities if allowed else {}
+        gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
+        catalog = self.environment.open_registry().reach(started.payload["skill"]["id"], also=sorted(gates))
+        changed = find_differing_specs(started, catalog.pins)
+        if changed and not allowed:
+            names = ", ".join(f"`{name}`" for name in changed)
+            raise EnvironmentRefusal(
+                "resume.changed-specs",
+                f"changed since this run began: {names}",
+                hint="restore them, or go on with --allow-changed-specs",
+            )
+        if changed:
+            catalog = catalog._replace(capabilities=stricter_of(catalog.capabilities, pinned))
+        options = started.payload["options"]
+        selected = {} if changed else _recorded_chains(started)
+        # A recorded binding counts as named by the user: it is called, or nothing is.
+        binds = {**options["binds"], **{id: chain.members[0].binding_id for id, chain in selected.items()}}
+        profile = options["required_conformance_profile"]
+        selection = SelectionOptions(binds, profile, self.environment.environ)
+        blocking = [problem for problem in check(catalog, options=selection) if problem.severity != "W"]
+        if blocking:
+            raise ProblemsFound(blocking)
+        return catalog, selection, selected, changed
+
+    def _append_resumption(self, changed: list[str], *, answered: bool) -> None:
+        request, last = self.request, self.log.last or self.started
+        reason = "answered" if answered else "resumed"
+        if request.abort:
+            reason = f"closed by {request.by or 'somebody'}" + (
+                f": {request.reason}" if request.reason else ""
+            )
+        if request.allow_changed_specs:
+            reason += ", changed specs allowed"
+        checkpoint = {"offset": last.seq, "event": last.id}
+        draft = build.run_resumed(
+            self.log.root or "",
+            reason=reason,
+            checkpoint=checkpoint,
+            caused_by=last.id,
+            changed_specs=changed,
+        )
+        self.journal.append(draft)
+
+    def _append_answer(self, asked: Event, *, granted: bool) -> Answered:
+        payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
+        draft = build.approval_answered(
+            asked.run_id or "",
+            asked.step_id or "",
+            granted=granted,
+            approval_id=asked.payload["approval_id"],
+            by=self.request.by,
+            payload={**payload, "reason": self.request.reason},
+        )
+        return answered_request(asked, self.journal.append(draft, durable=True))
 
 
 def _recorded_chains(started: Event) -> dict[str, BindingChain]:
@@ -256,38 +276,3 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
 def _names(request: Event) -> set[str]:
     payload = request.payload
     return {name for name in (payload["approval_id"], payload["capability"], payload.get("gate")) if name}
-
-
-def _append_resumption(
-    journal: Journal,
-    log: LogIndex,
-    answers: list[tuple[Event, bool]],
-    request: ResumeRequest,
-    changed: list[str],
-) -> None:
-    last, started = log.last, log.started
-    if last is None or started is None:
-        return
-    reason = "answered" if answers else "resumed"
-    if request.abort:
-        reason = f"closed by {request.by or 'somebody'}" + (f": {request.reason}" if request.reason else "")
-    if request.allow_changed_specs:
-        reason += ", changed specs allowed"
-    checkpoint = {"offset": last.seq, "event": last.id}
-    draft = build.run_resumed(
-        started.run_id or "", reason=reason, checkpoint=checkpoint, caused_by=last.id, changed_specs=changed
-    )
-    journal.append(draft)
-
-
-def _append_answer(journal: Journal, asked: Event, granted: bool, request: ResumeRequest) -> Any:
-    payload = {name: asked.payload[name] for name in ("capability", "step_id", "action_hash")}
-    draft = build.approval_answered(
-        asked.run_id or "",
-        asked.step_id or "",
-        granted=granted,
-        approval_id=asked.payload["approval_id"],
-        by=request.by,
-        payload={**payload, "reason": request.reason},
-    )
-    return answered_request(asked, journal.append(draft, durable=True))

@@ -1,4 +1,4 @@
-"""The capability runner and event sink of a resumed run: the log first, then live calls and appended events.
+"""The calls and the event sink of a resumed run: the log first, then live calls and appended events.
 
 1. A call with a recorded answer is not made again, a recorded event is not appended again. Live answers come after
    all recorded ones.
@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from cogcli.core.calls import Answer, Attempt, BindingChain
+from cogcli.core.calls import Answer, Attempt
 from cogcli.core.canonical import compact
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.redact import MASK
 from cogcli.core.step_path import StepPath
-from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.tasks import Cancelled
 from cogcli.episode.journal import Journal
 from cogcli.events.envelope import Draft, Event
@@ -32,34 +31,15 @@ ABORT: Final = "ABORT"
 """The `signal` of `run.aborting` where no signal came."""
 
 
-class UnmaskedRunner:
-    """A live runner that refuses a call whose input holds a mask in place of a secret."""
-
-    def __init__(
-        self, live: CapabilityRunner, decide: Callable[[Attempt], Answer | None] = lambda attempt: None
-    ) -> None:
-        """`decide` gives the answer that replaces a call in doubt; None for a call that is made."""
-        self._live = live
-        self._decide = decide
-
-    def chain(self, capability_id: str) -> BindingChain:
-        return self._live.chain(capability_id)
-
-    def attempt(self, attempt: Attempt) -> Answer:
-        """The decided or the service's answer. Raises EnvironmentRefusal `resume.masked`."""
-        decided = self._decide(attempt)
-        if decided is not None:
-            return decided
-        if MASK.encode() in compact(attempt.input):
-            raise EnvironmentRefusal(
-                "resume.masked",
-                f"step `{attempt.step_id}` needs a value that the log holds masked only",
-                hint="run the skill again and give the secret again",
-            )
-        return self._live.attempt(attempt)
-
-    def close(self, grace: float) -> None:
-        self._live.close(grace)
+def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+    """The live answer. Raises EnvironmentRefusal `resume.masked` for an input with a mask in place of a secret."""
+    if MASK.encode() in compact(attempt.input):
+        raise EnvironmentRefusal(
+            "resume.masked",
+            f"step `{attempt.step_id}` needs a value that the log holds masked only",
+            hint="run the skill again and give the secret again",
+        )
+    return send(attempt)
 
 
 class ResumeSink:

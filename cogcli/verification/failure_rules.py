@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import FAILURE_OF, BindingResolutionError, FailureRow
@@ -66,16 +66,17 @@ def _check_rule(bench: Bench, row: FailureRule, failure: FailureRow) -> None:
     plain = _run(bench, row)
     error = require_error(plain, row.code)
     allowed = {failure.cls.__name__}
-    if failure.exit == 3:
+    if failure.exit == 3:  # selection raises a single reason under that reason's own code
         allowed.add(BindingResolutionError.__name__)
     if type(error).__name__ not in allowed:
         raise RuleBroken(f"found {type(error).__name__}, expected {failure.cls.__name__}")
     require(error.exit_code, failure.exit, "exit code")
+    reached = bool(plain.attempts)  # before the call there is no retry and no fallback
     repeated = _run(bench, row, config={**row.wire.get("config", {}), **_AGAIN})
     require_error(repeated, row.code)
     again = [e for e in repeated.of_type("call.retried") if e.payload.get("reason") == "retry"]
-    require(bool(again), failure.retryable and _was_called(plain), "repeated by the step's retry")
-    _check_fallback(bench, row, failure, reached=_was_called(plain))
+    require(bool(again), failure.retryable and reached, "repeated by the step's retry")
+    _check_fallback(bench, row, failure, reached=reached)
     for ran in (plain, repeated):
         _require_no_canary(ran)
 
@@ -91,11 +92,6 @@ def _check_fallback(bench: Bench, row: FailureRule, failure: FailureRow, *, reac
         _require_no_canary(ran)
 
 
-def _was_called(ran: Ran) -> bool:
-    """Whether the capability was called: before that there is no retry and no fallback."""
-    return bool(ran.attempts)
-
-
 def _require_no_canary(ran: Ran) -> None:
     held = [name for name, data in ran.files.items() if CANARY.encode() in data]
     require(held, [], "files that hold the canary")
@@ -107,12 +103,8 @@ def _run(bench: Bench, row: FailureRule, **more: Any) -> Ran:
         if row.setting is not None:
             given |= stack.enter_context(row.setting(bench)) or {}
         if "url" not in given:
-            given["url"] = stack.enter_context(Loopback(row.answering or _succeed)).url
+            given["url"] = stack.enter_context(Loopback(row.answering or _status(200))).url
         return bench.run(HarnessCall(**given))
-
-
-def _succeed(seen: Seen) -> Reply:
-    return _echo_reply(200, seen)
 
 
 def _echo_reply(status: int, seen: Seen, headers: Mapping[str, str] | None = None) -> Reply:
@@ -182,7 +174,7 @@ def _raw_server(answer: bytes) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _plain_for_tls(bench: Bench) -> Iterator[dict[str, Any]]:
-    with Loopback(_succeed) as server:
+    with Loopback(_status(200)) as server:
         yield {"url": server.url.replace("http:", "https:")}
 
 
@@ -213,12 +205,11 @@ def odd(text): return {"r": object()}
 def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
     """A call of a function in a module outside the package."""
 
-    @contextmanager
-    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
+    def setting(bench: Bench) -> Any:
         with open(os.path.join(bench.directory, "bench_functions.py"), "w", encoding="utf-8") as file:
             file.write(_FUNCTIONS)
         service = {"module": "bench_functions", "isolation": isolation}
-        yield {**_PYTHON, "operation": name, "root": bench.directory, "service": service}
+        return nullcontext({**_PYTHON, "operation": name, "root": bench.directory, "service": service})
 
     return setting
 
@@ -226,11 +217,10 @@ def _function(name: str, isolation: str) -> Callable[[Bench], Any]:
 def _tool(name: str, *options: str, command: str = sys.executable, **wire: Any) -> Callable[[Bench], Any]:
     """A call of a tool of the mock server."""
 
-    @contextmanager
-    def setting(bench: Bench) -> Iterator[dict[str, Any]]:
-        yield {**tool_members(bench, name, *options, settings={"command": command}), "url": "", **wire}
-
-    return setting
+    settings = {"command": command}
+    return lambda bench: nullcontext(
+        {**tool_members(bench, name, *options, settings=settings), "url": "", **wire}
+    )
 
 
 def _rpc(code: int, status: int = 200) -> Answering:

@@ -10,15 +10,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from cogcli.bindings.breaker import Circuits
-from cogcli.core.calls import Answer, Attempt, BindingChain
+from cogcli.core.calls import Answer, Attempt
 from cogcli.core.errors import CogcliError, RuntimeErrorBase
 from cogcli.core.system import SystemClock, SystemIds
-from cogcli.engine.ports import CapabilityRunner
 from cogcli.engine.run import Finished
 from cogcli.events.envelope import Event
 from cogcli.governance.approvals import Answered, Approvals
@@ -27,6 +26,7 @@ from cogcli.protocols.http.observed import Answering, Seen
 from cogcli.protocols.invoker_rule import InvokerRule, RuleBroken, RuleSkipped
 from cogcli.runs.environment import RunEnvironment
 from cogcli.runs.launch import launch
+from cogcli.runs.one_step import one_step_skill
 from cogcli.runs.prepare import PreparedRun, RunRequest
 from cogcli.specs.binding import Binding, binding_from
 from cogcli.specs.capability import Capability, capability_from
@@ -144,23 +144,27 @@ class Bench:
         binds = {CAPABILITY: "first"} if wire.rule else {}
         selection = SelectionOptions(binds, None, wire.environ)
         prepared = PreparedRun(request, catalog.skills[SKILL], catalog, {}, request.frame, selection, [])
-        runners: list[_Timed] = []
+        attempts: list[Attempt] = []
+        deadlines: list[float] = []
 
-        def around(live: CapabilityRunner) -> CapabilityRunner:
-            runners.append(_Timed(live, broken=wire.broken))
-            return runners[0]
+        def note(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+            attempts.append(attempt)
+            deadlines.append(attempt.deadline - time.monotonic())
+            if wire.broken:
+                raise KeyError("a bug in the runner")
+            return send(attempt)
 
         events: list[Event] = []
+        begun = time.monotonic()
         result = launch(
             self._environment(wire),
             prepared,
             listener=events.append,
             approvals=Approvals((wire.approved,) if wire.approved else ()),
-            around=around,
+            intercept=note,
         )
-        (runner,) = runners
-        files = _files(result.directory)
-        return Ran(result.finished, events, runner.attempts, runner.deadlines, files, runner.seconds)
+        seconds = time.monotonic() - begun
+        return Ran(result.finished, events, attempts, deadlines, _files(result.directory), seconds)
 
     def call(self, answering: Answering | None, path: str = "", **members: Any) -> tuple[Ran, list[Seen]]:
         """The result of a call to a server at `path`, to none for None, and the requests that it got."""
@@ -183,32 +187,6 @@ class Bench:
             open_registry=lambda: Registry([], protocols=PROTOCOLS, base=self.directory),
             circuits=Circuits(),  # of its own: the faults of one rule must not keep another's service from being called
         )
-
-
-class _Timed:
-    """Makes live calls, recording the seconds of each attempt and of the whole run."""
-
-    def __init__(self, runner: CapabilityRunner, *, broken: bool) -> None:
-        self._runner = runner
-        self._broken = broken
-        self._begun = time.monotonic()
-        self.seconds = 0.0
-        self.attempts: list[Attempt] = []
-        self.deadlines: list[float] = []
-
-    def chain(self, capability_id: str) -> BindingChain:
-        return self._runner.chain(capability_id)
-
-    def attempt(self, attempt: Attempt) -> Answer:
-        self.attempts.append(attempt)
-        self.deadlines.append(attempt.deadline - time.monotonic())
-        if self._broken:
-            raise KeyError("a bug in the runner")
-        return self._runner.attempt(attempt)
-
-    def close(self, grace: float) -> None:
-        self._runner.close(grace)
-        self.seconds = time.monotonic() - self._begun
 
 
 def catalog_of(wire: HarnessCall) -> Catalog:
@@ -312,24 +290,10 @@ def _skills(wire: HarnessCall, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _one_step(wire: HarnessCall, names: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        "id": SKILL,
-        "version": "1.0.0",
-        "name": "Verify",
-        "description": "One call.",
-        "inputs": {},
-        "outputs": {name: {"type": "any"} for name in names} if wire.outputs is None else dict(wire.outputs),
-        "steps": [
-            {
-                "id": STEP,
-                "uses": CAPABILITY,
-                "input": {name: {"$literal": value} for name, value in wire.input.items()},
-                "output": {name: f"outputs.{name}" for name in names},
-                "config": dict(wire.config),
-                **wire.step,
-            }
-        ],
-    }
+    outputs = {name: {"type": "any"} for name in names} if wire.outputs is None else wire.outputs
+    members = {"config": dict(wire.config), **wire.step}
+    head = {"id": SKILL, "name": "Verify", "description": "One call."}
+    return one_step_skill(head, CAPABILITY, wire.input, outputs, names, members)
 
 
 def _files(directory: str) -> dict[str, bytes]:

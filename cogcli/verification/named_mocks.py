@@ -40,24 +40,9 @@ def _code_execute(asked: dict[str, Any]) -> dict[str, Any]:
     return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
 
 
-def _web_fetch(asked: dict[str, Any]) -> dict[str, Any]:
-    url = _text(asked, "url")
-    return {"content": f"mock content of {url}", "status": 200}
-
-
-def _pdf_read(asked: dict[str, Any]) -> dict[str, Any]:
-    path = _text(asked, "path")
-    return {"text": f"mock text of {path}", "metadata": {"source": path, "pages": 1}}
-
-
 def _fs_read(asked: dict[str, Any]) -> dict[str, Any]:
-    path = _text(asked, "path")
-    content = f"mock content of {path}"
+    content = f"mock content of {_text(asked, 'path')}"
     return {"content": content, "bytes": len(content.encode())}
-
-
-def _audio_transcribe(asked: dict[str, Any]) -> dict[str, Any]:
-    return {"transcript": f"mock transcript of {_text(asked, 'audio')}"}
 
 
 def _agent_route(asked: dict[str, Any]) -> dict[str, Any]:
@@ -66,11 +51,6 @@ def _agent_route(asked: dict[str, Any]) -> dict[str, Any]:
         raise Unfit("`agents` must be a list with at least one agent")
     first = agents[0]
     return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
-
-
-def _model_research(asked: dict[str, Any]) -> dict[str, Any]:
-    topic = _text(asked, "query")
-    return {"summary": f"mock research on {topic}", "sources": []}
 
 
 def _text(asked: dict[str, Any], name: str) -> str:
@@ -84,12 +64,15 @@ STAND_INS: Final[dict[str, Made]] = {
     "data_schema_validate": _data_schema_validate,
     "text_summarize": _text_summarize,
     "code_execute": _code_execute,
-    "web_fetch": _web_fetch,
-    "pdf_read": _pdf_read,
+    "web_fetch": lambda asked: {"content": f"mock content of {_text(asked, 'url')}", "status": 200},
+    "pdf_read": lambda asked: {
+        "text": f"mock text of {_text(asked, 'path')}",
+        "metadata": {"source": asked["path"], "pages": 1},
+    },
     "fs_read": _fs_read,
-    "audio_transcribe": _audio_transcribe,
+    "audio_transcribe": lambda asked: {"transcript": f"mock transcript of {_text(asked, 'audio')}"},
     "agent_route": _agent_route,
-    "model_research": _model_research,
+    "model_research": lambda asked: {"summary": f"mock research on {_text(asked, 'query')}", "sources": []},
 }
 
 
@@ -100,8 +83,11 @@ def stand_in(type: str) -> Answering:
     def answering(seen: Seen) -> Reply:
         if seen.method != "POST":
             return json_reply({"error": f"{seen.method} is not allowed"}, 405, {"Allow": "POST"})
-        asked = _object(seen.body)
-        if asked is None:
+        try:
+            asked = loads(seen.body)
+        except JsonRefused:
+            asked = None
+        if not isinstance(asked, dict):
             return json_reply({"error": "the body is no JSON object"}, 400)
         try:
             return json_reply(made(asked))
@@ -109,14 +95,6 @@ def stand_in(type: str) -> Answering:
             return json_reply({"error": str(refused)}, 422)
 
     return answering
-
-
-def _object(body: bytes) -> dict[str, Any] | None:
-    try:
-        value = loads(body)
-    except JsonRefused:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def canned_replies(replies: tuple[CannedReply, ...]) -> Answering:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, NamedTuple
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, TypeVar
 
 from cogcli.core.jsonvalue import kind_of
 from cogcli.core.redact import Redactor
@@ -12,6 +15,7 @@ from cogcli.verification.output_diff import ABSENT, OutputDifference
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 _MAX_LENGTH: Final = 300
+_Item = TypeVar("_Item")
 
 
 class Verdict(NamedTuple):
@@ -45,6 +49,29 @@ class Verdict(NamedTuple):
             "episode": self.episode,
             "file": self.file,
         }
+
+
+class Verdicts(NamedTuple):
+    """The verdicts in order, and the seconds that all took."""
+
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+
+def verify_all(
+    items: Iterable[_Item],
+    verify: Callable[[_Item], Verdict],
+    jobs: int,
+    listener: Callable[[Verdict], None] | None,
+) -> Verdicts:
+    """Verify each item, `jobs` at a time; `listener` gets each verdict, in the order of the items."""
+    begun, verdicts = time.monotonic(), []
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        for verdict in pool.map(verify, items):
+            verdicts.append(verdict)
+            if listener:
+                listener(verdict)
+    return Verdicts(tuple(verdicts), time.monotonic() - begun)
 
 
 def join_differences(differences: list[OutputDifference], match: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance_runs import Ran
 
-from cogcli.app import episodes
+from cogcli.app.state_document import project_state, read_stored_state
 from cogcli.episode.verify.check import verify
 
 Differences = Iterator[str]
@@ -28,7 +28,7 @@ def _sound(ran: Ran) -> Differences:
     if ran.episode is None:
         return
     yield from (f"verify: {f.code} {f.message}" for f in verify(ran.episode) if f.severity == "error")
-    if episodes.read_stored_state(ran.episode) != episodes.project_state(ran.episode):
+    if read_stored_state(ran.episode) != project_state(ran.episode):
         yield "state.json is not what the events project"
 
 

@@ -168,8 +168,8 @@ BUGS = (
     Bug(
         "a run with an effect in doubt ended by a full disk",
         "runs/results.py",
-        "    return not over and any(",
-        "    return over and any(",
+        "        if over or not any(",
+        "        if not over or not any(",
         test="unit/episode/test_ballast.py -k effect_in_doubt",
     ),
     Bug(

@@ -66,7 +66,7 @@ def _machine() -> Iterator[DoctorCheck]:
             "machine", "yaml", "warning", "no C parser, specs are read ten times slower", fix=fix
         )
     yield _schema_engine()
-    missing = [name for name, module in _EXTRAS.items() if not (find_spec(module) is not None)]
+    missing = [name for name, module in _EXTRAS.items() if find_spec(module) is None]
     if missing:
         fix = f"pip install 'cogcli[{','.join(missing)}]'"
         yield DoctorCheck("machine", "extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app import episodes
-from cogcli.app.episodes import iterate_shown_events
+from cogcli.app.state_document import iterate_shown_events
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, switch
 from cogcli.core.errors import NO, OK, UsageError
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.report.compare import Side, compare, comparison_object, lines, side_of
 
 
@@ -63,4 +64,4 @@ def _side(context: CommandContext, word: str) -> Side:
 
     directory = episodes.find(context.settings, word)
     events = for_reports(iterate_shown_events(directory, context.warn)).events
-    return side_of(directory.name, episodes.status_of(directory), events)
+    return side_of(directory.name, read_row(directory).status, events)

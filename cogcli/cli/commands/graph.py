@@ -49,11 +49,13 @@ def _graph(context: CommandContext, word: str) -> drawing.GraphView:
         from cogcli.app.inventory.skill import graph_of
 
         return graph_of(context.settings, word)
-    from cogcli.app.episodes import find, iterate_shown_events, status_of
+    from cogcli.app.episodes import find
+    from cogcli.app.state_document import iterate_shown_events
     from cogcli.episode.foreign_log import for_reports
+    from cogcli.episode.listing.episode_row import read_row
 
     directory = find(context.settings, word)
     context.own["episode_id"] = directory.name
     folded = fold(for_reports(iterate_shown_events(directory, context.warn)).events)
-    unfinished_state(folded, status_of(directory))
+    unfinished_state(folded, read_row(directory).status)
     return drawing.graph_of(folded)

@@ -19,7 +19,7 @@ from cogcli.core.terminal_text import cells
 from cogcli.protocols.invoker_rule import InvokerRules
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
-from cogcli.verification.verdict import FAILED, Verdict
+from cogcli.verification.verdict import FAILED, Verdict, Verdicts
 
 _LISTED = 40
 
@@ -156,7 +156,7 @@ def _start(context: CommandContext, head: str, names: int) -> Callable[[Verdict]
     return lambda verdict: context.screen.answer_lines([row(context.screen.out, verdict, names)])
 
 
-def _conclude(context: CommandContext, verified: app.VerifiedScenarios, wanted: RequestedReports) -> int:
+def _conclude(context: CommandContext, verified: Verdicts, wanted: RequestedReports) -> int:
     """Fill the envelope, write the reports; returns the exit code."""
     verdicts, seconds = verified
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]

@@ -20,7 +20,7 @@ from cogcli.runs.launch import launch
 from cogcli.runs.rerun import Reuse
 from cogcli.runs.rerun_probes import probe_effects
 from cogcli.runs.results import Control
-from cogcli.runs.resume_adapters import UnmaskedRunner
+from cogcli.runs.resume_adapters import send_unmasked
 
 _SETTINGS: Final = ("trust_level", "max_workers", "timeout", "step_timeout", "conformance", "durability")
 """Flags that replace options of the earlier run, under the names of their settings."""
@@ -60,7 +60,7 @@ def rerun(
     with watch_start(context, listener, control):
         result = launch(
             environment_of(settings), prepared, listener=listener, control=control, taken_over=reuse.steps,
-            effects=reuse.effects.to_payload(context.user), around=UnmaskedRunner,
+            effects=reuse.effects.to_payload(context.user), intercept=send_unmasked,
         )  # fmt: skip
     report_result(context, result, listener, None, answer=True)
     return result.exit_code

@@ -6,13 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cogcli.app import episodes
+from cogcli.app import episodes, state_document
 from cogcli.cli.command import command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, Flags, NewestEpisode, choice, switch, text
 from cogcli.core.errors import NO, OK, CogcliError, PathAbsent, UsageError
 from cogcli.core.problems import suggestion
 from cogcli.core.terminal_text import truncate, visible, visible_block
+from cogcli.episode.listing.episode_row import read_row
 from cogcli.report.styled_text import StyledLine
 
 
@@ -43,16 +44,14 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
     context.own["episode_id"] = directory.name
     if flags.check:
         return _check(context, directory)
-    data = (
-        episodes.project_state(directory, context.warn)
-        if flags.project
-        else episodes.read_state(directory, context.warn).data
-    )
-    document = episodes.parse_state(data, directory)
+    data = None if flags.project else state_document.read_stored_state(directory)
+    if data is None:
+        data = state_document.project_state(directory, context.warn)
+    document = state_document.parse_state(data, directory)
     if not flags.project:
-        episodes.warn_of_renamed_folder(document, directory, context.warn)
+        state_document.warn_of_renamed_folder(document, directory, context.warn)
     if flags.path is not None:
-        return _value(context, episodes.expand_references(document, directory), flags.path, flags)
+        return _value(context, state_document.expand_references(document, directory), flags.path, flags)
     if context.json:
         context.own["state"] = document
     elif context.screen.out.tty and not flags.project:
@@ -109,10 +108,10 @@ def _absent(error: Any) -> PathAbsent:
 def _check(context: CommandContext, directory: Path) -> int:
     from cogcli.episode.log_reader import iterate_events
 
-    stored = episodes.read_stored_state(directory)
-    if stored is not None and episodes.is_foreign(directory):
+    stored = state_document.read_stored_state(directory)
+    if stored is not None and state_document.is_foreign(directory):
         return _check_foreign(context, directory)
-    projected = episodes.project_state(directory, context.warn)
+    projected = state_document.project_state(directory, context.warn)
     count = sum(1 for _ in iterate_events(directory, context.warn))
     if stored == projected:
         context.own["findings"] = []
@@ -127,9 +126,11 @@ def _check(context: CommandContext, directory: Path) -> int:
 
 def _check_foreign(context: CommandContext, directory: Path) -> int:
     """Check a document of another tool, whose bytes may differ from ours: only the findings of `verify` count."""
+    from cogcli.app.verify_episodes import verify_episode
+
     found = [
         {"code": finding.code, "file": finding.file, "message": f"state.json: {finding.message}"}
-        for finding in episodes.verify_episode(directory).findings
+        for finding in verify_episode(directory).findings
         if finding.file == "state.json" and finding.severity == "error"
     ]
     if found:
@@ -161,11 +162,11 @@ def _write_result(context: CommandContext, message: str, code: int) -> int:
 
 def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
     try:
-        left = episodes.parse_state(stored, directory)
+        left = state_document.parse_state(stored, directory)
     except CogcliError:
         return "its JSON"
     return (
-        episodes.first_difference(left, episodes.parse_state(projected, directory))
+        state_document.first_difference(left, state_document.parse_state(projected, directory))
         or "its bytes, not its values"
     )
 
@@ -176,11 +177,11 @@ def _summary(context: CommandContext, document: dict[str, Any], directory: Path)
     rows = {
         "episode": dot.join(_episode(document)),
         "plan": dot.join(_plan(document)),
-        "outcomes": dot.join(_outcomes(document, episodes.status_of(directory))),
+        "outcomes": dot.join(_outcomes(document, read_row(directory).status)),
         "files": "  ".join(
             f"{name} {lines if name.endswith('l') else ''}".rstrip()
             + f" {glyphs.sign('done' if good else 'failed')}"
-            for name, lines, good in sorted(episodes.file_marks(directory), key=lambda mark: mark.good)
+            for name, lines, good in sorted(state_document.file_marks(directory), key=lambda mark: mark.good)
         ),
     }
     return [

@@ -96,7 +96,7 @@ def _episode(context: CommandContext, name: str | None, trace_id: str | None) ->
 
 
 def _inspect(context: CommandContext, directory: Path, note: str, flags: TraceFlags) -> int:
-    from cogcli.app.episodes import iterate_shown_events
+    from cogcli.app.state_document import iterate_shown_events
     from cogcli.cli import trace_views
     from cogcli.cli.next_actions import TracedEpisode
     from cogcli.episode.foreign_log import for_reports

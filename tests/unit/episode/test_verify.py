@@ -16,7 +16,7 @@ import sample_episode as sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cogcli.app.episodes import verify_episode
+from cogcli.app.verify_episodes import verify_episode
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.findings import Finding

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from support import foreign_tool as tool
 
-from cogcli.app.episodes import file_marks, verify_episode
+from cogcli.app.state_document import file_marks
+from cogcli.app.verify_episodes import verify_episode
 from cogcli.episode.findings import Finding
 from cogcli.episode.verify.check import is_clean, verify
 

@@ -21,12 +21,11 @@ import orjson
 import pytest
 from support.sources import PACKAGE, said
 
-from cogcli.core.calls import Answer, Attempt, BindingChain
+from cogcli.core.calls import Answer, Attempt
 from cogcli.core.system import SystemClock, SystemIds
-from cogcli.engine.ports import CapabilityRunner
 from cogcli.protocols import PROTOCOLS
 from cogcli.runs.environment import RunEnvironment
-from cogcli.runs.launch import launch
+from cogcli.runs.launch import Intercept, launch
 from cogcli.runs.prepare import RunRequest, prepare
 from cogcli.runs.replay import replay
 from cogcli.specs.layers import Layer, layers_for
@@ -38,22 +37,15 @@ RACING = [CAPABILITY, "text.language.detect", "text.section.split", "text.readab
 STEPS = 1000 if LONG else 200
 
 
-class Shuffled:
-    """A runner whose calls end in another order than they begin; some fail."""
+def shuffled() -> Intercept:
+    """Calls that end in another order than they begin."""
+    waits = random.Random(7)
 
-    def __init__(self, live: CapabilityRunner) -> None:
-        self._live = live
-        self._random = random.Random(7)
-
-    def chain(self, capability_id: str) -> BindingChain:
-        return self._live.chain(capability_id)
-
-    def attempt(self, attempt: Attempt) -> Answer:
-        time.sleep(self._random.random() / 500)
+    def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+        time.sleep(waits.random() / 500)
         return Answer({"text": attempt.input["text"], "removed": 0, "changed": False})
 
-    def close(self, grace: float) -> None:
-        self._live.close(grace)
+    return answer
 
 
 def fan_out() -> list[dict[str, Any]]:
@@ -98,7 +90,7 @@ def episode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     environment = RunEnvironment(
         str(root / "runs"), str(root / "state"), {}, SystemClock(), SystemIds(), lambda: registry
     )
-    result = launch(environment, prepared, around=Shuffled)
+    result = launch(environment, prepared, intercept=shuffled())
     assert result.status == "ok", result.error
     return Path(result.directory)
 

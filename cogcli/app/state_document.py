@@ -1,0 +1,138 @@
+"""The documents of an episode: `state.json`, the projection of its events, what its specs declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.core.files import FileRefused
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import BlobFolder, parse
+from cogcli.episode.layout import EVENTS, STATE, is_renamed
+from cogcli.episode.log_reader import Warn, iterate_events
+from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadable
+from cogcli.events.envelope import Event
+
+if TYPE_CHECKING:
+    from cogcli.episode.named_files import FileStatus
+    from cogcli.report.lineage import Declared
+
+_STATE_LIMIT: Final = 1 << 30
+
+
+def read_stored_state(directory: Path) -> bytes | None:
+    """The bytes of `state.json`; None where there is none. Raises EnvironmentRefusal."""
+    with open_episode(directory) as folder:
+        try:
+            return folder.read(STATE, limit=_STATE_LIMIT)
+        except FileRefused as error:
+            if error.reason == "missing":
+                return None
+            raise unreadable(directory, f"{STATE} {error.message}") from error
+
+
+def project_state(directory: Path, warn: Warn | None = None) -> bytes:
+    """The projection of the events of an episode, as the bytes of `state.json`."""
+    from cogcli.core.gc_pause import paused_collection
+    from cogcli.episode.project import project_bytes
+
+    with paused_collection():
+        return project_bytes(iterate_events(directory, warn))
+
+
+def is_foreign(directory: Path) -> bool:
+    """Whether the log of an episode is another tool's; False where there is none."""
+    from cogcli.episode.verify.foreign import is_foreign as tells_so
+
+    with open_episode(directory) as folder:
+        try:
+            return tells_so(folder)
+        except FileRefused:
+            return False
+
+
+def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
+    """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
+    from cogcli.episode.foreign_log import events_of_state
+
+    with open_episode(directory) as folder:
+        names = folder.entries().keys()
+    if EVENTS in names or STATE not in names:
+        yield from iterate_events(directory, warn)
+        return
+    if warn:
+        warn(unreadable(directory, "does not exist: what is shown is what state.json tells", file=EVENTS))
+    yield from events_of_state(parse_state(read_stored_state(directory) or b"", directory))
+
+
+def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
+    """The object of `state.json`, parsed strictly. Raises EnvironmentRefusal `episode.unreadable`."""
+    try:
+        value = parse(data.rstrip(b"\n"))
+    except JsonRefused as error:
+        raise unreadable(directory, f"state.json: {error.message}") from error
+    if not isinstance(value, dict):
+        raise unreadable(directory, "state.json is no object")
+    return value
+
+
+def expand_references(document: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """The document with the value of each blob reference in its place; a reference without its blob stays."""
+    from cogcli.episode.large_values import value_at
+
+    with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
+        whole: dict[str, Any] = value_at(document, kept.get)
+    return whole
+
+
+def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn) -> None:
+    """Warn if the name of the folder is the id of another episode than its document."""
+    episode = document.get("episode")
+    id = episode.get("id") if isinstance(episode, dict) else None
+    if is_renamed(directory.name, id):
+        warn(renamed_folder_error(directory, str(id)))
+
+
+def first_difference(left: Any, right: Any, place: str = "") -> str | None:
+    """The path of the first place where two documents differ, None if they are equal."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in [*left, *(key for key in right if key not in left)]:
+            inner = f"{place}.{key}" if place else key
+            if key not in left or key not in right:
+                return inner
+            if found := first_difference(left[key], right[key], inner):
+                return found
+        return None
+    if isinstance(left, list) and isinstance(right, list):
+        for number, (a, b) in enumerate(zip(left, right, strict=False)):
+            if found := first_difference(a, b, f"{place}.{number}"):
+                return found
+        return f"{place}.{min(len(left), len(right))}" if len(left) != len(right) else None
+    return None if type(left) is type(right) and left == right else place or "."
+
+
+def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:
+    """What the skill of an episode declares, as far as the episode keeps its specs."""
+    from cogcli.report.lineage import NOTHING, declared_places
+
+    started = next(iter(events), None)
+    payload = started.payload if started and isinstance(started.payload, dict) else {}
+    skill, pins = payload.get("skill"), payload.get("pins")
+    if directory is None or not isinstance(skill, dict) or not isinstance(pins, dict):
+        return NOTHING
+    with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
+        data = kept.get(str(pins.get("specs_blob")))
+    try:
+        return declared_places(parse(data) if data else None, str(skill.get("id")))
+    except JsonRefused:
+        return NOTHING
+
+
+def file_marks(directory: Path) -> list[FileStatus]:
+    """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
+    from cogcli.episode.named_files import file_statuses
+
+    with open_episode(directory) as folder:
+        return list(file_statuses(folder))
