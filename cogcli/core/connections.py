@@ -191,7 +191,11 @@ class SocketStream:
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
-            return _is_readable(self._socket)
+            if self._socket.fileno() < 0:
+                return True  # like an idle socket with something to read: it is closed
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            return bool(poll.poll(0))
         if info == "ssl_object":
             return self._socket if isinstance(self._socket, ssl.SSLSocket) else None
         return self._socket if info == "socket" else None
@@ -292,15 +296,6 @@ def _connected(place: ResolvedAddress, exchange: SocketExchange, name: str) -> s
             raise exchange.lost(f"{name}: {_error_line(error)}") from error
         opened.pop_all()
     return sock
-
-
-def _is_readable(sock: socket.socket) -> bool:
-    """Whether an idle socket has something to say: then the other side closed it."""
-    if sock.fileno() < 0:
-        return True
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _error_line(error: Exception) -> str:

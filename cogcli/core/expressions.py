@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from cogcli.core.errors import ExpressionError
-from cogcli.core.jsonvalue import MAX_INTEGER, equal, kind_of
+from cogcli.core.jsonvalue import NotJson, equal, kind_of, to_plain_json
 from cogcli.core.python_syntax import expression_of
 from cogcli.core.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
 
@@ -171,12 +171,12 @@ class _ExpressionParser:
 
     def constant(self, node: ast.Constant, depth: int) -> Evaluate:
         value = node.value
-        if isinstance(value, bool | None) or (isinstance(value, str) and _is_unicode(value)):
-            return lambda lookup: value
-        if isinstance(value, int) and value <= MAX_INTEGER:
-            return lambda lookup: value
-        if isinstance(value, float) and value - value == 0.0:
-            return lambda lookup: value
+        try:
+            if isinstance(value, int | float | str | None):
+                to_plain_json(value)
+                return lambda lookup: value
+        except NotJson:
+            pass
         raise self.fault(f"`{_excerpt(node)}` is no value of the language", node)
 
     def listed(self, node: ast.List, depth: int) -> Evaluate:
@@ -269,11 +269,6 @@ def _excerpt(node: ast.expr, limit: int = 40) -> str:
     except (RecursionError, ValueError):
         return "…"
     return text.encode("utf-8", "backslashreplace").decode()[:limit]
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a text can be written down: lone surrogates cannot."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _segment(node: ast.expr) -> str | None:

@@ -56,7 +56,14 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
     except (OSError, ValueError) as error:
         raise _refused(name, error) from error
     try:
-        _require_regular(name, os.fstat(handle), limit)
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+            raise FileRefused(name, "not-regular", f"is {kind}, not a regular file")
+        if found.st_size > limit:
+            raise FileRefused(
+                name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
+            )
         return _read_bounded(name, handle, limit)
     except OSError as error:
         raise _refused(name, error) from error
@@ -72,14 +79,6 @@ def _refused(name: str, error: OSError | ValueError) -> FileRefused:
     if error.errno in _NOT_REGULAR:
         return FileRefused(name, "not-regular", "is not a regular file")
     return FileRefused(name, "unreadable", f"cannot be read: {error.strerror or error}")
-
-
-def _require_regular(name: str, found: os.stat_result, limit: int) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
-        raise FileRefused(name, "not-regular", f"is {kind}, not a regular file")
-    if found.st_size > limit:
-        raise FileRefused(name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed")
 
 
 def _read_bounded(name: str, handle: int, limit: int) -> bytes:

@@ -159,9 +159,18 @@ class Http:
         if tls is None:
             tls = self._tls[plain] = _tls(self._proxies, plain=plain)
         backend = Backend(None if way.proxy else way.network, httpcore.WriteError, self._resolve)
-        lane = _open_pool(tls, way.proxy, backend)
-        self._lanes.append(lane)
-        return lane
+        limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS)
+        try:
+            transport = httpx.HTTPTransport(
+                verify=tls, trust_env=False, limits=limits, proxy=way.proxy or None
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            text = "the environment names a proxy of a kind that is not spoken"
+            raise ServiceResolutionError("env.extra", text, hint="use an http proxy", left=False) from error
+        # The library has no public way to hand a backend in; a test holds that this one is in use.
+        transport._pool._network_backend = backend  # type: ignore[assignment]
+        self._lanes.append(transport)
+        return transport
 
 
 class _Way(NamedTuple):
@@ -216,19 +225,6 @@ def _tls(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
         text = f"the environment's certificates cannot be read: {error}"
         raise ServiceResolutionError("env.missing", text, hint="unset SSL_CERT_FILE", left=False) from error
     return context
-
-
-def _open_pool(tls: ssl.SSLContext, proxy: str, backend: Backend) -> httpx.HTTPTransport:
-    """A pool over our own sockets."""
-    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS)
-    try:
-        transport = httpx.HTTPTransport(verify=tls, trust_env=False, limits=limits, proxy=proxy or None)
-    except (ImportError, ValueError, httpx.InvalidURL) as error:
-        text = "the environment names a proxy of a kind that is not spoken"
-        raise ServiceResolutionError("env.extra", text, hint="use an http proxy", left=False) from error
-    # The library has no public way to hand a backend in; a test holds that this one is in use.
-    transport._pool._network_backend = backend  # type: ignore[assignment]
-    return transport
 
 
 def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:

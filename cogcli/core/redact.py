@@ -20,35 +20,11 @@ MIN_LENGTH: Final = 8
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORDS: Final = frozenset(
-    [
-        "password",
-        "passwords",
-        "passwd",
-        "passphrase",
-        "passphrases",
-        "pwd",
-        "secret",
-        "secrets",
-        "token",
-        "credential",
-        "credentials",
-        "authorization",
-        "cookie",
-        "cookies",
-        "jwt",
-        "otp",
-        "apikey",
-        "apikeys",
-        "apitoken",
-        "accesskey",
-        "accesstoken",
-        "authtoken",
-        "refreshtoken",
-        "privatekey",
-        "secretkey",
-        "clientsecret",
-        "sessiontoken",
-    ]
+    """
+    password passwords passwd passphrase passphrases pwd secret secrets token credential credentials
+    authorization cookie cookies jwt otp apikey apikeys apitoken accesskey accesstoken authtoken
+    refreshtoken privatekey secretkey clientsecret sessiontoken
+    """.split()
 )
 _KEYED: Final = "api private access secret signing encryption master ssh session auth".split()
 _SECRET_PAIRS: Final = frozenset(
@@ -58,62 +34,15 @@ _SECRET_PAIRS: Final = frozenset(
     + [("pass", "word"), ("pass", "phrase"), ("auth", "header"), ("connection", "string")]
 )  # fmt: skip
 _ABOUT: Final = frozenset(
-    [
-        "count",
-        "counts",
-        "used",
-        "usage",
-        "limit",
-        "limits",
-        "budget",
-        "max",
-        "min",
-        "total",
-        "length",
-        "size",
-        "type",
-        "types",
-        "kind",
-        "name",
-        "names",
-        "id",
-        "ids",
-        "index",
-        "policy",
-        "policies",
-        "expires",
-        "expiry",
-        "expiration",
-        "ttl",
-        "required",
-        "hint",
-        "format",
-        "estimate",
-        "rate",
-        "cost",
-        "price",
-        "remaining",
-        "left",
-        "per",
-        "issuer",
-        "url",
-        "uri",
-        "endpoint",
-        "scope",
-        "scopes",
-        "algorithm",
-        "alg",
-        "status",
-        "state",
-        "strategy",
-        "enabled",
-        "present",
-    ]
+    """
+    count counts used usage limit limits budget max min total length size type types kind name names id ids
+    index policy policies expires expiry expiration ttl required hint format estimate rate cost price
+    remaining left per issuer url uri endpoint scope scopes algorithm alg status state strategy enabled
+    present
+    """.split()
 )
 """After a secret word these make the key tell something about the secret instead of being it."""
-_COUNTING: Final = frozenset(
-    ["max", "min", "num", "n", "per", "avg", "mean", "total", "eos", "bos", "pad", "unk", "stop", "special"]
-)
+_COUNTING: Final = frozenset("max min num n per avg mean total eos bos pad unk stop special".split())
 """Before `token` these make it a unit of text."""
 _PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
 """Verdicts on a key: an ordinary one, one that names a secret, one that contains a known value, `value` itself."""
@@ -245,18 +174,12 @@ class Redactor:
 
 def _betrayed(verdict: int, around: dict[str, Any], value: Any) -> bool:
     """Whether a member is a secret by its key, or by the name that the object around it gives."""
-    if not _maskable(value):
+    if value is None or type(value) is bool or value in (MASK, "", [], {}):
         return False
-    if verdict == _NAMED:
-        return True
     if verdict != _VALUE:
-        return False
+        return verdict == _NAMED
     names = [around[key] for key in _NAMING if key in around]
     return any(type(name) is str and names_secret(name.rpartition(".")[2]) for name in names)
-
-
-def _maskable(value: Any) -> bool:
-    return value is not None and type(value) is not bool and value not in (MASK, "", [], {})
 
 
 def _inside_masked(text: str) -> str:

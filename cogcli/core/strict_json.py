@@ -163,7 +163,13 @@ class _Parser:
         value = self._value(0)
         self._skip()
         if self._at < len(self._text):
-            self._trailing()
+            char = self._text[self._at]
+            if char in "{[":
+                self._syntax("a second JSON value after the first", "send one value, or a list of them")
+            word = _WORD.match(self._text, self._at)
+            self._syntax(
+                f"`{_short(word[0] if word else char)}` after the end of the JSON value", "remove it"
+            )
         return value
 
     def _skip(self) -> str:
@@ -210,7 +216,8 @@ class _Parser:
             return values
         while True:
             start = self._at
-            key = self._key()
+            char = self._text[self._at : self._at + 1]
+            key = self._string() if char == '"' else self._no_key(char)
             if key in values:
                 self._at = start
                 self._fail("json.duplicate-key", f"key `{_short(key)}` repeated", "keep one of them")
@@ -228,13 +235,15 @@ class _Parser:
         """Whether the container ends here; otherwise its comma is consumed."""
         char = self._skip()
         if char not in (close, ","):
-            self._no_separator(char, close, where)
+            self._quotes(char)
+            if not char:
+                self._syntax(
+                    f"the text ends inside {'an' if where == 'object' else 'a'} {where}",
+                    f"close it with {close}",
+                )
+            self._syntax(f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it")
         self._at += 1
         return char == close
-
-    def _key(self) -> str:
-        char = self._text[self._at : self._at + 1]
-        return self._string() if char == '"' else self._no_key(char)
 
     def _string(self) -> str:
         match = _TEXT.match(self._text, self._at)
@@ -320,14 +329,6 @@ class _Parser:
             self._syntax(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
         self._syntax(f"`{_short(char)}` where a key is expected", "write keys in double quotes")
 
-    def _no_separator(self, char: str, close: str, where: str) -> NoReturn:
-        self._quotes(char)
-        if not char:
-            self._syntax(
-                f"the text ends inside {'an' if where == 'object' else 'a'} {where}", f"close it with {close}"
-            )
-        self._syntax(f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it")
-
     def _open_string(self, end: int) -> NoReturn:
         start, self._at = self._at, end
         char = self._text[end : end + 1]
@@ -339,13 +340,6 @@ class _Parser:
             self._syntax(f"unknown escape `{_short(shown)}` in text", r"write \\ for a backslash")
         name = _ESCAPED_BLANK.get(char, f"\\u{ord(char):04x}")
         self._syntax("control character in text", f"write {name}")
-
-    def _trailing(self) -> NoReturn:
-        char = self._text[self._at]
-        if char in "{[":
-            self._syntax("a second JSON value after the first", "send one value, or a list of them")
-        word = _WORD.match(self._text, self._at)
-        self._syntax(f"`{_short(word[0] if word else char)}` after the end of the JSON value", "remove it")
 
 
 def _short(text: str) -> str:

@@ -11,10 +11,9 @@ docs/reference/execution.md#safety).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
-from cogcli.core.calls import Answer, Attempt, BindingChain, Cancellation, Member
+from cogcli.core.calls import HARMLESS, Answer, Attempt, BindingChain, Cancellation, Member
 from cogcli.core.canonical import digest_of
 from cogcli.core.errors import (
     CallTimeoutError,
@@ -30,8 +29,7 @@ from cogcli.core.jsonvalue import deep_copy
 from cogcli.core.redact import Redactor
 from cogcli.core.refs import MISSING
 from cogcli.core.step_path import StepPath
-from cogcli.core.trace_ids import span_of, trace_of
-from cogcli.engine import approval
+from cogcli.engine.approval import ApprovalRequest
 from cogcli.engine.context import Run
 from cogcli.engine.doubt import answer_of
 from cogcli.engine.outcome import Degraded as Degraded
@@ -53,53 +51,50 @@ _BY_NAME: Final = Redactor()
 _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 
 
-def governed_call(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+def governed_call(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """The capability's checked outputs. Raises RuntimeErrorBase, or Degraded where a gate says so."""
     try:
         safety = capability.safety
-        output = _reuse_output(run, record, capability, values)
+        output = _reuse_output(record, capability, values)
         if output is None:
-            yield from _require_allowed(run, record, capability, values)
-            output = yield from _call_chain(run, record, capability, values)
+            yield from _require_allowed(record, capability, values)
+            output = yield from _call_chain(record, capability, values)
         if safety is not None and safety.mandatory_post_gates:
             # What came back is on disk before anybody judges it: a refusal withholds it, but it did happen.
             if record.reused_from is None:
                 record.append_answer(output)
             given = {"input": values, "output": output}
-            yield from _ask_gates(run, record, capability, "post", safety.mandatory_post_gates, given)
+            yield from _ask_gates(record, capability, "post", safety.mandatory_post_gates, given)
         return output
     except (Cancelled, CallTimeoutError):
-        doubts = run.engine.doubts
-        if doubts is None or not doubts.open(run.state.run_id, record.path):
+        doubts = record.run.engine.doubts
+        if doubts is None or not doubts.open(record.run_id, record.path):
             raise
         # Cut off before anybody knew: an end of the step would hide that the call may have happened.
         record.note_effect()
         raise _doubt_error(capability, "the question for it was cut off") from None
 
 
-def _require_allowed(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+def _require_allowed(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """Raise the error of trust, a missing confirmation or a pre-gate that refuses this call, or Degraded."""
-    safety, options, refusal = capability.safety, run.engine.options, None
+    safety, engine, refusal = capability.safety, record.run.engine, None
     if safety is not None:
-        refusal = safety_rules.refusal_before(
-            capability.id,
-            safety,
-            trust_level=options.trust_level,
-            confirmed=options.confirmed_capabilities,
-        )
-    refusal = refusal or safety_rules.refusal_of_asked(capability.id, run.engine.asked.get(record.path))
-    _require(run, record, capability, values, refusal, {})
+        trust, confirmed = engine.options.trust_level, engine.options.confirmed_capabilities
+        refusal = safety_rules.refusal_before(capability.id, safety, trust_level=trust, confirmed=confirmed)
+    refusal = refusal or safety_rules.refusal_of_asked(capability.id, engine.asked.get(record.path))
+    _require(record, capability, values, refusal, {})
     if safety is not None:
-        yield from _ask_gates(run, record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
+        yield from _ask_gates(record, capability, "pre", safety.mandatory_pre_gates, {"input": values})
 
 
 def _reuse_output(
-    run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]
+    record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> dict[str, Any] | None:
     """On rerun: the recorded output, checked, where a person decided to reuse it; no call is made, so none has to be
     allowed. None where the call is made; an idempotent one keeps its key. Raises RejectedError where it is to fail, or
     the recorded input differs; ResponseMappingError `response.type`."""
-    earlier = run.engine.earlier and run.engine.earlier.of(record.path, capability.id, values)
+    earlier_calls = record.run.engine.earlier
+    earlier = earlier_calls and earlier_calls.of(record.path, capability.id, values)
     if not earlier:
         return None
     if earlier.idempotent:
@@ -126,7 +121,6 @@ def _reuse_output(
 
 
 def _require(
-    run: Run,
     record: StepRecord,
     capability: Capability,
     values: dict[str, Any],
@@ -137,25 +131,26 @@ def _require(
     if refusal is None:
         return
     if isinstance(refusal, SafetyConfirmationRequiredError):
-        if approval.require_approval(run, record, capability, values, evidence):
+        request = ApprovalRequest(record, capability, values, evidence)
+        if request.is_approved():
             return
-        approval.ask(run, record, capability, values, evidence, refusal)
+        request.ask(refusal)
     raise refusal
 
 
 # -- attempts ---------------------------------------------------------------------------------------------------------
 
 
-def _call_chain(run: Run, record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    chain = run.engine.runner.chain(capability.id)
-    dispatcher = run.engine.dispatcher
-    position = dispatcher.starts_at(run.state.run_id, record.path) if dispatcher else None
+def _call_chain(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+    engine = record.run.engine
+    chain = engine.runner.chain(capability.id)
+    position = engine.dispatcher.starts_at(record.run_id, record.path) if engine.dispatcher else None
     if position is not None:
         yield Turn(position)  # without a slot: what the log has before this call needs it
-    yield from _acquire_slot(run)
+    yield from _acquire_slot(record.run)
     record.chain, record.member = chain, chain.members[0]
-    _record_intent(record, capability, chain)
-    answer = yield from _try_chain(run, record, capability, chain, values)
+    _record_intent(record, capability, record.member)
+    answer = yield from _try_chain(record, capability, chain, values)
     record.count_answer(answer)
     output: dict[str, Any] = answer.output
     return output
@@ -168,8 +163,7 @@ def _acquire_slot(run: Run) -> Effects:
         raise Cancelled(outside=True)
 
 
-def _record_intent(record: StepRecord, capability: Capability, chain: BindingChain) -> None:
-    member = chain.members[0]
+def _record_intent(record: StepRecord, capability: Capability, member: Member) -> None:
     effect = capability.effect
     record.begin(
         {
@@ -186,7 +180,7 @@ def _record_intent(record: StepRecord, capability: Capability, chain: BindingCha
 
 
 def _try_chain(
-    run: Run, record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
+    record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
 ) -> Effects:
     """The first Answer along the chain. Raises the error of the last attempt, with the first one in its message."""
     before = number = record.attempts_made
@@ -198,10 +192,10 @@ def _try_chain(
         for repeat in range(member.retry_count + 1):
             number += 1
             if number > before + 1:
-                yield from _acquire_slot(run)
-                _record_repeat(run, record, member, number, "repeat" if repeat else "fallback", wait)
+                yield from _acquire_slot(record.run)
+                _record_repeat(record, member, number, "repeat" if repeat else "fallback", wait)
             try:
-                answer = yield from _try_once(run, record, capability, member, number, values)
+                answer = yield from _try_once(record, capability, member, number, values)
             except RuntimeErrorBase as error:
                 _note_attempt(record, member, error)
                 first = first or error
@@ -209,13 +203,15 @@ def _try_chain(
             else:
                 _note_attempt(record, member, None, answer)
                 return answer
-            if repeat < member.retry_count and _may_repeat_attempt(capability, failure):
+            # Never once a call that must not be repeated may have left.
+            may_call_again = capability.effect in HARMLESS or failure.left is False
+            if repeat < member.retry_count and failure.code in _REPEATED and may_call_again:
                 wait = _backoff_seconds(member, repeat, failure)
                 if not record.is_repeat_recorded:
                     yield Sleep(time.monotonic() + wait)
                 continue
             break
-        if not _may_fall_back(capability, failure):
+        if not (failure.falls_back and may_call_again):
             break
     else:
         _note_passed_over(record, chain, len(chain.members))
@@ -223,21 +219,21 @@ def _try_chain(
 
 
 def _try_once(
-    run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
+    record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
 ) -> Effects:
     """The Answer of one attempt. While an effect may have left, a failure beside it does not cancel the step."""
-    if run.engine.doubts is not None:
-        run.engine.loop.shield(True)  # a winner beside it does not settle what happened here
-        record.idempotency_key = yield from run.engine.doubts.settle(
-            run, record.path, record.idempotency_key, capability, number
-        )
-        run.engine.loop.shield(False)
-        if not run.engine.doubts.open(run.state.run_id, record.path):
+    run, doubts, shield = record.run, record.run.engine.doubts, record.run.engine.loop.shield
+    if doubts is not None:
+        shield(True)  # a winner beside it does not settle what happened here
+        key = record.idempotency_key
+        record.idempotency_key = yield from doubts.settle(run, record.path, key, capability, number)
+        shield(False)
+        if not doubts.open(record.run_id, record.path):
             yield from _acquire_slot(run)  # a probe has released its own
-    shield = run.engine.loop.shield
+    has_effect = capability.effect == "effect"
     cancel = Cancellation()
-    call = _worker_call(run, record, capability, member, number, values, cancel)
-    shield(capability.effect == "effect" or StepPath(record.path).in_probe)
+    call = _worker_call(record, capability, member, number, values, cancel)
+    shield(has_effect or StepPath(record.path).in_probe)
     try:
         answer = yield call
     except RuntimeErrorBase as error:
@@ -245,96 +241,65 @@ def _try_once(
             error.left = False
         if error.left is False:
             shield(False)
-        else:
-            _note_unanswered(record, capability, error)
+            raise
+        unknown = capability.effect == "unknown" and error.code in _NO_ANSWER
+        if unknown:
+            error.effect = "unknown"
+        if unknown or has_effect:
+            record.note_effect()
         raise
     except Degraded:
         # Left out by a person because it may have happened: nothing around it may be repeated.
         record.note_effect()
         raise
     except Cancelled:
-        if capability.effect != "effect" or cancel.stayed:
+        if not has_effect or cancel.stayed:
             raise
         raise _doubt_error(capability, "it was cut off") from None
-    if capability.effect == "effect":
+    if has_effect:
         record.note_effect()
     return answer
 
 
-def _note_unanswered(record: StepRecord, capability: Capability, error: RuntimeErrorBase) -> None:
-    """Note that a failed call that may have left must not be repeated, if its class says so."""
-    in_doubt = capability.effect == "unknown" and error.code in _NO_ANSWER
-    if in_doubt:
-        error.effect = "unknown"
-    if in_doubt or capability.effect == "effect":
-        record.note_effect()
-
-
 def _worker_call(
-    run: Run, record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
+    record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
     cancel: Cancellation,
 ) -> WorkerCall:  # fmt: skip
-    limit = member.limit
+    limit, engine = member.limit, record.run.engine
     deadline = time.monotonic() + limit
-    place = record.siblings.announce() if record.siblings else None
     attempt = Attempt(
         capability_id=capability.id,
         member=member,
         input=deep_copy(values),
         effect=capability.effect,
         idempotency_key=record.idempotency_key,
-        run_id=run.state.run_id,
+        run_id=record.run_id,
         step_id=record.path,
         number=number,
         deadline=deadline,
         cancel=cancel,
-        traceparent=_traceparent(run, record, number),
-        place=place,
+        traceparent=record.traceparent(number),
+        place=record.siblings.announce() if record.siblings else None,
     )
-    runner, dispatcher = run.engine.runner, run.engine.dispatcher
-    recorded = dispatcher.recorded(attempt) if dispatcher else None
-    perform = recorded.answer if recorded else lambda: runner.attempt(attempt)
-    return WorkerCall(
-        lambda: _perform_attempt(attempt, perform),
-        deadline,
-        _late_error(limit, cancel),
-        cancel.set,
-        recorded.position if recorded else None,
-    )
+    recorded = engine.dispatcher.recorded(attempt) if engine.dispatcher else None
 
+    def perform() -> Answer:
+        try:
+            return recorded.answer() if recorded else engine.runner.attempt(attempt)
+        finally:
+            if attempt.place is not None:
+                attempt.place.settle()  # whether it succeeded or failed, its batch no longer waits for it
 
-def _perform_attempt(attempt: Attempt, perform: Callable[[], Answer]) -> Answer:
-    """Make an attempt; whether it succeeds or fails, its batch no longer waits for it."""
-    try:
-        return perform()
-    finally:
-        if attempt.place is not None:
-            attempt.place.settle()
-
-
-def _traceparent(run: Run, record: StepRecord, number: int) -> str:
-    """The W3C header of an attempt: its span is known before it leaves (docs/reference/protocols.md#export)."""
-    if record.intent is None:
-        return ""
-    return f"00-{trace_of(run.state.trace_id)}-{span_of(record.intent, number)}-01"
-
-
-def _late_error(limit: float, cancel: Cancellation | None = None) -> Callable[[], Exception]:
-    """Makes the error of a call past its limit: CallTimeoutError, or TransportError where nothing had left."""
-
-    def error() -> Exception:
-        if cancel is not None and cancel.stayed:
+    def late() -> RuntimeErrorBase:
+        if cancel.stayed:
             return TransportError("call.transport", cancel.stayed, left=False)
         return CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
 
-    return error
+    return WorkerCall(perform, deadline, late, cancel.set, recorded.position if recorded else None)
 
 
 def _note_attempt(
-    record: StepRecord,
-    member: Member,
-    error: RuntimeErrorBase | None,
-    answer: Answer | None = None,
+    record: StepRecord, member: Member, error: RuntimeErrorBase | None, answer: Answer | None = None
 ) -> None:
     """Add an attempt's entry to those of the closing event."""
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
@@ -361,30 +326,18 @@ def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> No
             record.attempts.append({**told, "code": each.code, "message": each.message})
 
 
-def _record_repeat(
-    run: Run, record: StepRecord, member: Member, number: int, reason: str, wait: float
-) -> None:
+def _record_repeat(record: StepRecord, member: Member, number: int, reason: str, wait: float) -> None:
+    error = {k: v for k, v in record.last_made.items() if k not in ("binding_id", "service_id", "status")}
     payload = {
         "attempt": number,
         "binding": member.binding_id,
         "service": member.service_id,
         "reason": reason,
         "wait_ms": round(wait * 1000),
-        "error": {
-            k: v for k, v in record.last_made.items() if k not in ("binding_id", "service_id", "status")
-        },
+        "error": error,
     }
-    draft = build.call_retried(run.state.run_id, record.path, payload=payload, speaker=member.binding_id)
-    run.emit(draft, durable=record.durable)
-
-
-def _may_repeat_attempt(capability: Capability, error: RuntimeErrorBase) -> bool:
-    """Whether the binding's `retry_count` applies: never once a call that must not be repeated may have left."""
-    return error.code in _REPEATED and (capability.effect in ("none", "idempotent") or error.left is False)
-
-
-def _may_fall_back(capability: Capability, error: RuntimeErrorBase) -> bool:
-    return error.falls_back and (capability.effect in ("none", "idempotent") or error.left is False)
+    draft = build.call_retried(record.run_id, record.path, payload=payload, speaker=member.binding_id)
+    record.run.emit(draft, durable=record.durable)
 
 
 def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
@@ -419,7 +372,6 @@ def _doubt_error(capability: Capability, why: str) -> EffectInDoubtError:
 
 
 def _ask_gates(
-    run: Run,
     record: StepRecord,
     capability: Capability,
     when: str,
@@ -431,29 +383,28 @@ def _ask_gates(
     worst_gate = ""
     for number, gate in enumerate(gates):
         path = StepPath(record.path).gate(when, number)
-        verdict, asked = yield from _ask_gate(run, record, gate, path, given)
-        _record_gate_decision(run, gate, path, verdict, asked)
+        verdict, asked = yield from _ask_gate(record, gate, path, given)
+        _record_gate_decision(record.run, gate, path, verdict, asked)
         if safety_rules.stricter(worst, verdict) is verdict:
             worst, worst_gate = verdict, gate.capability
         if verdict.outcome in ("block", "error"):
             break
     refusal = safety_rules.refusal_of(worst_gate, worst)
     evidence = {"gate": worst_gate, "when": when, "output": given.get("output")}
-    _require(run, record, capability, given["input"], refusal, evidence)
+    _require(record, capability, given["input"], refusal, evidence)
     if worst.outcome == "degrade":
         raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
 
 
-def _ask_gate(
-    run: Run, record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]
-) -> Effects:
+def _ask_gate(record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]) -> Effects:
     """A gate's verdict, and its input (None where it was not called). Any error of it is the verdict `error`."""
+    run = record.run
     capability = run.engine.capabilities.get(gate.capability)
     if capability is None:
         return safety_rules.GateVerdict("error", "unknown capability"), None
     inner = StepRecord(run, path, gate.capability, capability, "verify")
     try:
-        reply = yield from consult(run, inner, capability, _gate_input(gate, given))
+        reply = yield from consult(inner, capability, _gate_input(gate, given))
     except (RuntimeErrorBase, Degraded) as error:
         verdict = safety_rules.GateVerdict("error", str(error))
     else:
@@ -470,7 +421,7 @@ def _gate_input(gate: Gate, given: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not MISSING}
 
 
-def consult(run: Run, inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
+def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """The reply of a call inside a step, a gate's or a probe's: governed like any other, with events of its own. It is
     given the equally named fields of these values. Raises its error, after its closing event."""
     try:
@@ -478,7 +429,7 @@ def consult(run: Run, inner: StepRecord, capability: Capability, values: dict[st
         if violations:
             raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
         inner.input = kept
-        reply = yield from governed_call(run, inner, capability, kept)
+        reply = yield from governed_call(inner, capability, kept)
     except (RuntimeErrorBase, Degraded) as error:
         failure = error if isinstance(error, RuntimeErrorBase) else None
         inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
@@ -505,5 +456,4 @@ def _record_gate_decision(
     if asked is not None:
         # Of what the log has: whoever reads it can compute the same, and learns nothing of what it masks.
         payload["input_hash"] = digest_of(_BY_NAME.mask(asked))
-    draft = build.gate_decided(run.state.run_id, path, payload=payload, speaker=f"policy:{gate.capability}")
-    run.emit(draft)
+    run.emit(build.gate_decided(run.state.run_id, path, payload=payload, speaker=f"policy:{gate.capability}"))

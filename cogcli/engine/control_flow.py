@@ -16,13 +16,10 @@ from typing import Any, NamedTuple
 from cogcli.core.calls import Siblings
 from cogcli.core.errors import PENDING, VETOED, EffectInDoubtError, ExpressionError, RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy, kind_of
-from cogcli.core.step_path import StepPath
-from cogcli.engine import call
-from cogcli.engine.context import Run
 from cogcli.engine.doubt import LeftOut
 from cogcli.engine.graph import RunStep
 from cogcli.engine.invocation import call_target, invoke
-from cogcli.engine.outcome import LEFT_OUT
+from cogcli.engine.outcome import LEFT_OUT, Degraded
 from cogcli.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Cancelled, Effects, Next, Task
@@ -48,26 +45,30 @@ class Performed(NamedTuple):
     detail: str = ""
 
 
-def run_controlled(run: Run, planned: PlannedStep, record: StepRecord, run_step: RunStep) -> Effects:
+def run_controlled(planned: PlannedStep, record: StepRecord, run_step: RunStep) -> Effects:
     """What a step produced whose condition holds, as Performed. Raises RuntimeErrorBase or Degraded."""
     config = planned.step.config
     if config.foreach is not None:
-        return Performed((yield from _run_items(run, planned, record, config.foreach, run_step)))
+        return Performed((yield from _run_items(planned, record, config.foreach, run_step)))
     if config.while_ is not None:
-        return (yield from _run_rounds(run, planned, record, config.while_, run_step))
+        return (yield from _run_rounds(planned, record, config.while_, run_step))
     if config.scatter is not None:
-        return (yield from _run_targets(run, planned, record, config.scatter, run_step))
-    output = yield from invoke(run, planned, record, Scope(run.state), run_step)
+        return (yield from _run_targets(planned, record, config.scatter, run_step))
+    output = yield from invoke(planned, record, Scope(record.run.state), run_step)
     return Performed(output, by=record.called_id)
 
 
 # -- foreach ----------------------------------------------------------------------------------------------------------
 
 
-def _run_items(
-    run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep
-) -> Effects:
-    items = _items(run, planned, record, foreach)
+def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach, run_step: RunStep) -> Effects:
+    run = record.run
+    scope, inputs = Scope(run.state), run.plan.skill.inputs
+    items = value_of(planned.expressions["foreach"], scope, inputs, record.expression_reads)
+    if not isinstance(items, list):
+        raise ExpressionError("foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list")
+    if len(items) > foreach.max_items:
+        raise ExpressionError("foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed")
     record.begin({"items": len(items)})
     at_once = min(foreach.max_parallel, run.engine.options.max_workers)
     siblings = Siblings(at_once) if at_once > 1 else None
@@ -76,27 +77,49 @@ def _run_items(
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
-        inner = _part_recorder(run, planned, record, str(index))
+        inner = record.part(planned, index)
         inner.siblings = siblings
-        steps = invoke(run, planned, inner, Scope(run.state, loop), run_step)
+        steps = invoke(planned, inner, Scope(run.state, loop), run_step)
         return _run_part(record, inner, steps, item=True)
 
-    results = yield from _run_together(run, planned, len(items), job, foreach.max_parallel)
+    results = yield from _run_together(planned, record, len(items), job, foreach.max_parallel)
     return {name: [result.get(name) for result in results] for name in planned.produces}
 
 
-def _items(run: Run, planned: PlannedStep, record: StepRecord, foreach: Foreach) -> list[Any]:
-    scope = Scope(run.state)
-    items = value_of(planned.expressions["foreach"], scope, run.plan.skill.inputs, record.expression_reads)
-    if not isinstance(items, list):
-        raise ExpressionError("foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list")
-    if len(items) > foreach.max_items:
-        raise ExpressionError("foreach.limit", f"{len(items)} items, at most {foreach.max_items} are allowed")
-    return items
+# -- several invocations ----------------------------------------------------------------------------------------------
+
+_MORE, _NO_MORE, _CANCEL = "more", "no more", "cancel"
+"""What follows the end of a job: the next one starts, none starts any more, those that run are cancelled, too."""
+
+
+def _run_jobs(
+    planned: PlannedStep,
+    record: StepRecord,
+    count: int,
+    job: Callable[[int], Effects],
+    at_once: int,
+    on_end: Callable[[Task], str],
+) -> Effects:
+    """Run jobs in order, `at_once` at a time, until all that started have ended. `on_end` says what follows an end."""
+    run, started, more = record.run, 0, True
+    running: list[Task] = []
+    while True:
+        while more and started < count and len(running) < at_once:
+            running.append((yield run.spawn(job(started), label=started, limit=run.step_limit(planned))))
+            started += 1
+        if not running:
+            return
+        task: Task = yield Next()
+        running.remove(task)
+        then = on_end(task)
+        more = more and then == _MORE
+        if then == _CANCEL:
+            for other in running:
+                yield Cancel(other)
 
 
 def _run_together(
-    run: Run, planned: PlannedStep, count: int, job: Callable[[int], Effects], at_once: int
+    planned: PlannedStep, record: StepRecord, count: int, job: Callable[[int], Effects], at_once: int
 ) -> Effects:
     """The results of jobs in order, `at_once` at a time. The first error cancels the rest and is raised.
 
@@ -104,41 +127,23 @@ def _run_together(
     Where one of them fails its error is raised instead.
     """
     results: list[Any] = [None] * count
-    started = 0
-    running: list[Task] = []
-    failure: BaseException | None = None
-    cut: BaseException | None = None
-    while True:
-        while not (failure or cut) and started < count and len(running) < at_once:
-            running.append((yield run.spawn(job(started), label=started, limit=run.step_limit(planned))))
-            started += 1
-        if not running:
-            break
-        task: Task = yield Next()
-        running.remove(task)
+    cuts: list[BaseException] = []
+    failures: list[BaseException] = []
+
+    def on_end(task: Task) -> str:
         if task.error is None:
             results[task.label] = task.result
-        elif isinstance(task.error, Cancelled) or getattr(task.error, "exit_code", None) == PENDING:
-            cut = cut or task.error
-        elif failure is None:
-            failure = task.error
-            yield from _cancel_all(running)
-    error = failure or cut
-    if error is not None:
-        raise error
+            return _MORE
+        if isinstance(task.error, Cancelled) or getattr(task.error, "exit_code", None) == PENDING:
+            cuts.append(task.error)
+            return _NO_MORE
+        failures.append(task.error)
+        return _CANCEL if len(failures) == 1 else _NO_MORE
+
+    yield from _run_jobs(planned, record, count, job, at_once, on_end)
+    if failures or cuts:
+        raise (failures or cuts)[0]
     return results
-
-
-def _cancel_all(tasks: list[Task]) -> Effects:
-    for task in list(tasks):
-        yield Cancel(task)
-
-
-# -- one invocation of several ----------------------------------------------------------------------------------------
-
-
-def _part_recorder(run: Run, planned: PlannedStep, record: StepRecord, name: str) -> StepRecord:
-    return StepRecord(run, StepPath(record.path).item(name), record.uses, planned.capability, planned.kind)
 
 
 def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False) -> Effects:
@@ -148,7 +153,7 @@ def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bo
     """
     try:
         output = yield from steps
-    except call.Degraded as degraded:
+    except Degraded as degraded:
         if item and isinstance(degraded, LeftOut):
             inner.finish("skipped", reason=LEFT_OUT, detail=str(degraded))
             return {}
@@ -158,80 +163,66 @@ def _run_part(record: StepRecord, inner: StepRecord, steps: Effects, *, item: bo
         inner.cut_off(cut)
         raise
     except RuntimeErrorBase as error:
-        inner.locate(error)
+        inner.fail(error)
         if isinstance(error, EffectInDoubtError):
             record.in_doubt = record.in_doubt or error
-            record.run.engine.in_doubt = record.run.engine.in_doubt or error
-        if error.exit_code != PENDING:
-            inner.finish("vetoed" if error.exit_code == VETOED else "failed", reason=error.code, error=error)
         raise
     else:
         inner.finish("done", output=output)
         return output
     finally:
-        record.add_usage(inner.usage)
-        record.reads |= inner.reads
-        record.expression_reads |= inner.expression_reads
-        record.effect_left |= inner.effect_left
-        record.durable |= inner.durable
+        record.add_part(inner)
 
 
 # -- while ------------------------------------------------------------------------------------------------------------
 
 
-def _run_rounds(
-    run: Run, planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep
-) -> Effects:
+def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While, run_step: RunStep) -> Effects:
+    run = record.run
     last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
-    inputs = run.plan.skill.inputs
     scratch = fork(run.state)
     record.begin({})
     writes: list[Write] = []
     again, rounds = True, 0
     while again and rounds < loop.max_iterations:
-        inner = _part_recorder(run, planned, record, str(rounds))
+        inner = record.part(planned, rounds)
         inner.round = rounds
-        steps = _run_part(record, inner, invoke(run, planned, inner, Scope(scratch), run_step))
-        output = yield from _run_within_limit(run, planned, steps)
+        steps = _run_part(record, inner, invoke(planned, inner, Scope(scratch), run_step))
+        # A child task, within the limit of one invocation.
+        yield run.spawn(steps, label=None, limit=run.step_limit(planned))
+        task: Task = yield Next()
+        if task.error is not None:
+            raise task.error
+        output = task.result
         for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
             write_value(scratch, write.target, write.strategy, deep_copy(write.value))
             writes.append(write)
         rounds += 1
-        again = holds(planned.expressions["while"], Scope(scratch), inputs, record.expression_reads)
+        condition, inputs = planned.expressions["while"], run.plan.skill.inputs
+        again = holds(condition, Scope(scratch), inputs, record.expression_reads)
     output = {**output, ITERATIONS: rounds, EXHAUSTED: again}
     return Performed(output, writes + writes_of(last, output, scratch))
-
-
-def _run_within_limit(run: Run, planned: PlannedStep, steps: Effects) -> Effects:
-    """The result of one child task, within the limit of one invocation."""
-    yield run.spawn(steps, label=None, limit=run.step_limit(planned))
-    task: Task = yield Next()
-    if task.error is not None:
-        raise task.error
-    return task.result
 
 
 # -- scatter ----------------------------------------------------------------------------------------------------------
 
 
-def _run_targets(
-    run: Run, planned: PlannedStep, record: StepRecord, scatter: Scatter, run_step: RunStep
-) -> Effects:
-    values = resolve_input(planned.input, Scope(run.state), record.reads)
+def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter, run_step: RunStep) -> Effects:
+    values = resolve_input(planned.input, Scope(record.run.state), record.reads)
     record.input = values
     names = list(planned.targets)
     record.begin({"targets": [target.uses for target in planned.targets.values()]})
 
     def job(index: int) -> Effects:
         target = planned.targets[names[index]]
-        path = StepPath(record.path).item(names[index])
-        inner = StepRecord(run, path, target.uses, target.capability, planned.kind)
-        return _run_part(record, inner, call_target(run, planned, inner, target, values, run_step))
+        inner = record.part(planned, names[index])
+        inner.uses, inner.capability = target.uses, target.capability
+        return _run_part(record, inner, call_target(planned, inner, target, values, run_step))
 
     at_once = scatter.max_parallel or len(names)
     if scatter.merge == "first_success":
-        return (yield from _run_until_success(run, planned, names, job, at_once))
-    results = yield from _run_together(run, planned, len(names), job, at_once)
+        return (yield from _run_until_success(planned, record, names, job, at_once))
+    results = yield from _run_together(planned, record, len(names), job, at_once)
     if scatter.merge == "collect":
         return Performed(dict(zip(names, results, strict=True)))
     return Performed(_join_lists(results))
@@ -250,36 +241,30 @@ def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _run_until_success(
-    run: Run, planned: PlannedStep, names: list[str], job: Callable[[int], Effects], at_once: int
+    planned: PlannedStep, record: StepRecord, names: list[str], job: Callable[[int], Effects], at_once: int
 ) -> Effects:
     """The first success; the others are cancelled, but effects under way end first."""
-    started = 0
-    running: list[Task] = []
-    won: Task | None = None
+    won: list[Task] = []
     lost: dict[int, BaseException] = {}
-    while True:
-        while won is None and started < len(names) and len(running) < at_once:
-            running.append((yield run.spawn(job(started), label=started, limit=run.step_limit(planned))))
-            started += 1
-        if not running:
-            break
-        task: Task = yield Next()
-        running.remove(task)
+
+    def on_end(task: Task) -> str:
         if task.error is not None:
             lost[task.label] = task.error
-        elif won is None:
-            won = task
-            yield from _cancel_all(running)
-    if won is None:
+            return _MORE
+        won.append(task)
+        return _CANCEL if len(won) == 1 else _NO_MORE
+
+    yield from _run_jobs(planned, record, len(names), job, at_once, on_end)
+    if not won:
         raise _no_success_error(names, [lost[index] for index in sorted(lost)])
-    capability = planned.targets[names[won.label]].capability
-    return Performed(won.result, by=capability.id if capability else "")
+    capability = planned.targets[names[won[0].label]].capability
+    return Performed(won[0].result, by=capability.id if capability else "")
 
 
 def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseException:
     """The error of a race without success: a cancel, a wait for a person or a veto, else one with all reasons."""
     for cut in errors:
-        if not isinstance(cut, RuntimeErrorBase | call.Degraded):
+        if not isinstance(cut, RuntimeErrorBase | Degraded):
             return cut
     for exit_code in (PENDING, VETOED):
         for error in errors:

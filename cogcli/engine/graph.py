@@ -41,7 +41,7 @@ class GraphDriver:
         while True:
             if self._run.engine.stopping and not self.halted:
                 yield from self._halt()
-            while self._may_start():
+            while self._wants_slot() and self._run.engine.loop.slot_free:
                 yield from self._start(self._ready.pop())
             if not self._tasks and not self._wants_slot():
                 return
@@ -85,9 +85,6 @@ class GraphDriver:
     def _wants_slot(self) -> bool:
         return bool(self._ready) and not self.halted and not self._run.engine.stopping
 
-    def _may_start(self) -> bool:
-        return self._wants_slot() and self._run.engine.loop.slot_free
-
     def _start(self, index: int) -> Effects:
         run = self._run
         planned = run.plan.steps[index]
@@ -110,17 +107,9 @@ class GraphDriver:
         else:
             yield from self._close_writes((index, *self._ready.strand(index)))
         if ending.status in ("failed", "vetoed"):
-            self._skip_downstream(index)
+            for blocked in self._ready.block(index):
+                record = StepRecord.of_step(self._run, self._run.plan.steps[blocked])
+                record.finish("skipped", reason="dependency")
+                self.endings[blocked] = Ending("skipped", "dependency")
             if self._run.engine.options.fail_fast:
                 yield from self.wind_down(force=False)
-
-    def _skip_downstream(self, index: int) -> None:
-        """Skip every step downstream, each with its own closing event."""
-        for blocked in self._ready.block(index):
-            planned = self._run.plan.steps[blocked]
-            step = planned.step
-            record = StepRecord(
-                self._run, self._run.path(step.id), step.uses, planned.capability, planned.kind
-            )
-            record.finish("skipped", reason="dependency")
-            self.endings[blocked] = Ending("skipped", "dependency")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cogcli.core.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
 from cogcli.core.jsonvalue import deep_copy
-from cogcli.engine import call
+from cogcli.engine.call import governed_call
 from cogcli.engine.context import Run
 from cogcli.engine.graph import RunStep
 from cogcli.engine.nested import run_nested
@@ -23,23 +23,18 @@ _MAX_WAIT: Final = 60.0
 _ONCE: Final = Retry(max_attempts=1)
 
 
-def invoke(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Effects:
+def invoke(planned: PlannedStep, record: StepRecord, scope: Scope, run_step: RunStep) -> Effects:
     """The output of the step's target for this scope. Raises RuntimeErrorBase, Degraded or Cancelled."""
-    target = _route(run, planned, record, scope)
+    target = _route(planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)
-    return (yield from call_target(run, planned, record, target, values, run_step))
+    return (yield from call_target(planned, record, target, values, run_step))
 
 
 def call_target(
-    run: Run,
-    planned: PlannedStep,
-    record: StepRecord,
-    target: StepTarget,
-    values: dict[str, Any],
-    run_step: RunStep,
+    planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any], run_step: RunStep
 ) -> Effects:
     """The output of a target for those of these values that it declares. Raises as `invoke` does."""
-    kept, violations = fit_values(target.inputs, _drop_absent(run, planned, target, values))
+    kept, violations = fit_values(target.inputs, _drop_absent(record.run, planned, target, values))
     if violations:
         raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
     record.set_target(target.uses, target.capability, kept)
@@ -47,7 +42,11 @@ def call_target(
     attempt = 1
     while True:
         try:
-            return (yield from _call_once(run, record, target, kept, run_step))
+            if target.capability is not None:
+                return (yield from governed_call(record, target.capability, deep_copy(kept)))
+            if record.run.engine.stopping:
+                raise Cancelled(outside=True)
+            return (yield from run_nested(record, target.skill_id, deep_copy(kept), run_step))
         except RuntimeErrorBase as error:
             if attempt >= retry.max_attempts or not _may_retry_step(record, error):
                 if attempt > 1:
@@ -76,34 +75,26 @@ def _drop_absent(
     return {name: value for name, value in values.items() if name not in left_out} if left_out else values
 
 
-def _call_once(
-    run: Run, record: StepRecord, target: StepTarget, values: dict[str, Any], run_step: RunStep
-) -> Effects:
-    if target.capability is not None:
-        return (yield from call.governed_call(run, record, target.capability, deep_copy(values)))
-    if run.engine.stopping:
-        raise Cancelled(outside=True)
-    return (yield from run_nested(run, record, target.skill_id, deep_copy(values), run_step))
-
-
-def _route(run: Run, planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
+def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
+    """What the step calls in this scope. Raises ExpressionError `router.no-case`."""
     router = planned.step.config.router
-    if router is None:
-        return _require_target(planned.target)
-    on = value_of(
-        planned.expressions["router"],
-        scope,
-        run.plan.skill.inputs,
-        record.expression_reads,
-        missing_is_null=router.default is not None,
-    )
-    case = case_text(on)
-    if case in router.cases:
-        return planned.targets[case]
-    if router.default is not None:
-        return _require_target(planned.target)
-    known = ", ".join(f"`{name}`" for name in router.cases)
-    raise ExpressionError("router.no-case", f"no case for `{case}`, cases are {known}")
+    if router is not None:
+        on = value_of(
+            planned.expressions["router"],
+            scope,
+            record.run.plan.skill.inputs,
+            record.expression_reads,
+            missing_is_null=router.default is not None,
+        )
+        case = case_text(on)
+        if case in router.cases:
+            return planned.targets[case]
+        if router.default is None:
+            known = ", ".join(f"`{name}`" for name in router.cases)
+            raise ExpressionError("router.no-case", f"no case for `{case}`, cases are {known}")
+    if planned.target is None:
+        raise InternalError("internal", "a step without a target was called")
+    return planned.target
 
 
 def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
@@ -111,9 +102,3 @@ def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
     limit, which covers all its attempts (the limit of an inner step has a `step_id`)."""
     own_limit = error.code == "step.timeout" and error.step_id is None
     return error.retryable and not own_limit and not record.effect_left
-
-
-def _require_target(target: StepTarget | None) -> StepTarget:
-    if target is None:
-        raise InternalError("internal", "a step without a target was called")
-    return target

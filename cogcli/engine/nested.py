@@ -19,14 +19,13 @@ from cogcli.state.cognitive import to_payload
 MAX_DEPTH = 10
 
 
-def run_nested(
-    parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any], run_step: RunStep
-) -> Effects:
+def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any], run_step: RunStep) -> Effects:
     """The child's declared outputs. Raises Cancelled, or the child's error with the path to it in its message."""
+    parent = record.run
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError("skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep")
     record.begin({"skill": skill_id})
-    child = _child(parent, record, skill_id, values)
+    child = _child(record, skill_id, values)
     graph = GraphDriver(child, run_step)
     try:
         yield from graph.drive()
@@ -58,8 +57,8 @@ def run_nested(
     return {name: value for name, value in outcome.outputs.items() if name in child.plan.skill.outputs}
 
 
-def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any]) -> Run:
-    engine = parent.engine
+def _child(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Run:
+    parent, engine = record.run, record.run.engine
     plan = engine.plan_of(skill_id)
     skill = plan.skill
     draft = build.run_started(
@@ -75,8 +74,7 @@ def _child(parent: Run, record: StepRecord, skill_id: str, values: dict[str, Any
         parent_run_id=parent.state.run_id,
         step_id=record.path,
     )
-    event = engine.append(draft)
-    return Run(engine, plan, initial_state(event), record.path, parent.depth + 1)
+    return Run(engine, plan, initial_state(engine.append(draft)), record.path, parent.depth + 1)
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:

@@ -6,7 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from cogcli.core.errors import FinalOutputValidationError, RuntimeErrorBase, StepExecutionError
+from cogcli.core.errors import (
+    PENDING,
+    VETOED,
+    FinalOutputValidationError,
+    RuntimeErrorBase,
+    StepExecutionError,
+)
 from cogcli.core.step_path import StepPath
 from cogcli.specs.fields import Fields, fit_values
 
@@ -24,6 +30,11 @@ class Ending(NamedTuple):
     status: str
     reason: str | None = None
     error: RuntimeErrorBase | None = None
+
+
+def status_of(error: RuntimeErrorBase) -> str:
+    """The status of a step that ends with this error."""
+    return {PENDING: "pending", VETOED: "vetoed"}.get(error.exit_code, "failed")
 
 
 RELEASING: Final = frozenset(("condition", "degraded"))
@@ -106,15 +117,6 @@ def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
 def _as_step_error(error: RuntimeErrorBase, message: str) -> StepExecutionError:
     outer = StepExecutionError(error.code, message, hint=error.hint)
     outer.__cause__ = error
-    for name in (
-        "skill_id",
-        "run_id",
-        "step_id",
-        "capability_id",
-        "binding_id",
-        "service_id",
-        "effect",
-        "attempts",
-    ):
+    for name in "skill_id run_id step_id capability_id binding_id service_id effect attempts".split():
         setattr(outer, name, getattr(error, name))
     return outer

@@ -38,7 +38,7 @@ def ask_probe(
         return None
     inner = StepRecord(run, StepPath(path).probe(number), capability.probe, probe, "verify")
     try:
-        reply = yield from consult(run, inner, probe, {"idempotency_key": key, "input": values})
+        reply = yield from consult(inner, probe, {"idempotency_key": key, "input": values})
     except (RuntimeErrorBase, Degraded):
         return None
     return resolution_of(capability, probe.id, reply)

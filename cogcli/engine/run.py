@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cogcli.core.errors import CogcliError, InternalError, RuntimeErrorBase, RunTimeoutError
@@ -52,14 +52,16 @@ def execute(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Fi
     limit = engine.options.timeout_seconds
     deadline = None if limit is None else time.monotonic() + limit
     try:
-        finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=_late(limit)))
+        finished: Finished = engine.loop.run(
+            Spawn(
+                root.steps(),
+                deadline=deadline,
+                late=lambda: RunTimeoutError("run.timeout", f"exceeded {limit:g} s"),
+            )
+        )
     finally:
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
     return finished
-
-
-def _late(limit: float | None) -> Callable[[], Exception]:
-    return lambda: RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
 
 
 class _Root:
@@ -78,7 +80,8 @@ class _Root:
         run.emit(_plan_event(run))
         outcome = yield from self._drive()
         if outcome.status == "pending":
-            self._pause(outcome)
+            reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
+            self._run.emit(build.run_paused(self._run.state.run_id, reason=reason), durable=True)
         else:
             self._terminate(outcome)
         return Finished(outcome, run.state, self._statuses())
@@ -128,10 +131,6 @@ class _Root:
         return describe_outcome(
             RunOutcome("pending", doubt, dict(self._run.state.outputs)), self._run.state.skill_id
         )
-
-    def _pause(self, outcome: RunOutcome) -> None:
-        reason = f"{outcome.error.code}: {outcome.error.message}" if outcome.error else "a step waits"
-        self._run.emit(build.run_paused(self._run.state.run_id, reason=reason), durable=True)
 
     def _terminate(self, outcome: RunOutcome) -> None:
         engine, error = self._engine, outcome.error

@@ -9,7 +9,11 @@ import orjson
 
 from cogcli.core.calls import Answer, BindingChain, Member, Siblings
 from cogcli.core.errors import EffectInDoubtError, RuntimeErrorBase
+from cogcli.core.step_path import StepPath
+from cogcli.core.trace_ids import span_of, trace_of
 from cogcli.engine.context import Run
+from cogcli.engine.outcome import status_of
+from cogcli.engine.plan import PlannedStep
 from cogcli.engine.tasks import Cancelled
 from cogcli.events import build
 from cogcli.events.envelope import Draft, Event
@@ -67,10 +71,34 @@ class StepRecord:
         self._started_at = run.engine.clock.now()
         self._started = run.engine.clock.monotonic()
 
+    @classmethod
+    def of_step(cls, run: Run, planned: PlannedStep) -> StepRecord:
+        """The record of a step that begins now."""
+        step = planned.step
+        return cls(run, run.path(step.id), step.uses, planned.capability, planned.kind)
+
     @property
     def speaker(self) -> str:
         """The `speaker` of this step's events: its binding id, else `system`."""
         return self.member.binding_id if self.member else "system"
+
+    def part(self, planned: PlannedStep, name: int | str) -> StepRecord:
+        """The record of an item or round by its number, or of a target by its name, that begins now."""
+        path = StepPath(self.path).item(name)
+        return StepRecord(self.run, path, self.uses, planned.capability, planned.kind)
+
+    def add_part(self, inner: StepRecord) -> None:
+        """Take over what an item, a round or a target read, used and left behind."""
+        self.add_usage(inner.usage)
+        self.reads |= inner.reads
+        self.expression_reads |= inner.expression_reads
+        self.effect_left |= inner.effect_left
+        self.durable |= inner.durable
+
+    @property
+    def run_id(self) -> str:
+        """The id of its run."""
+        return self.run.state.run_id
 
     @property
     def called_id(self) -> str:
@@ -92,12 +120,18 @@ class StepRecord:
         """On resume and replay: whether the log has the next attempt, so that its wait is over."""
         dispatcher = self.run.engine.dispatcher
         number = 1 + (self.attempts_made if self.attempts else self._begun)
-        return dispatcher is not None and dispatcher.is_repeated(self.run.state.run_id, self.path, number)
+        return dispatcher is not None and dispatcher.is_repeated(self.run_id, self.path, number)
 
     @property
     def all_reads(self) -> list[str]:
         """Every reference read, those of the input first, without repeats."""
         return list(self.reads | self.expression_reads)
+
+    def traceparent(self, attempt: int) -> str:
+        """The W3C header of an attempt: its span is known before it leaves (docs/reference/protocols.md#export)."""
+        if self.intent is None:
+            return ""
+        return f"00-{trace_of(self.run.state.trace_id)}-{span_of(self.intent, attempt)}-01"
 
     def set_target(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
         """Set what is called next: the text of `uses`, the capability (None for a nested skill), the input."""
@@ -128,7 +162,7 @@ class StepRecord:
         if self.round is not None:
             body["round"] = self.round
         event = self.run.emit(
-            build.step_started(self.run.state.run_id, self.path, speaker=self.speaker, payload=body),
+            build.step_started(self.run_id, self.path, speaker=self.speaker, payload=body),
             durable=durable,
         )
         self.intent = event.id
@@ -140,7 +174,7 @@ class StepRecord:
             return
         self._attempts_answered = len(self.attempts)
         draft = build.step_answered(
-            self.run.state.run_id,
+            self.run_id,
             self.path,
             output=output,
             attempts=list(self.attempts),
@@ -155,9 +189,8 @@ class StepRecord:
             "service": payload.get("service"),
             **(self._repeats or {}),
         }
-        run_id = self.run.state.run_id
         self.run.emit(
-            build.call_retried(run_id, self.path, payload=again, speaker=self.speaker), durable=durable
+            build.call_retried(self.run_id, self.path, payload=again, speaker=self.speaker), durable=durable
         )
 
     def count_answer(self, answer: Answer) -> None:
@@ -176,7 +209,7 @@ class StepRecord:
     def locate(self, error: RuntimeErrorBase) -> None:
         """Fill in where an error arose; what it has already stays."""
         error.step_id = error.step_id or self.path
-        error.run_id = error.run_id or self.run.state.run_id
+        error.run_id = error.run_id or self.run_id
         error.skill_id = error.skill_id or self.run.state.skill_id
         error.attempts = error.attempts or list(self.attempts)
         if self.capability is not None:
@@ -184,6 +217,15 @@ class StepRecord:
         if self.member is not None:
             error.binding_id = error.binding_id or self.member.binding_id
             error.service_id = error.service_id or self.member.service_id
+
+    def fail(self, error: RuntimeErrorBase) -> Event | None:
+        """Close by an error, which is located here; None where it waits for a person: then nothing closes."""
+        self.locate(error)
+        engine = self.run.engine
+        if isinstance(error, EffectInDoubtError):
+            engine.in_doubt = engine.in_doubt or error
+        status = status_of(error)
+        return None if status == "pending" else self.finish(status, reason=error.code, error=error)
 
     def cut_off(self, cut: Cancelled) -> Event | None:
         """Close as cancelled. From outside the end is held back: of a run that waits the step stays open, and whoever
@@ -236,7 +278,7 @@ class StepRecord:
         payload["latency_ms"], metrics = self._timing()
         payload["result_artifacts"] = _artifacts(writes)
         return build.step_finished(
-            self.run.state.run_id,
+            self.run_id,
             self.path,
             ending=ending,
             speaker=self.speaker,
@@ -258,7 +300,9 @@ class StepRecord:
         if self.capability is not None:
             payload["capability"] = self.capability.id
         if self.chain is not None and (len(self.chain.members) > 1 or self.chain.passed_over):
-            payload["fallback"] = _fallback(self.chain, self.attempts)
+            ids = self.chain.binding_ids
+            used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in self.attempts)
+            payload["fallback"] = {"fallback_used": used, "fallback_chain": ids}
         if self.member is not None:
             payload["tool"] = f"{self.member.protocol}:{self.member.service_id}"
         return payload
@@ -273,13 +317,6 @@ class StepRecord:
         clock = self.run.engine.clock
         took = max(0, round((clock.monotonic() - self._started) * 1000))
         return took, {"started_at": self._started_at, "completed_at": clock.now(), "duration_ms": took}
-
-
-def _fallback(chain: BindingChain, attempts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Whether any but the first binding of a chain was tried, and the chain."""
-    ids = chain.binding_ids
-    used = any(each["binding_id"] != ids[0] and each["status"] != "skipped" for each in attempts)
-    return {"fallback_used": used, "fallback_chain": ids}
 
 
 def _first(usage: Any, names: tuple[str, ...]) -> int:

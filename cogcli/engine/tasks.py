@@ -203,7 +203,7 @@ class Loop:
             self._timed[self._root] = root.deadline
         self._runnable.append((self._root, None, None))
         if self._live:
-            self._start_coordinator()
+            threads.start(self._coordinate, self._epoch, name="coordinator")
             while not self._finished.wait(_WATCH_SECONDS):
                 self._watch()
         else:
@@ -258,9 +258,6 @@ class Loop:
         self._current.shielded = on
 
     # -- the coordinator ----------------------------------------------------------------------------------------------
-
-    def _start_coordinator(self) -> None:
-        threads.start(self._coordinate, self._epoch, name="coordinator")
 
     def _coordinate(self, epoch: int) -> None:
         try:
@@ -406,7 +403,11 @@ class Loop:
 
     def _cancel(self, task: Task, *, force: bool) -> None:
         """Throw Cancelled into a task and, before it, everything below it; one with a shielded child waits for it."""
-        if task.done or (task.shielded and not force and not _is_parked_below_cancelled(task)):
+        if task.done:
+            return
+        # Below one that is being cancelled no Wake would come any more.
+        parked = type(task.wait) is Park and task.parent is not None and task.parent.cancelling
+        if task.shielded and not force and not parked:
             return
         if task.children:
             task.cancelling, task.outside = True, force
@@ -497,19 +498,15 @@ class Loop:
             if task.wait is not effect:
                 return  # it was cancelled meanwhile
             if type(effect) is WorkerCall:
-                self._answer(task, effect)
+                token = object()
+                self._register(token, task, effect)
+                result, error = _perform(effect.work)
+                if type(error) is not Unanswered:  # else outstanding until it is cancelled or late
+                    self._complete(token, result, error)
             else:
                 self._wake(task)
         else:
             self._expire(min(self._limits()))
-
-    def _answer(self, task: Task, call: WorkerCall) -> None:
-        """Complete a recorded call; one without an answer stays outstanding until it is cancelled or late."""
-        token = object()
-        self._register(token, task, call)
-        result, error = _perform(call.work)
-        if type(error) is not Unanswered:
-            self._complete(token, result, error)
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
@@ -525,7 +522,10 @@ class Loop:
         """Wait for a result, a signal or the next deadline, and resume the tasks that it concerns."""
         timeout: float | None = 0.0
         if self._inbox.empty():  # else the limits, of which there are many, need not be looked at
-            due = self._next_due()
+            dues = self._limits()
+            if self._signals and not self.grace_over:
+                dues.append(self.grace_until)
+            due = min(dues, default=None)
             timeout = None if due is None else max(0.0, due - time.monotonic())
         try:
             token, result, error = self._inbox.get(timeout=timeout)
@@ -533,15 +533,14 @@ class Loop:
             self._expire(time.monotonic())
             return
         if token is _SIGNAL:
-            self._on_signal()
+            root = self._root
+            if not self._interrupted and type(root.wait) is Next:
+                self._interrupted = True
+                self._throw(root, Interrupted(self._signals[0][0]))
+            elif self._interrupted and self.grace_over and type(root.wait) is Next:
+                self._wake(root)
         else:
             self._complete(token, result, error)
-
-    def _next_due(self) -> float | None:
-        dues = self._limits()
-        if self._signals and not self.grace_over:
-            dues.append(self.grace_until)
-        return min(dues, default=None)
 
     def _limits(self) -> list[float]:
         limits = [call.deadline for _, call in self._in_flight.values()]
@@ -569,14 +568,6 @@ class Loop:
         else:
             self._wake(task)
 
-    def _on_signal(self) -> None:
-        root = self._root
-        if not self._interrupted and type(root.wait) is Next:
-            self._interrupted = True
-            self._throw(root, Interrupted(self._signals[0][0]))
-        elif self._interrupted and self.grace_over and type(root.wait) is Next:
-            self._wake(root)
-
     def _watch(self) -> None:
         """Take the baton from a coordinator whose inline call is late."""
         with self._baton:
@@ -589,11 +580,6 @@ class Loop:
                 return  # tried again at the next watch
             self._epoch += 1
             self._inline_until = None
-
-
-def _is_parked_below_cancelled(task: Task) -> bool:
-    """Whether a task is parked below one that is being cancelled: no Wake would come any more."""
-    return type(task.wait) is Park and task.parent is not None and task.parent.cancelling
 
 
 def no_thread() -> TransportError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
+
+import orjson
 
 from cogcli.core.errors import ExpressionError
 from cogcli.core.jsonvalue import deep_copy, kind_of
@@ -36,7 +38,13 @@ def value_of(
         reads[reference.text] = None
 
     def look(reference: Reference) -> Any:
-        return _found(reference, scope, inputs)
+        if reference.namespace in scope.loop:
+            return walk(scope.loop[reference.namespace], reference.segments)
+        value = look_through(scope.state, reference)
+        if value is MISSING and reference.namespace == "inputs" and reference.segments[0] in inputs:
+            # Declared, optional and not given: null. A path into what was not given is missing all the same.
+            return None if len(reference.segments) == 1 else MISSING
+        return value
 
     return deep_copy(evaluate(expression, look, missing_is_null=missing_is_null))
 
@@ -53,27 +61,6 @@ def case_text(value: Any) -> str:
         raise ExpressionError(
             "expr.type", f"router: `on` gave {kind}, expected a text, number, boolean or null"
         )
-    return (
-        value
-        if isinstance(value, str)
-        else _WORDS.get(value, str(value))
-        if kind != "number"
-        else _number(value)
-    )
-
-
-_WORDS: Final = {True: "true", False: "false", None: "null"}
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else str(value)
-
-
-def _found(reference: Reference, scope: Scope, inputs: Fields) -> Any:
-    if reference.namespace in scope.loop:
-        return walk(scope.loop[reference.namespace], reference.segments)
-    value = look_through(scope.state, reference)
-    if value is MISSING and reference.namespace == "inputs" and reference.segments[0] in inputs:
-        # Declared, optional and not given: null. A path into what was not given is missing all the same.
-        return None if len(reference.segments) == 1 else MISSING
-    return value
+    if kind == "number":
+        return str(int(value) if float(value).is_integer() else value)
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -67,7 +67,10 @@ def _as_list(value: Any) -> list[dict[str, Any]]:
 
 def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) -> Any:
     if rule.copy_of is not None:
-        return _copied_value(rule.copy_of, state)
+        try:
+            return read_reference(state, rule.copy_of)
+        except ReferenceResolutionError as error:
+            raise OutputMappingError("output.missing", error.message) from error
     if rule.left in produced:
         return produced[rule.left]
     head, *rest = rule.segments
@@ -79,13 +82,6 @@ def _value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) ->
             "output.missing", f"`{rule.left}`: not in what was produced, found {preview(produced[head])}"
         )
     return value
-
-
-def _copied_value(reference: Reference, state: ExecutionState) -> Any:
-    try:
-        return read_reference(state, reference)
-    except ReferenceResolutionError as error:
-        raise OutputMappingError("output.missing", error.message) from error
 
 
 _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
@@ -127,9 +123,11 @@ def _scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
 def _require_slot_type(write: Write) -> None:
     target, value = write.target, write.value
     if target.namespace == "working" and len(target.path) == 1:
-        slot = target.path[0]
-        fits = _objects(value) if slot in _LIST_SLOTS else isinstance(value, dict)
-        wanted = "a list of objects" if slot in _LIST_SLOTS else "an object"
+        if target.path[0] in _LIST_SLOTS:
+            fits = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+            wanted = "a list of objects"
+        else:
+            fits, wanted = isinstance(value, dict), "an object"
     elif target.namespace == "output" and target.path[0] != "result":
         fits = len(target.path) == 1 and (value is None or isinstance(value, str))
         wanted = "text or null"
@@ -139,7 +137,3 @@ def _require_slot_type(write: Write) -> None:
         raise OutputMappingError(
             "output.slot-type", f"`{target.text}`: expected {wanted}, found {preview(value)}"
         )
-
-
-def _objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)

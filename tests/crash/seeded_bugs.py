@@ -39,10 +39,10 @@ BUGS = (
     Bug(
         "effect before its intent",
         "engine/call.py",
-        "    _record_intent(record, capability, chain)\n"
-        "    answer = yield from _try_chain(run, record, capability, chain, values)\n",
-        "    answer = yield from _try_chain(run, record, capability, chain, values)\n"
-        "    _record_intent(record, capability, chain)\n",
+        "    _record_intent(record, capability, record.member)\n"
+        "    answer = yield from _try_chain(record, capability, chain, values)\n",
+        "    answer = yield from _try_chain(record, capability, chain, values)\n"
+        "    _record_intent(record, capability, record.member)\n",
         kills=(32, 33, 28),
     ),
     Bug(
