@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.documents.openapi import Entry, OpenApiDocument, OpenApiOperation, Parameter
+from cogcli.documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.documents.openrpc import OpenRpcDocument, RpcMethod
 from cogcli.schema.containment import covers
 
@@ -33,13 +33,12 @@ class Field(NamedTuple):
 
 def openapi_changes(before: OpenApiDocument | None, after: OpenApiDocument) -> tuple[ContractChange, ...]:
     """The operations that differ, by name; `(servers)` where the address of calls differs."""
-    old = {_title(entry): entry for entry in before.entries} if before else {}
-    new = {_title(entry): entry for entry in after.entries}
+    old = {entry.title: entry for entry in before.entries} if before else {}
+    new = {entry.title: entry for entry in after.entries}
     moved: list[ContractChange] = []
     if before is not None and before.server != after.server:
-        moved.append(
-            ContractChange("(servers)", "changed", (f"{before.server} -> {after.server}",), breaking=True)
-        )
+        text = f"{before.server} -> {after.server}"
+        moved.append(ContractChange("(servers)", "changed", (text,), breaking=True))
 
     def find_changes(name: str) -> Iterator[Field]:
         if before is not None:
@@ -53,10 +52,6 @@ def openrpc_changes(before: OpenRpcDocument | None, after: OpenRpcDocument) -> t
     old = {name: before.method(name) for name in before.names} if before else {}
     new = {name: after.method(name) for name in after.names}
     return tuple(_changes(old, new, lambda name: _method_fields(old[name], new[name])))
-
-
-def _title(entry: Entry) -> str:
-    return entry.id or f"{entry.method} {entry.path}"
 
 
 def _changes(
@@ -123,7 +118,8 @@ def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[Field]:
     after = {each.name: each for each in new.params}
     for name in sorted({*before, *after}):
         yield from _value_fields(name, before.get(name), after.get(name))
-    if old.by_position != new.by_position or (new.by_position and not _is_prefix(list(before), list(after))):
+    moved = [*after][: len(before)] != [*before]
+    if old.by_position != new.by_position or (new.by_position and moved):
         yield Field("the order of parameters", breaking=True)
     if old.is_notification != new.is_notification:
         yield Field("result", breaking=True)
@@ -131,10 +127,6 @@ def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[Field]:
         yield Field("result", breaking=not _is_covered(old.result, new.result))
     if new.deprecated and not old.deprecated:
         yield Field("deprecated", breaking=False)
-
-
-def _is_prefix(old: list[str], new: list[str]) -> bool:
-    return new[: len(old)] == old
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
@@ -155,18 +147,10 @@ def _value_fields(name: str, old: Any, new: Any) -> Iterator[Field]:
             yield Field(f"{name}: optional", breaking=False)
         if old.schema != new.schema:
             yield Field(name, breaking=not _is_covered(new.schema, old.schema))
-        if _refusal_of(new) != _refusal_of(old) or _explode_of(old) != _explode_of(new):
-            yield Field(
-                f"{name}: the way it is sent", breaking=bool(_refusal_of(new)) or not _refusal_of(old)
-            )
-
-
-def _refusal_of(value: Any) -> str:
-    return getattr(value, "refused", "")
-
-
-def _explode_of(value: Parameter) -> bool | None:
-    return getattr(value, "explode", None)
+        # A parameter of OpenRPC has neither member, a body no `explode`.
+        before, after = getattr(old, "refused", ""), getattr(new, "refused", "")
+        if before != after or getattr(old, "explode", None) != getattr(new, "explode", None):
+            yield Field(f"{name}: the way it is sent", breaking=bool(after) or not before)
 
 
 def _is_covered(wide: Any, narrow: Any) -> bool:

@@ -79,9 +79,8 @@ def identity_of(service: DescribedService) -> Identity | None:
     try:
         found = os.stat(path)
     except OSError as error:
-        raise DocumentFault(
-            "wire.document", f"document {filename} cannot be read: {error.strerror}"
-        ) from error
+        text = f"document {filename} cannot be read: {error.strerror}"
+        raise DocumentFault("wire.document", text) from error
     return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
@@ -127,8 +126,7 @@ def _digest(identity: Identity) -> str | None:
 
 def place_of(service: DescribedService) -> str | None:
     """The path of a service's document, or the one to write it to: in an existing folder, else beside the service's
-    file;
-    None without `spec_ref`.
+    file; None without `spec_ref`.
 
     Raises DocumentFault `wire.document` for a name that leads out of the layer.
     """
@@ -176,8 +174,15 @@ def parse_document(data: bytes, name: str) -> dict[str, Any]:
 
     Raises DocumentFault `wire.document`.
     """
-    as_json = name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{")
-    value = _parse_json(data, name) if as_json else _parse_yaml(data, name)
+    if name.endswith(".json") or (not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{"):
+        value = _parse_json(data, name)
+    else:
+        parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
+        if parsed.value is None:
+            first = parsed.problems[0]
+            place = (first.line, first.column)
+            raise DocumentFault("wire.document", f"document {name}: {first.message}", first.hint, place=place)
+        value = parsed.value
     if not isinstance(value, dict):
         raise DocumentFault("wire.document", f"document {name}: found {kind_of(value)}, expected a mapping")
     check_references(value)
@@ -188,21 +193,8 @@ def _parse_json(data: bytes, name: str) -> Any:
     try:
         return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
     except JsonRefused as refused:
-        raise DocumentFault(
-            "wire.document",
-            f"document {name}: {refused.message}",
-            refused.hint,
-            place=(refused.line, refused.column),
-        ) from refused
-
-
-def _parse_yaml(data: bytes, name: str) -> Any:
-    parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
-    if parsed.value is None:
-        first = parsed.problems[0]
-        place = (first.line, first.column)
-        raise DocumentFault("wire.document", f"document {name}: {first.message}", first.hint, place=place)
-    return parsed.value
+        text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
+        raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
 
 
 DATA_KEYS: Final = frozenset(("example", "examples", "default", "const", "enum"))
@@ -227,17 +219,11 @@ def check_references(document: dict[str, Any]) -> None:
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
         if found_at(document, parse_reference(target)) is NOWHERE:
             text = f"{where}: `$ref` to `{target}`, which is not there"
-            raise DocumentFault(
-                "wire.document", text, _suggest_target(document, target), pointer=(*place, "$ref")
-            )
-
-
-def _suggest_target(document: dict[str, Any], target: str) -> str:
-    """A hint with a target similar to that of a reference that does not resolve."""
-    *above, name = parse_reference(target)
-    siblings = found_at(document, tuple(above))
-    near = suggestion(name, siblings) if isinstance(siblings, dict) else ""
-    return near or f"add `{name}` under `{pointer_text(tuple(above))}`"
+            *above, name = parse_reference(target)
+            siblings = found_at(document, tuple(above))
+            near = suggestion(name, siblings) if isinstance(siblings, dict) else ""
+            hint = near or f"add `{name}` under `{pointer_text(tuple(above))}`"
+            raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
 
 
 def _references(value: Any, place: Pointer, *, filename: bool) -> Iterator[tuple[Pointer, str]]:
@@ -260,9 +246,8 @@ def resolve(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[
     seen: set[Pointer] = set()
     while isinstance(value, dict) and isinstance(value.get("$ref"), str):
         if place in seen:
-            raise DocumentFault(
-                "wire.document", f"`{pointer_text(place)}`: `$ref` leads in a circle", pointer=place
-            )
+            text = f"`{pointer_text(place)}`: `$ref` leads in a circle"
+            raise DocumentFault("wire.document", text, pointer=place)
         seen.add(place)
         place = parse_reference(value["$ref"])
         value = found_at(document, place)
@@ -288,11 +273,8 @@ def require_list(value: Any, place: Pointer) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise DocumentFault(
-            "wire.document",
-            f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list",
-            pointer=place,
-        )
+        text = f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list"
+        raise DocumentFault("wire.document", text, pointer=place)
     return value
 
 

@@ -57,6 +57,19 @@ class Scheme(NamedTuple):
     header: str | None
 
 
+class Entry(NamedTuple):
+    """The names of an operation."""
+
+    id: str
+    method: str
+    path: str
+
+    @property
+    def title(self) -> str:
+        """The name of the operation in messages."""
+        return self.id or f"{self.method} {self.path}"
+
+
 class OpenApiOperation(NamedTuple):
     """One operation. `id` may be empty, `method` is upper case, `path` is written as in the document.
 
@@ -79,14 +92,6 @@ class OpenApiOperation(NamedTuple):
         return self.id or f"{self.method} {self.path}"
 
 
-class Entry(NamedTuple):
-    """The names of an operation."""
-
-    id: str
-    method: str
-    path: str
-
-
 class OpenApiDocument:
     """One document. `server` is its only absolute server URL, None if it has none or several."""
 
@@ -105,7 +110,7 @@ class OpenApiDocument:
         self._paths = optional_mapping(value.get("paths"), ("paths",))
         self.server = _server(value)
         self.entries: tuple[Entry, ...] = tuple(self._entries())
-        self.names = tuple(entry.id or f"{entry.method} {entry.path}" for entry in self.entries)
+        self.names = tuple(entry.title for entry in self.entries)
         self._by_id = self._index_ids()
         self._operations: dict[tuple[str, str], OpenApiOperation] = {}
 
@@ -113,8 +118,7 @@ class OpenApiDocument:
         """The operation of an operationId, else of a path; `method` is the binding's.
 
         Raises DocumentFault `wire.operation` for an unknown name, `wire.method` for a method that the name lacks or
-        that
-        cannot be called, `wire.document` for a malformed operation.
+        that cannot be called, `wire.document` for a malformed operation.
         """
         entry = self._by_id.get(name)
         if entry is None:
@@ -221,12 +225,10 @@ class OpenApiDocument:
         raw, at = resolve(self._value, value, place)
         content = optional_mapping(raw.get("content"), (*at, "content"))
         required = raw.get("required") is True
-        media_type = _json_type(content)
-        if media_type is None:
+        schema, media_type = self._json_schema(content, (*at, "content"), is_request=True)
+        if not media_type:
             return Body(required, True, "", f"it is {' or '.join(content) or 'of no type'}, not JSON")
-        schema = self._schema_of(content, media_type, (*at, "content"), is_request=True)
-        sent_as = media_type if "*" not in media_type else "application/json"
-        return Body(required, schema, sent_as)
+        return Body(required, schema, media_type if "*" not in media_type else "application/json")
 
     def _responses(self, value: Any, place: Pointer) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -234,19 +236,21 @@ class OpenApiDocument:
             if not status.startswith("x-"):
                 raw, at = resolve(self._value, item, (*place, status))
                 content = optional_mapping(raw.get("content"), (*at, "content"))
-                media_type = _json_type(content)
-                found[status.upper() if status != "default" else status] = (
-                    self._schema_of(content, media_type, (*at, "content"), is_request=False)
-                    if media_type
-                    else None
-                )
+                key = status.upper() if status != "default" else status
+                found[key], _ = self._json_schema(content, (*at, "content"), is_request=False)
         return found
 
-    def _schema_of(
-        self, content: dict[str, Any], media_type: str, place: Pointer, *, is_request: bool
-    ) -> Any:
+    def _json_schema(self, content: dict[str, Any], place: Pointer, *, is_request: bool) -> tuple[Any, str]:
+        """The schema of a content's JSON and its media type, `application/json` preferred; None, "" without JSON."""
+        types = {name.partition(";")[0].strip().lower(): name for name in content}
+        suffixed = [name for name in types if name.endswith("+json")]
+        preferred = ("application/json", *suffixed, "application/*", "*/*")
+        media_type = next((types[name] for name in preferred if name in types), "")
+        if not media_type:
+            return None, ""
         raw, at = resolve(self._value, content[media_type], (*place, media_type))
-        return self._bundler.bundle(raw.get("schema", True), (*at, "schema"), is_request=is_request)
+        schema = self._bundler.bundle(raw.get("schema", True), (*at, "schema"), is_request=is_request)
+        return schema, media_type
 
     def _security(self, own: dict[str, Any], at: Pointer) -> tuple[tuple[Scheme, ...], ...]:
         holder, place = (own, at) if "security" in own else (self._value, ())
@@ -284,22 +288,11 @@ def _server(value: dict[str, Any]) -> str | None:
         server = require_mapping(raw, ("servers", str(index)))
         url = str(server.get("url") or "")
         for name, variable in optional_mapping(server.get("variables"), ("servers",)).items():
-            url = url.replace(
-                f"{{{name}}}", str(require_mapping(variable, ("servers",)).get("default") or "")
-            )
+            default = require_mapping(variable, ("servers",)).get("default")
+            url = url.replace(f"{{{name}}}", str(default or ""))
         if url.lower().startswith(("http://", "https://")) and "{" not in url:
             absolute.append(url)
     return absolute[0] if len(absolute) == 1 else None
-
-
-def _json_type(content: dict[str, Any]) -> str | None:
-    """The media type of a content's JSON, `application/json` preferred; None without JSON."""
-    types = {name.partition(";")[0].strip().lower(): name for name in content}
-    suffixed = [name for name in types if name.endswith("+json")]
-    for wanted in ("application/json", *suffixed, "application/*", "*/*"):
-        if wanted in types:
-            return types[wanted]
-    return None
 
 
 def openapi_of(service: DescribedService) -> OpenApiDocument | None:

@@ -13,76 +13,58 @@ from cogcli.documents.loader import DescribedService, described, resolve
 from cogcli.schema.bundle import SchemaBundler
 from cogcli.schema.validator import errors
 
-_REFERENCE: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["$ref"],
-    "properties": {"$ref": {"type": "string"}},
-}
-_NAMED: Final[dict[str, Any]] = {"type": "object"}
+
+def _object(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": [*required], "properties": properties}
+
+
+_TEXT: Final = {"type": "string"}
+_NAME: Final = {"type": "string", "minLength": 1}
+_ITEMS: Final = {"$ref": "#/$defs/descriptorOrReference"}
+_NAMED: Final = {"type": "object"}
+_COMPONENTS: Final = _object(
+    schemas={"type": "object", "additionalProperties": {"$ref": "#/$defs/schema"}},
+    contentDescriptors={"type": "object", "additionalProperties": _ITEMS},
+    **dict.fromkeys(("errors", "examples", "examplePairings", "links", "tags"), _NAMED),
+)
+
+
+def _or_reference(kind: str) -> dict[str, Any]:
+    return {"if": _object("$ref", **{"$ref": _TEXT}), "then": True, "else": {"$ref": f"#/$defs/{kind}"}}
+
 
 META_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["openrpc", "info", "methods"],
-    "properties": {
-        "openrpc": {"type": "string"},
-        "info": {
-            "type": "object",
-            "required": ["title", "version"],
-            "properties": {"title": {"type": "string"}, "version": {"type": "string"}},
-        },
-        "servers": {
-            "type": "array",
-            "items": {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}},
-        },
-        "methods": {
-            "type": "array",
-            "items": {"if": _REFERENCE, "then": True, "else": {"$ref": "#/$defs/method"}},
-        },
-        "components": {
-            "type": "object",
-            "properties": {
-                "schemas": {"type": "object", "additionalProperties": {"$ref": "#/$defs/schema"}},
-                "contentDescriptors": {
-                    "type": "object",
-                    "additionalProperties": {"$ref": "#/$defs/descriptorOrReference"},
-                },
-                "errors": _NAMED,
-                "examples": _NAMED,
-                "examplePairings": _NAMED,
-                "links": _NAMED,
-                "tags": _NAMED,
-            },
-        },
-        "x-batch": {"type": "boolean"},
-    },
+    **_object(
+        "openrpc", "info", "methods",
+        openrpc=_TEXT,
+        info=_object("title", "version", title=_TEXT, version=_TEXT),
+        servers={"type": "array", "items": _object("url", url=_TEXT)},
+        methods={"type": "array", "items": _or_reference("method")},
+        components=_COMPONENTS,
+        **{"x-batch": {"type": "boolean"}},
+    ),
     "$defs": {
         "schema": {"type": ["object", "boolean"]},
-        "method": {
-            "type": "object",
-            "required": ["name", "params"],
-            "properties": {
-                "name": {"type": "string", "minLength": 1},
-                "params": {"type": "array", "items": {"$ref": "#/$defs/descriptorOrReference"}},
-                "result": {"$ref": "#/$defs/descriptorOrReference"},
-                "paramStructure": {"enum": ["by-name", "by-position", "either"]},
-                "deprecated": {"type": "boolean"},
-                "errors": {"type": "array"},
-            },
-        },
-        "descriptorOrReference": {"if": _REFERENCE, "then": True, "else": {"$ref": "#/$defs/descriptor"}},
-        "descriptor": {
-            "type": "object",
-            "required": ["name", "schema"],
-            "properties": {
-                "name": {"type": "string", "minLength": 1},
-                "required": {"type": "boolean"},
-                "deprecated": {"type": "boolean"},
-                "schema": {"$ref": "#/$defs/schema"},
-            },
-        },
+        "method": _object(
+            "name", "params",
+            name=_NAME,
+            params={"type": "array", "items": _ITEMS},
+            result=_ITEMS,
+            paramStructure={"enum": ["by-name", "by-position", "either"]},
+            deprecated={"type": "boolean"},
+            errors={"type": "array"},
+        ),
+        "descriptorOrReference": _or_reference("descriptor"),
+        "descriptor": _object(
+            "name", "schema",
+            name=_NAME,
+            required={"type": "boolean"},
+            deprecated={"type": "boolean"},
+            schema={"$ref": "#/$defs/schema"},
+        ),
     },
-}
-
+}  # fmt: skip
+"""The meta-schema of OpenRPC 1.3 and 1.4 documents, of the parts that a call depends on."""
 
 _VERSIONS: Final = ("1.3.", "1.4.")
 
@@ -160,14 +142,14 @@ class OpenRpcDocument:
         )
 
     def _params(self, raw: dict[str, Any], place: Pointer) -> Iterator[RpcParam]:
-        told: set[str] = set()
+        names: set[str] = set()
         for index, item in enumerate(raw["params"]):
             param, at = self._resolve_item(item, (*place, "params", str(index)), "descriptor")
             name = param["name"]
-            if name in told:
+            if name in names:
                 message = f"method `{raw['name']}`: parameter `{name}` repeated"
                 raise DocumentFault("wire.document", message, pointer=(*at, "name"))
-            told.add(name)
+            names.add(name)
             schema = self._bundler.bundle(param["schema"], (*at, "schema"))
             deprecated = param.get("deprecated") is True
             yield RpcParam(name, param.get("required") is True, schema, deprecated)

@@ -26,8 +26,7 @@ class SchemaBundler:
         """The schema at a place, with every schema that it refers to in its own `$defs`.
 
         For a request (`is_request` true) read-only properties are not required, for a response write-only ones; None
-        changes
-        nothing. Raises DocumentFault `wire.document` for a part that is no schema.
+        changes nothing. Raises DocumentFault `wire.document` for a part that is no schema.
         """
         optional_mark = "" if is_request is None else "readOnly" if is_request else "writeOnly"
         closure = _Closure(self._document, self._is_openapi_30, optional_mark)
@@ -61,8 +60,7 @@ class _Closure:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            message = f"`{pointer_text(place)}`: expected a schema"
-            raise DocumentFault("wire.document", message, pointer=place)
+            raise DocumentFault("wire.document", f"`{pointer_text(place)}`: expected a schema", pointer=place)
         result: dict[str, Any] = {}
         reference = schema.get("$ref")
         if isinstance(reference, str):

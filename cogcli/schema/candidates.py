@@ -141,8 +141,7 @@ class _CandidateSearch:
             yield [next(self.values(part, depth - 1), None) for part in prefix]
 
     def _objects(self, schema: dict[str, Any], depth: int) -> Iterator[Any]:
-        properties = self._properties(schema, depth)
-        required = [name for name in self._required(schema, depth) if isinstance(name, str)]
+        properties, required = self._members(schema, depth)
         plain = {name: next(self.values(properties.get(name), depth - 1), None) for name in required}
         yield plain
         whole = {name: next(self.values(part, depth - 1), None) for name, part in properties.items()}
@@ -153,21 +152,16 @@ class _CandidateSearch:
             yield {key: value for key, value in plain.items() if key != name}
         yield {**plain, "extra": "x"}
 
-    def _properties(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
-        own = schema.get("properties")
-        found = dict(own) if isinstance(own, dict) else {}
+    def _members(self, schema: dict[str, Any], depth: int) -> tuple[dict[str, Any], list[str]]:
+        """The properties of an object and the names of the required ones."""
+        own, needed = schema.get("properties"), schema.get("required")
+        properties = dict(own) if isinstance(own, dict) else {}
+        required = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
         for part in self._same_value_parts(schema) if depth else ():
             if isinstance(part, dict):
-                found = {**self._properties(part, depth - 1), **found}
-        return found
-
-    def _required(self, schema: dict[str, Any], depth: int) -> list[Any]:
-        own = schema.get("required")
-        found = list(own) if isinstance(own, list) else []
-        for part in self._same_value_parts(schema) if depth else ():
-            if isinstance(part, dict):
-                found += self._required(part, depth - 1)
-        return found
+                more, names = self._members(part, depth - 1)
+                properties, required = {**more, **properties}, [*required, *names]
+        return properties, required
 
 
 def _types_of_value(value: Any) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def covers(wide: Any, narrow: Any) -> Cover:
         return _search_counterexample(wide, narrow)
     if engine() != RUST:
         return UNKNOWN
-    if _is_small(pair) and _is_proved(pair[0].rust, pair[1].rust):
+    if _is_small(pair) and _is_proved(pair[0].rust, pair[1].rust, disjoint=False):
         return YES
     return _search_counterexample(wide, narrow)
 
@@ -69,7 +69,7 @@ def disjoint(wide: Any, narrow: Any) -> bool:
         return True
     if engine() != RUST or not _is_small(pair):
         return False
-    return _is_intersection_empty(pair[0].rust, pair[1].rust)
+    return _is_proved(pair[0].rust, pair[1].rust, disjoint=True)
 
 
 def _normalized_pair(wide: Any, narrow: Any) -> tuple[NormalizedSchema, NormalizedSchema] | None:
@@ -80,7 +80,8 @@ def _normalized_pair(wide: Any, narrow: Any) -> tuple[NormalizedSchema, Normaliz
     if first is None or second is None or first.refused_patterns or second.refused_patterns:
         return None
     # A value fits no unusable schema: that would prove anything.
-    return None if _is_unusable(wide) or _is_unusable(narrow) else (first, second)
+    unusable = any(("", UNUSABLE) in errors(schema, None) for schema in (wide, narrow))
+    return None if unusable else (first, second)
 
 
 def _is_small(pair: tuple[NormalizedSchema, NormalizedSchema]) -> bool:
@@ -88,10 +89,6 @@ def _is_small(pair: tuple[NormalizedSchema, NormalizedSchema]) -> bool:
     return all(
         count_parts(each.rust) <= _MAX_PARTS and count_alternatives(each.rust) <= _MAX_WAYS for each in pair
     )
-
-
-def _is_unusable(schema: Any) -> bool:
-    return ("", UNUSABLE) in errors(schema, None)
 
 
 def _simple_cover(first: Any, second: Any, wide: Any, narrow: Any) -> Cover | None:
@@ -133,33 +130,19 @@ def _normalized(schema: bytes) -> NormalizedSchema | None:
     return normalize(orjson.loads(schema))
 
 
-def _is_proved(wide: Any, narrow: Any) -> bool:
+def _is_proved(wide: Any, narrow: Any, *, disjoint: bool) -> bool:
+    """Whether the library proves that `wide` covers `narrow`, or that they are disjoint."""
     import jsonschema_rs
 
     try:
-        return _canonical(wide).covers(_canonical(narrow)) is jsonschema_rs.canonical.Containment.YES
+        first, second = (jsonschema_rs.canonicalize(each, **rust_options()) for each in (wide, narrow))
+        if disjoint:
+            return first.intersect(second).kind is jsonschema_rs.canonical.CanonicalKind.FALSE
+        return first.covers(second) is jsonschema_rs.canonical.Containment.YES
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # a panic of the library derives from BaseException
         return False
-
-
-def _is_intersection_empty(wide: Any, narrow: Any) -> bool:
-    import jsonschema_rs
-
-    try:
-        common = _canonical(wide).intersect(_canonical(narrow))
-        return common.kind is jsonschema_rs.canonical.CanonicalKind.FALSE
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:
-        return False
-
-
-def _canonical(schema: Any) -> Any:
-    import jsonschema_rs
-
-    return jsonschema_rs.canonicalize(schema, **rust_options())
 
 
 _MAX_COUNT: Final = 10**6

@@ -6,18 +6,20 @@ Neither loads anything: references stay inside the schema (`normalizer`), the re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from cogcli.schema.messages import Breach
 
+DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
+"""The meta-schema of 2020-12, which both engines contain."""
+
 
 class CompiledSchema(NamedTuple):
     """A schema in an engine. `fits(value)`: whether a value fits; `breaches(value, first)`: its breaches, only the
-    first
-    if `first`."""
+    first if `first`."""
 
     fits: Callable[[Any], bool]
     breaches: Callable[[Any, bool], Iterator[Breach]]
@@ -33,15 +35,17 @@ def compile_python(schema: Any) -> CompiledSchema:
     from referencing import Registry
 
     validator = _python_class()
+    registry: Any = Registry()
+    if schema is DIALECT:
+        from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+
+        registry = REGISTRY
     try:
         validator.check_schema(schema)
     except SchemaError as error:
         raise Unusable from error
-    engine = validator(schema, registry=Registry())
-    return _compile_python(engine)
+    engine = validator(schema, registry=registry)
 
-
-def _compile_python(engine: Any) -> CompiledSchema:
     def breaches(value: Any, first: bool) -> Iterator[Breach]:
         for error in islice(engine.iter_errors(value), 1 if first else None):
             yield from _python_breaches(error)
@@ -52,13 +56,22 @@ def _compile_python(engine: Any) -> CompiledSchema:
 def _python_class() -> Any:
     from jsonschema import Draft202012Validator, validators
 
+    theirs = Draft202012Validator.VALIDATORS["additionalProperties"]
+
+    def additional_properties(validator: Any, allowed: Any, value: Any, schema: Any) -> Iterator[Any]:
+        known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        for error in theirs(validator, allowed, value, schema):
+            if allowed is False:
+                error.value_named = [
+                    key for key in value if key not in known and not any(re.search(p, key) for p in patterns)
+                ]
+            yield error
+
     own = {
         "multipleOf": _multiple_of,
         "propertyNames": _property_names,
         "uniqueItems": _unique_items,
-        "additionalProperties": _additional_properties(
-            Draft202012Validator.VALIDATORS["additionalProperties"]
-        ),
+        "additionalProperties": additional_properties,
     }
     return validators.extend(Draft202012Validator, own)
 
@@ -67,10 +80,9 @@ def _multiple_of(validator: Any, divisor: Any, value: Any, schema: Any) -> Itera
     """`multipleOf` by decimal value: 0.3 is a multiple of 0.1, which the library's float division denies."""
     from jsonschema import ValidationError
 
-    if (
-        validator.is_type(value, "number")
-        and (Fraction(repr(value)) / Fraction(repr(divisor))).denominator != 1
-    ):
+    if not validator.is_type(value, "number"):
+        return
+    if (Fraction(repr(value)) / Fraction(repr(divisor))).denominator != 1:
         yield ValidationError("")
 
 
@@ -101,19 +113,6 @@ def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iter
                 error = ValidationError("")
                 error.value_named = name
                 yield error
-
-
-def _additional_properties(theirs: Any) -> Any:
-    def check(validator: Any, allowed: Any, value: Any, schema: Any) -> Iterator[Any]:
-        for error in theirs(validator, allowed, value, schema):
-            if allowed is False:
-                known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-                error.value_named = [
-                    key for key in value if key not in known and not any(re.search(p, key) for p in patterns)
-                ]
-            yield error
-
-    return check
 
 
 def _python_breaches(error: Any) -> Iterator[Breach]:
@@ -148,8 +147,12 @@ def compile_rust(schema: Any) -> CompiledSchema:
     def breaches(value: Any, first: bool) -> Iterator[Breach]:
         if engine.is_valid(value):
             return
-        # The library creates all errors together, and each takes far longer than a check.
-        found = _true_breaches(_first(engine, value)) if first else []
+        found: list[Breach] = []
+        if first:  # the library creates all errors together, and each takes far longer than a check
+            try:
+                engine.validate(value)
+            except jsonschema_rs.ValidationError as error:
+                found = _true_breaches([error])
         for breach in found or _true_breaches(engine.iter_errors(value)):
             yield breach._replace(place=_exact_place(value, breach.place))
 
@@ -166,16 +169,7 @@ def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ..
     return tuple(place)
 
 
-def _first(engine: Any, value: Any) -> Iterator[Any]:
-    import jsonschema_rs
-
-    try:
-        engine.validate(value)
-    except jsonschema_rs.ValidationError as error:
-        yield error
-
-
-def _true_breaches(found: Iterator[Any]) -> list[Breach]:
+def _true_breaches(found: Iterable[Any]) -> list[Breach]:
     """The breaches that hold: beside `additionalProperties: false`, 0.60 also reports present keys as missing."""
     value_named = ((_rust_breach(error), error) for error in found)
     return [b for b, error in value_named if b.keyword != "required" or b.limit not in error.instance]
@@ -201,19 +195,3 @@ def _rust_breach(error: Any) -> Breach:
         return Breach(place, "additionalProperties", None)  # no key is known, so the engine lists none
     members = kind.as_dict()
     return Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), next(iter(members.values()), None))
-
-
-_DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
-
-
-def compile_python_meta() -> CompiledSchema:
-    """The meta-schema of 2020-12, compiled for jsonschema."""
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
-
-    engine = _python_class()(_DIALECT, registry=REGISTRY)
-    return _compile_python(engine)
-
-
-def compile_rust_meta() -> CompiledSchema:
-    """The meta-schema of 2020-12, compiled for jsonschema-rs, which contains it."""
-    return compile_rust(_DIALECT)

@@ -28,7 +28,7 @@ def faults(schema: Any) -> list[tuple[KeyPath, str]]:
         if depth > MAX_DEPTH:
             return [*found, (path, f"subschemas nested deeper than {MAX_DEPTH}")]
         found.extend(_own_faults(part, path))
-    return found or _invalid(schema) or reference_faults(parts)
+    return found or invalid(schema) or reference_faults(parts)
 
 
 def _all_subschemas(schema: Any, path: KeyPath, depth: int) -> Iterator[tuple[KeyPath, int, Any]]:
@@ -54,10 +54,6 @@ def _own_faults(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
         reason = unsafe_reason(pattern) or refusal(pattern) if isinstance(pattern, str) else ""
         if reason:
             yield (*path, *where), f"pattern `{pattern}`: {reason}"
-
-
-def _invalid(schema: Any) -> list[tuple[KeyPath, str]]:
-    return [(tuple(path), message) for path, message in invalid(schema)]
 
 
 def unsafe_reason(pattern: str) -> str:

@@ -8,16 +8,14 @@ from typing import Any, Final, NamedTuple
 from cogcli.core.json_pointer import found_at, parse_reference
 from cogcli.schema.visitor import CHOICES, any_of
 
-_MORE_THAN_MEMBERS: Final = frozenset(
-    ("anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas")
-)
+_MORE_THAN_MEMBERS: Final = {"anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas"}
 _DEPTH: Final = 20
 _MAX_STEPS: Final = 500
 
 
 class Members(NamedTuple):
-    """The members of an object that fits a schema. `closed`: no others are allowed. `plain`: the schema asserts nothing
-    else about members."""
+    """The members of an object that fits a schema. `closed`: no others are allowed. `plain`: nothing else is asserted
+    about members."""
 
     properties: dict[str, Any]
     required: frozenset[str]
@@ -134,24 +132,14 @@ def _step_into_choices(
     found = [each for each in steps if each is not None]
     if not found:
         return None
-    schemas = _distinct(each.schema for each in found)
-    if sum(map(_definition_count, schemas)) > _MAX_STEPS:
+    schemas: list[Any] = []
+    for each in found:
+        if each.schema not in schemas:
+            schemas.append(each.schema)
+    if sum(len(each.get("$defs", ())) for each in schemas if isinstance(each, dict)) > _MAX_STEPS:
         return FoundSchema(True, maybe=True)
-    schema = any_of(schemas)
     maybe = len(found) < len(steps) or any(each.maybe or each.undeclared for each in found)
-    return FoundSchema(schema, maybe, all(each.undeclared for each in found))
-
-
-def _definition_count(schema: Any) -> int:
-    return len(schema.get("$defs", ())) if isinstance(schema, dict) else 0
-
-
-def _distinct(schemas: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
-    for schema in schemas:
-        if not any(schema == other for other in found):
-            found.append(schema)
-    return found
+    return FoundSchema(any_of(schemas), maybe, all(each.undeclared for each in found))
 
 
 def _step_into(root: Any, part: dict[str, Any], segment: str) -> FoundSchema | None:

@@ -40,8 +40,7 @@ def normalize(schema: Any) -> NormalizedSchema | None:
     normalizer = _Normalizer()
     try:
         python = normalizer.part(schema, (), rust=False)
-        faults = reference_faults(normalizer.parts)
-        if faults:
+        if reference_faults(normalizer.parts):
             return None
         rust = normalizer.part(schema, (), rust=True)
         work = most_work_per_node(normalizer.parts, _work_of)
@@ -111,15 +110,13 @@ class _Normalizer:
                 inner = self.part(value, (*place, key), rust=rust)
                 result[key] = False if value is False and key in _COUNTED else inner
             elif key in LISTS:
-                result[key] = self._list(value, (*place, key), rust=rust)
+                if not isinstance(value, list):
+                    raise _Malformed
+                below = enumerate(value)
+                result[key] = [self.part(each, (*place, key, str(n)), rust=rust) for n, each in below]
             elif key in MAPS:
                 result[key] = self._map(key, value, (*place, key), rust=rust)
         return result
-
-    def _list(self, value: Any, place: tuple[str, ...], *, rust: bool) -> list[Any]:
-        if not isinstance(value, list):
-            raise _Malformed
-        return [self.part(each, (*place, str(index)), rust=rust) for index, each in enumerate(value)]
 
     def _map(self, key: str, value: Any, place: tuple[str, ...], *, rust: bool) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -138,8 +135,7 @@ class _Normalizer:
             self.refused_patterns.append(text)
             return None
         own = pattern.rust if rust else pattern.python
-        while (
-            self.original_patterns.setdefault(own, text) != text
-        ):  # a different pattern with the same rewritten text
+        # A different pattern may have the same rewritten text.
+        while self.original_patterns.setdefault(own, text) != text:
             own = f"(?:{own})"
         return own

@@ -29,26 +29,20 @@ from cogcli.schema.regex_parser import (
 )
 from cogcli.schema.regex_work import count_characters, most_steps, trim_ends
 
-
-class Dialect(NamedTuple):
-    """An engine's syntax for anchors; a word is of ASCII characters."""
-
-    places: dict[str, str]
+PYTHON_TEXT: Final = {START: "^", END: r"\Z", EDGE: r"(?a:\b)", NO_EDGE: r"(?a:\B)"}
+RUST_TEXT: Final = {START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"(?-u:\B)"}
+"""The anchors in an engine's syntax; a word is of ASCII characters."""
 
 
-PYTHON_TEXT: Final = Dialect({START: "^", END: r"\Z", EDGE: r"(?a:\b)", NO_EDGE: r"(?a:\B)"})
-RUST_TEXT: Final = Dialect({START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"(?-u:\B)"})
-
-
-def text_of(part: RegexPart, dialect: Dialect) -> str:
-    """A part as a regular expression in a dialect."""
+def text_of(part: RegexPart, dialect: dict[str, str]) -> str:
+    """A part as a regular expression with the anchors of a dialect."""
     if isinstance(part, Chars):
         ranges = part.ranges
         if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
             return _escaped(ranges[0][0])
         return f"[{''.join(_range(*each) for each in ranges)}]"
     if isinstance(part, Anchor):
-        return dialect.places[part.kind]
+        return dialect[part.kind]
     if isinstance(part, Sequence):
         return "".join(text_of(each, dialect) for each in part.parts)
     if isinstance(part, Choice):

@@ -29,7 +29,14 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
                 found.append(((*path, key), f"`{key}` to `{target}`, expected `#/...` inside the fragment"))
             elif parse_reference(target) not in parts:
                 found.append(((*path, key), f"`{key}` to `{target}`: there is no such subschema"))
-    return found or _cycle_faults(parts)
+    totals: dict[tuple[str, ...], int] = {}
+    for path in () if found else parts:
+        total = _total_work(path, parts, totals, lambda part: 1, MAX_APPLIED)
+        if total == 0:
+            return [(path, "a reference leads back here without going into the value")]
+        if total > MAX_APPLIED:
+            return [(path, f"more than {MAX_APPLIED:,} subschemas apply to one value")]
+    return found
 
 
 def most_work_per_node(parts: SubschemaMap, work_of: Callable[[Any], int]) -> int:
@@ -37,17 +44,6 @@ def most_work_per_node(parts: SubschemaMap, work_of: Callable[[Any], int]) -> in
     faults."""
     totals: dict[tuple[str, ...], int] = {}
     return max((_total_work(path, parts, totals, work_of, 10**9) for path in parts), default=0)
-
-
-def _cycle_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
-    totals: dict[tuple[str, ...], int] = {}
-    for path in parts:
-        total = _total_work(path, parts, totals, lambda part: 1, MAX_APPLIED)
-        if total == 0:
-            return [(path, "a reference leads back here without going into the value")]
-        if total > MAX_APPLIED:
-            return [(path, f"more than {MAX_APPLIED:,} subschemas apply to one value")]
-    return []
 
 
 def _total_work(

@@ -10,18 +10,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from cogcli.schema.regex_parser import (
-    END,
-    START,
-    Anchor,
-    Chars,
-    Choice,
-    Ranges,
-    RegexPart,
-    Repetition,
-    Sequence,
-    merge_ranges,
-)
+from cogcli.schema import regex_parser
+from cogcli.schema.regex_parser import END, START, Anchor, Chars, Choice, RegexPart, Repetition, Sequence
 
 MAX_STEPS: Final = 1_000
 """The most steps for one character; a pattern that may take more is not shown to be linear."""
@@ -202,8 +192,7 @@ def _may_be_empty(part: RegexPart) -> bool:
 
 
 def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    every: Ranges = [each for some in ranges for each in some]
-    return tuple(merge_ranges(every))
+    return tuple(regex_parser.merge_ranges([each for some in ranges for each in some]))
 
 
 def _overlap(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:

@@ -88,11 +88,12 @@ def _author_values(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 def _resolve(schema: dict[str, Any], root: Any) -> dict[str, Any]:
-    """The schema with its reference and `allOf` folded in."""
+    """The schema with its reference and `allOf` folded in; a reference that does not resolve restricts nothing."""
     for _ in range(_DEEPEST):
         if isinstance(schema.get("$ref"), str):
             rest = {k: v for k, v in schema.items() if k != "$ref"}
-            schema = _merge(rest, _pointed(root, schema["$ref"]))
+            target = found_at(root, parse_reference(schema["$ref"]))
+            schema = _merge(rest, {} if target is NOWHERE else target)
         elif schema.get("allOf"):
             parts = schema["allOf"]
             schema = {k: v for k, v in schema.items() if k != "allOf"}
@@ -101,12 +102,6 @@ def _resolve(schema: dict[str, Any], root: Any) -> dict[str, Any]:
         else:
             break
     return schema
-
-
-def _pointed(root: Any, reference: str) -> Any:
-    """The schema that a reference names; the unrestricted schema where it does not resolve."""
-    found = found_at(root, parse_reference(reference))
-    return {} if found is NOWHERE else found
 
 
 def _merge(first: dict[str, Any], second: Any) -> dict[str, Any]:
@@ -161,7 +156,7 @@ _SPEAKING: Final = {
 def _object(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     additional = schema.get("additionalProperties", True)
-    names = list(dict.fromkeys([*required]))
+    names = list(dict.fromkeys(required))
     wanted = schema.get("minProperties") or 0
     names += [name for name in properties if name not in names][: max(0, wanted - len(names))]
     if wanted > _MOST_NODES:

@@ -10,14 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cogcli.schema.engine_choice import PYTHON, RUST, engine
-from cogcli.schema.engines import (
-    CompiledSchema,
-    Unusable,
-    compile_python,
-    compile_python_meta,
-    compile_rust,
-    compile_rust_meta,
-)
+from cogcli.schema.engines import DIALECT, CompiledSchema, Unusable, compile_python, compile_rust
 from cogcli.schema.messages import text_of
 from cogcli.schema.normalizer import NormalizedSchema, normalize
 from cogcli.schema.patterns import refusal
@@ -40,7 +33,19 @@ def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
 
     A schema that cannot be applied gives `UNUSABLE` for every value, a check that would take too long `TOO_MUCH`.
     """
-    return _breach_messages(_compiled(orjson.dumps(schema), engine()), value)
+    ready = _compiled(orjson.dumps(schema), engine())
+    if ready is None:
+        return [("", UNUSABLE)]
+    if _exceeds_max_work(ready, value):
+        return [("", TOO_MUCH)]
+    few = _count_nodes(value, _MAX_WORK_FOR_ALL)[0] * ready.normalized.work_per_node <= _MAX_WORK_FOR_ALL
+    messages = set()
+    for breach in islice(ready.compiled.breaches(value, not few), _MAX_BREACHES):
+        if breach.keyword == "pattern":
+            breach = breach._replace(limit=ready.normalized.original_patterns.get(breach.limit, breach.limit))
+        messages.add((breach.place, text_of(breach, _value_at(value, breach.place))))
+    found = sorted(messages, key=_sort_key)[:MAX_ERRORS]
+    return [("/".join(map(str, place)), text) for place, text in found]
 
 
 def refused_patterns(schema: Any) -> tuple[str, ...]:
@@ -67,13 +72,11 @@ def fits(schema: Any, value: Any) -> bool:
     return ready.compiled.fits(value)
 
 
-def invalid(schema: Any) -> list[tuple[list[str | int], str]]:
+def invalid(schema: Any) -> list[tuple[tuple[str | int, ...], str]]:
     """The breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most 20, empty if it is valid."""
     found = _compiled_meta(engine()).breaches(schema, False)
-    messages = {
-        (tuple(b.place), text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)
-    }
-    return [(list(place), text) for place, text in sorted(messages, key=_sort_key)[:MAX_ERRORS]]
+    messages = {(b.place, text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)}
+    return sorted(messages, key=_sort_key)[:MAX_ERRORS]
 
 
 class _CompiledSchema(NamedTuple):
@@ -105,30 +108,12 @@ def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
 
 @lru_cache(maxsize=2)
 def _compiled_meta(engine: str) -> CompiledSchema:
-    return compile_rust_meta() if engine == RUST else compile_python_meta()
-
-
-def _breach_messages(ready: _CompiledSchema | None, value: Any) -> list[tuple[str, str]]:
-    if ready is None:
-        return [("", UNUSABLE)]
-    if _exceeds_max_work(ready, value):
-        return [("", TOO_MUCH)]
-    few = _count_nodes(value, _MAX_WORK_FOR_ALL)[0] * ready.normalized.work_per_node <= _MAX_WORK_FOR_ALL
-    messages = set()
-    for breach in islice(ready.compiled.breaches(value, not few), _MAX_BREACHES):
-        if breach.keyword == "pattern":
-            breach = breach._replace(limit=ready.normalized.original_patterns.get(breach.limit, breach.limit))
-        messages.add((breach.place, text_of(breach, _value_at(value, breach.place))))
-    found = sorted(messages, key=_sort_key)[:MAX_ERRORS]
-    return [("/".join(map(str, place)), text) for place, text in found]
+    return compile_rust(DIALECT) if engine == RUST else compile_python(DIALECT)
 
 
 def _exceeds_max_work(ready: _CompiledSchema, value: Any) -> bool:
-    nodes, characters = _count_nodes(value, ready.max_work)
-    return (
-        nodes * ready.normalized.work_per_node + characters * ready.normalized.steps_per_character
-        > ready.max_work
-    )
+    (nodes, characters), schema = _count_nodes(value, ready.max_work), ready.normalized
+    return nodes * schema.work_per_node + characters * schema.steps_per_character > ready.max_work
 
 
 def _count_nodes(value: Any, max_work: int) -> tuple[int, int]:

@@ -122,9 +122,9 @@ def test_a_schema_that_cannot_be_applied_is_broken_by_every_value(either: str, s
 
 def test_a_schema_is_held_against_its_dialect(either: str) -> None:
     assert invalid({"type": 5, "properties": {"a": 1}, "minLength": -1}) == [
-        (["minLength"], "expected at least 0, found number -1"),
-        (["properties", "a"], "expected boolean or object, found number 1"),
-        (["type"], "number 5 fits none of the alternatives"),
+        (("minLength",), "expected at least 0, found number -1"),
+        (("properties", "a"), "expected boolean or object, found number 1"),
+        (("type",), "number 5 fits none of the alternatives"),
     ]
     assert invalid({"type": "object", "properties": {"a": {"$ref": "#"}}}) == []
 
