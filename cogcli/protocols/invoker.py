@@ -59,6 +59,21 @@ class InvocationRequest(NamedTuple):
     attempt: int
     traceparent: str = ""
 
+    @property
+    def request_cap(self) -> int:
+        """The most bytes that the request may have."""
+        return self.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
+
+    @property
+    def reply_cap(self) -> int:
+        """The most bytes that the reply may have."""
+        return self.binding.metadata.get("max_response_bytes") or DEFAULT_BYTES
+
+    @property
+    def response_mode(self) -> str:
+        """How the reply is read: `json`, `text` or `raw`."""
+        return self.binding.metadata.get("response_mode") or "json"
+
 
 class CallLimits(NamedTuple):
     """The limits of one attempt: a monotonic deadline, its cancellation, and its slot in a batch, if it may join one.

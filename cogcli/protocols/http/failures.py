@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.core.document_fault import DocumentFault
 from cogcli.core.errors import (
     OverloadedError,
     RejectedError,
     RuntimeErrorBase,
     ServerFaultError,
+    ServiceResolutionError,
     TransportError,
 )
 from cogcli.core.terminal_text import visible
@@ -45,9 +47,8 @@ def failure(
         hint = "name that address in the service file, if it is the right one"
         text = f"{request}: HTTP {status}, redirected to {target}, which is not followed"
         return RejectedError("call.rejected", text, hint=hint, left=True)
-    words = quote(
-        _sentence(body) or reply.fault or reply.body[: 8 * MAX_MESSAGE].decode("utf-8", "replace"), secrets
-    )
+    words = _sentence(body) or reply.fault or reply.body[: 8 * MAX_MESSAGE].decode("utf-8", "replace")
+    words = quote(words, secrets)
     text = f"{request}: HTTP {status}{f': {words}' if words else ''}"
     if status in OVERLOADED:
         error = OverloadedError("call.overloaded", text, left=True)
@@ -72,6 +73,12 @@ def _credentials_hint(service: Service | None) -> str:
     given = [f"`auth_ref: {ref}`"] if ref else []
     given += [f"variable `{name}`" for name in names if ref not in (name, f"env:{name}")]
     return f"the service does not accept what {' and '.join(given)} in {service.file or 'its file'} gives"
+
+
+def document_failure(service: Service, fault: DocumentFault) -> ServiceResolutionError:
+    """The error of a document that does not allow a call. The checks before a run find most of these."""
+    text = f"service `{service.id}`: {fault.located_message}"
+    return ServiceResolutionError(fault.code, text, hint=fault.hint, left=False)
 
 
 def retry_after(value: str, now: str) -> float | None:

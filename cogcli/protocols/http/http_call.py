@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.protocols.http.headers import Headers
 from cogcli.protocols.http.reply_body import media_type
-from cogcli.protocols.invoker import DEFAULT_BYTES, CallLimits, CallMeta, InvocationRequest, InvokerContext
+from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationRequest, InvokerContext
 from cogcli.specs.service import network_of
 
 if TYPE_CHECKING:
@@ -52,20 +52,22 @@ class HttpCaller:
         """
         from cogcli.core.http import HttpRequest
 
-        _require_size(request, len(outgoing.body))
+        size, most = len(outgoing.body), request.request_cap
+        if size > most:
+            text = f"the request of binding `{request.binding.id}` has {size:,} bytes, at most {most:,} are allowed"
+            raise RequestMappingError("request.size", text, left=False)
         meta = CallMeta(
             method=outgoing.method,
             url=outgoing.url,
-            request_bytes=len(outgoing.body),
+            request_bytes=size,
             started_at=self._clock.now(),
             request=outgoing.to_payload(),
             proxy=self._proxy(outgoing.url),
         )
         started = self._clock.monotonic()
-        network, cap = network_of(request.service), reply_cap(request)
-        http_request = HttpRequest(
-            outgoing.method, outgoing.url, outgoing.headers, outgoing.body, network, cap
-        )
+        network, cap = network_of(request.service), request.reply_cap
+        method, url, names, body, _ = outgoing
+        http_request = HttpRequest(method, url, names, body, network, cap)
         try:
             reply = self._http.send(http_request, limits.deadline, limits.cancel)
         except RuntimeErrorBase as error:
@@ -91,33 +93,10 @@ class HttpCaller:
         """The proxy for a URL, without user info; empty for none."""
         from cogcli.core.http import proxy_for, proxy_without_user
 
+        if not self._proxies:
+            return ""
         parts = urlsplit(url)
-        return (
-            proxy_without_user(proxy_for(self._proxies, parts.scheme, parts.hostname or ""))
-            if self._proxies
-            else ""
-        )
+        return proxy_without_user(proxy_for(self._proxies, parts.scheme, parts.hostname or ""))
 
     def _milliseconds_since(self, started: float) -> int:
         return round((self._clock.monotonic() - started) * 1000)
-
-
-def reply_cap(request: InvocationRequest) -> int:
-    """The most bytes that a reply may have."""
-    cap: int | None = request.binding.metadata.get("max_response_bytes")
-    return cap or DEFAULT_BYTES
-
-
-def request_cap(request: InvocationRequest) -> int:
-    """The most bytes that a request's body may have."""
-    cap: int | None = request.binding.metadata.get("max_request_bytes")
-    return cap or DEFAULT_BYTES
-
-
-def _require_size(request: InvocationRequest, size: int) -> None:
-    cap = request_cap(request)
-    if size > cap:
-        text = (
-            f"the request of binding `{request.binding.id}` has {size:,} bytes, at most {cap:,} are allowed"
-        )
-        raise RequestMappingError("request.size", text, left=False)

@@ -41,16 +41,29 @@ def parse_reply(data: bytes, cap: int) -> Any:
 
 def reply_record(reply: HttpReply, value: Any, *, is_value: bool) -> dict[str, Any]:
     """A reply in an attempt's record: its JSON value, else its text, else its bytes in base64."""
-    record: dict[str, Any] = {
-        "media_type": media_type(reply),
-        "headers": sorted({n.lower() for n, _ in reply.headers}),
-    }
-    if is_value:
-        return {**record, "body": value}
+    names = sorted({name.lower() for name, _ in reply.headers})
+    body = {"body": value} if is_value else _text_or_base64(reply)
+    return {"media_type": media_type(reply), "headers": names, **body}
+
+
+def _text_or_base64(reply: HttpReply) -> dict[str, str]:
     try:
-        return {**record, "body": reply.body.decode()}
+        return {"body": reply.body.decode()}
     except UnicodeDecodeError:
-        return {**record, "body_base64": base64.b64encode(reply.body).decode()}
+        return {"body_base64": base64.b64encode(reply.body).decode()}
+
+
+def read_json(reply: HttpReply, cap: int) -> tuple[Any, str]:
+    """The JSON value of a reply and an empty text, or None and why there is none."""
+    media = media_type(reply)
+    if not reply.body:
+        return None, "an empty body"
+    if not is_json(media):
+        return None, f"a non-JSON body ({media[:_SHOWN]})"
+    try:
+        return parse_reply(reply.body, cap), ""
+    except JsonRefused as error:
+        return None, f"a body that is no JSON ({error})"
 
 
 def json_body(reply: HttpReply, cap: int) -> Any:
@@ -80,11 +93,7 @@ def text_body(reply: HttpReply) -> dict[str, Any]:
 
 def raw_body(reply: HttpReply) -> dict[str, Any]:
     """`{body, content_type}`, or `{body_base64, content_type}` where the bytes are not UTF-8."""
-    kind = {"content_type": reply.header("content-type")}
-    try:
-        return {"body": reply.body.decode(), **kind}
-    except UnicodeDecodeError:
-        return {"body_base64": base64.b64encode(reply.body).decode(), **kind}
+    return {**_text_or_base64(reply), "content_type": reply.header("content-type")}
 
 
 def add_content_json(body: Any, response: dict[str, Any], masked: Callable[[str], str]) -> Any:

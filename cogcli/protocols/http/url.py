@@ -26,13 +26,9 @@ def url_of(base: str, path: str, values: dict[str, str], query: Iterable[tuple[s
     parts = urlsplit(base)
     below = fill_path(quote(path, safe=_KEPT), values)
     if "{" in below or any(unquote(segment) in _DOTS for segment in below.split("/")):
-        raise RequestMappingError(
-            "request.value", f"`{path}` does not stay below the service's address", left=False
-        )
+        raise unfit(f"`{path}` does not stay below the service's address")
     whole = quote(parts.path, safe=_KEPT).rstrip("/") + below
-    query_text = "&".join(
-        [part for part in (quote(parts.query, safe=f"{_KEPT}?"), encode_query(query)) if part]
-    )
+    query_text = "&".join(filter(None, (quote(parts.query, safe=f"{_KEPT}?"), encode_query(query))))
     return f"{parts.scheme}://{parts.netloc}{whole}{f'?{query_text}' if query_text else ''}"
 
 

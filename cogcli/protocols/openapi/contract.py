@@ -78,21 +78,15 @@ def openapi_findings(
             places[key] = place
         else:
             message = f"`{same}` and `{key}` are the same value"
-            yield ContractFinding(
-                "wire.parameter", "E", ("request", key), message, "keep one of them", key=True
-            )
+            hint = "keep one of them"
+            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
     yield from _parameters(operation, places, taken, blamed)
     yield from _body(operation, places, taken, blamed)
     reply = _reply(binding, operation)
     title = f"operation `{operation.title}`"
-    yield OperationContract(title, taken, reply, operation.deprecated, (*_described(operation), *reply))
-
-
-def _described(operation: OpenApiOperation) -> Iterator[Any]:
-    """The schemas of all values of a request."""
-    yield from (parameter.schema for parameter in operation.parameters)
-    if operation.body is not None:
-        yield operation.body.schema
+    values = [*operation.parameters, *([operation.body] if operation.body else [])]
+    described = (*(value.schema for value in values), *reply)
+    yield OperationContract(title, taken, reply, operation.deprecated, described)
 
 
 def _operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:
@@ -126,9 +120,8 @@ def _security(binding: Binding, service: Service, operation: OpenApiOperation) -
         return
     headers = (service.metadata.get("headers") or {}, binding.metadata.get("headers") or {})
     given = {name.lower() for each in headers for name in each}
-    given |= {
-        key.partition(".")[2].lower() for key in binding.request if key.partition(".")[0].lower() == "header"
-    }
+    keys = (key.lower().partition(".") for key in binding.request)
+    given |= {name for place, _, name in keys if place == "header"}
     lacking = [
         [s for s in each if not s.header or s.header.lower() not in given] for each in operation.security
     ]
@@ -182,20 +175,14 @@ def _body(
     first = next(iter([*whole, *parts.values()]), None)
     if body.refused:
         path = ("request", first) if first else ("operation",)
-        yield ContractFinding(
-            "wire.body",
-            "E",
-            path,
-            f"the body of {title} cannot be sent: {body.refused}",
-            key=first is not None,
-        )
+        message = f"the body of {title} cannot be sent: {body.refused}"
+        yield ContractFinding("wire.body", "E", path, message, key=first is not None)
         return
     if whole:
         for key in parts.values():
             message = f"`{whole[0]}` is the whole body, `{key}` a part of it"
-            yield ContractFinding(
-                "wire.parameter", "E", ("request", key), message, "keep one of them", key=True
-            )
+            hint = "keep one of them"
+            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
         taken[whole[0]] = Taken("body", body.required, body.schema)
         return
     yield from object_findings(body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed)
@@ -230,9 +217,7 @@ def object_findings(
 def _unknown(
     code: str, severity: Any, key: str, message: str, name: str, known: dict[str, Any]
 ) -> ContractFinding:
-    hint = suggestion(name, known) or (
-        f"it takes {', '.join(list(known)[:6])}" if known else "it takes nothing"
-    )
+    hint = suggestion(name, known) or f"it takes {', '.join(list(known)[:6]) or 'nothing'}"
     return ContractFinding(code, severity, ("request", key), message, hint, key=True)
 
 
@@ -241,12 +226,12 @@ def _reply(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
     mode = binding.metadata.get("response_mode") or "json"
     if mode != "json":
         return (_TEXT if mode == "text" else _RAW,)
-    good = {status: schema for status, schema in operation.responses.items() if status.startswith("2")}
-    if not good:
-        good = {status: schema for status, schema in operation.responses.items() if status == "default"}
     if operation.method == "HEAD":
         return (_EMPTY,)
-    return tuple(_EMPTY if schema is None else schema for schema in good.values()) or (True,)
+    replies = operation.responses.items()
+    good = [schema for status, schema in replies if status.startswith("2")]
+    good = good or [schema for status, schema in replies if status == "default"]
+    return tuple(_EMPTY if schema is None else schema for schema in good) or (True,)
 
 
 JUDGES: Final = ContractJudges(openapi_findings, document_findings)

@@ -5,7 +5,7 @@ A service file holds no address of it: it is searched below the base path and at
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cogcli.core.document_fault import DocumentFault
@@ -18,16 +18,17 @@ from cogcli.protocols.openapi.judge import judge_of
 from cogcli.protocols.openapi.mock import DocumentMock
 from cogcli.specs.service import Service
 
-if TYPE_CHECKING:
-    pass
-
 DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs")
 """The paths at which servers commonly publish their document."""
 
 
 def download(request: DocumentRequest) -> dict[str, Any]:
     tried = []
-    for url in _addresses(_base(request.service)):
+    # Below the base path first, then at the root of the host.
+    parts = urlsplit(_base(request.service))
+    folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
+    for place in (f"{folder}/{name}" for folder in folders for name in DOCUMENT_PATHS):
+        url = f"{parts.scheme}://{parts.netloc}{place}"
         reply = request.exchange("GET", url, None)
         if reply.status == 200 and not reply.fault and "html" not in reply_body.media_type(reply):
             name = "live.yaml" if "yaml" in reply_body.media_type(reply) else "live"
@@ -53,14 +54,6 @@ def _base(service: Service) -> str:
         text = f"service `{service.id}`: {fault.message}"
         raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
     return document.server
-
-
-def _addresses(base: str) -> list[str]:
-    """The URLs to try: below the base path first, then at the root of the host."""
-    parts = urlsplit(base)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
-    return [f"{origin}{folder}/{place}" for folder in folders for place in DOCUMENT_PATHS]
 
 
 def _mock(value: dict[str, Any], service: Service) -> DocumentMock:

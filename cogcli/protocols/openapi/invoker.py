@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.errors import RuntimeErrorBase, ServiceResolutionError
-from cogcli.core.strict_json import JsonRefused
+from cogcli.core.errors import RuntimeErrorBase
 from cogcli.documents.openapi import OpenApiOperation, openapi_of
 from cogcli.protocols.http import headers, reply_body
-from cogcli.protocols.http.failures import failure
-from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap
+from cogcli.protocols.http.failures import document_failure, failure
+from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
 from cogcli.protocols.http.url import url_of
 from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
@@ -24,8 +23,6 @@ from cogcli.protocols.model_usage import usage_of
 
 if TYPE_CHECKING:
     from cogcli.core.http import HttpReply
-
-_ACCEPT = {"json": "application/json"}
 
 
 class OpenApi:
@@ -37,14 +34,16 @@ class OpenApi:
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
         reply, meta = self._http.exchange(request, limits, self._outgoing(request))
-        mode = request.binding.metadata.get("response_mode") or "json"
-        value, is_value = _json_value(reply, reply_cap(request))
-        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=is_value))
-        name = f"{meta.method} {_path(meta.url)}"
+        mode = request.response_mode
+        value, refused = reply_body.read_json(reply, request.reply_cap)
+        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=not refused))
+        # Messages name the path without its query, which may be long.
+        place = meta.url.partition("://")[2].partition("?")[0]
+        name = f"{meta.method} /{place.partition('/')[2]}"
         try:
             if error := failure(name, reply, value, self._secrets, self._http.now, service=request.service):
                 raise error
-            body = value if is_value and mode == "json" else _body(request, reply, mode)
+            body = value if not refused and mode == "json" else _body(request, reply)
             body = reply_body.add_content_json(body, request.binding.response, self._secrets.mask_text)
         except RuntimeErrorBase as error:
             error.record = meta.to_payload()
@@ -59,38 +58,31 @@ class OpenApi:
             document = openapi_of(request.service)
             method: str | None = request.binding.metadata.get("method")
             operation = None if document is None else document.operation(request.operation, method)
-            parts = _parts(operation, request)
-            base: str | None = request.service.settings.get("base_url") or (
-                document.server if document else None
-            )
+            if operation is None:
+                parts = parts_without_document(request.operation, method, request.payload)
+            else:
+                parts = parts_by_document(operation, request.payload)
+            base = request.service.settings.get("base_url") or (document.server if document else None)
             if base is None:
                 text = "its document names no single absolute server"
                 raise DocumentFault("wire.document", text, "add base_url to the service")
         except DocumentFault as fault:
-            raise document_error(request, fault) from fault
-        mode = request.binding.metadata.get("response_mode") or "json"
+            raise document_failure(request.service, fault) from fault
+        accept = "application/json" if request.response_mode == "json" else "*/*"
         content_type = parts.content_type if parts.has_body else ""
-        ours = headers.default_headers(request, accept=_ACCEPT.get(mode, "*/*"), content_type=content_type)
+        ours = headers.default_headers(request, accept=accept, content_type=content_type)
         auth_header = _auth_header(operation, request, parts)
         merged = headers.merge_headers(request, self._secrets, ours, parts.headers, auth_header)
         url = url_of(base, parts.path, parts.path_values, parts.query)
         return OutgoingRequest(parts.method, url, merged, parts.body_bytes(), parts.body)
 
 
-def _body(request: InvocationRequest, reply: HttpReply, mode: str) -> Any:
-    if mode == "text":
+def _body(request: InvocationRequest, reply: HttpReply) -> Any:
+    if request.response_mode == "text":
         return reply_body.text_body(reply)
-    if mode == "raw":
+    if request.response_mode == "raw":
         return reply_body.raw_body(reply)
-    return reply_body.json_body(reply, reply_cap(request))
-
-
-def _parts(operation: OpenApiOperation | None, request: InvocationRequest) -> HttpParts:
-    if operation is None:
-        return parts_without_document(
-            request.operation, request.binding.metadata.get("method"), request.payload
-        )
-    return parts_by_document(operation, request.payload)
+    return reply_body.json_body(reply, request.reply_cap)
 
 
 def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts) -> str:
@@ -107,25 +99,3 @@ def _auth_header(operation: OpenApiOperation | None, request: InvocationRequest,
         if None not in names and len(lacking) == 1:
             return lacking[0]
     return headers.AUTHORIZATION
-
-
-def _json_value(reply: HttpReply, cap: int) -> tuple[Any, bool]:
-    """The JSON value of a reply and whether it has one, for the record and for error messages."""
-    if not reply.body or not reply_body.is_json(reply_body.media_type(reply)):
-        return None, False
-    try:
-        return reply_body.parse_reply(reply.body, cap), True
-    except JsonRefused:
-        return None, False
-
-
-def _path(url: str) -> str:
-    """The path of a URL without its query, for messages: a query may be long."""
-    rest = url.partition("://")[2].partition("?")[0]
-    return f"/{rest.partition('/')[2]}"
-
-
-def document_error(request: InvocationRequest, fault: DocumentFault) -> ServiceResolutionError:
-    """The error of a document that does not allow the call. The checks before a run find most of these."""
-    text = f"service `{request.service.id}`: {fault.located_message}"
-    return ServiceResolutionError(fault.code, text, hint=fault.hint, left=False)

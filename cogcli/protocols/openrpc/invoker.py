@@ -13,20 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.core.calls import BatchSlot, Cancellation
 from cogcli.core.document_fault import DocumentFault
-from cogcli.core.errors import RequestMappingError, RuntimeErrorBase, ServiceResolutionError
-from cogcli.core.strict_json import JsonRefused
+from cogcli.core.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.documents.openrpc import RpcMethod, openrpc_of
 from cogcli.protocols.http import headers, reply_body
-from cogcli.protocols.http.failures import failure, quote
-from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest, reply_cap, request_cap
+from cogcli.protocols.http.failures import document_failure, failure, quote
+from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.url import json_bytes
-from cogcli.protocols.invoker import (
-    CallLimits,
-    CallMeta,
-    InvocationRequest,
-    InvocationResponse,
-    InvokerContext,
-)
+from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvocationResponse, InvokerContext
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openrpc import batch
 from cogcli.protocols.openrpc.batch import Batcher
@@ -55,16 +48,17 @@ class OpenRpc:
         method, batches = _method_of(request)
         if method is not None and method.is_notification:
             return self._single(request, limits, method, None)
-        if limits.place is not None and (
+        may_batch = (
             batches and request.effect in batch.REPEATABLE and request.service.id not in self._unbatched
-        ):
+        )
+        if limits.place is not None and may_batch:
             outcome = self._in_array(request, limits, limits.place, method)
-            if outcome.error is not None or outcome.meta is not None:
-                if outcome.error is not None:
-                    if outcome.meta is not None:
-                        outcome.error.record = outcome.meta.to_payload()
-                    raise outcome.error
-                return _response(outcome.body, outcome.meta or CallMeta())
+            if outcome.error is not None:
+                if outcome.meta is not None:
+                    outcome.error.record = outcome.meta.to_payload()
+                raise outcome.error
+            if outcome.meta is not None:
+                return InvocationResponse(outcome.body, usage_of(outcome.body).add_to(outcome.meta))
         elif limits.place is not None:
             limits.place.settle()
         return self._single(request, limits, method, next(self._ids))
@@ -76,8 +70,8 @@ class OpenRpc:
         self, request: InvocationRequest, limits: CallLimits, method: RpcMethod | None, id: int | None
     ) -> InvocationResponse:
         reply, meta = self._http.exchange(request, limits, self._outgoing(request, method, id))
-        value, refused = _read_json(reply, reply_cap(request))
-        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=refused is None))
+        value, refused = reply_body.read_json(reply, request.reply_cap)
+        meta = meta._replace(reply=reply_body.reply_record(reply, value, is_value=not refused))
         if request.service.id in self._unbatched:
             meta = meta._replace(notices=[batch.BROKEN])
         try:
@@ -85,7 +79,7 @@ class OpenRpc:
         except RuntimeErrorBase as error:
             error.record = meta.to_payload()
             raise
-        return _response(body, meta)
+        return InvocationResponse(body, usage_of(body).add_to(meta))
 
     # -- several in one array -----------------------------------------------------------------------------------------
 
@@ -95,18 +89,16 @@ class OpenRpc:
         """The outcome of this call in an array with its siblings; `SINGLY` where it has to be made alone."""
         id = next(self._ids)
         call = batch.RpcCall(request, id, self._outgoing(request, method, id))
-        return (
-            self._batcher.outcome(
-                call,
-                size=len(call.outgoing.body) + 1,
-                cap=request_cap(request) - 1,
-                kind=request.binding.id,
-                place=place,
-                limits=limits,
-                send=self._exchange_array,
-            )
-            or batch.SINGLY
+        outcome: batch.RpcOutcome | None = self._batcher.outcome(
+            call,
+            size=len(call.outgoing.body) + 1,
+            cap=request.request_cap - 1,
+            kind=request.binding.id,
+            place=place,
+            limits=limits,
+            send=self._exchange_array,
         )
+        return outcome or batch.SINGLY
 
     def _exchange_array(
         self, calls: list[batch.RpcCall], deadline: float, cancel: Cancellation
@@ -115,16 +107,13 @@ class OpenRpc:
         if len(calls) == 1:
             return [batch.SINGLY]
         request = calls[0].request
-        array = batch.join_calls(calls)
-        limits = CallLimits(deadline, cancel)
         try:
-            reply, meta = self._http.exchange(request, limits, array)
+            reply, meta = self._http.exchange(request, CallLimits(deadline, cancel), batch.join_calls(calls))
         except RuntimeErrorBase as error:
             outcomes = batch.outcomes_of_failure(calls, error)
         else:
-            outcomes = batch.match_answers(
-                calls, reply, meta, self._secrets, self._http.now, reply_cap(request)
-            )
+            cap = request.reply_cap
+            outcomes = batch.match_answers(calls, reply, meta, self._secrets, self._http.now, cap)
         if batch.SINGLY in outcomes:
             self._unbatched.add(request.service.id)
         return outcomes
@@ -134,25 +123,20 @@ class OpenRpc:
     def _outgoing(
         self, request: InvocationRequest, method: RpcMethod | None, id: int | None
     ) -> OutgoingRequest:
-        call: dict[str, Any] = {"jsonrpc": "2.0", "method": request.operation}
-        call["params"] = (
-            _positional(method, request.payload) if method and method.by_position else request.payload
-        )
+        params: Any = request.payload
+        if method and method.by_position:
+            params = _positional(method, params)
+        call = {"jsonrpc": "2.0", "method": request.operation, "params": params}
         if id is not None:
             call["id"] = id
         ours = headers.default_headers(request, accept=_JSON, content_type=_JSON)
         settings = request.service.settings
         url = settings.get("url") or settings["base_url"]
-        return OutgoingRequest(
-            "POST",
-            url,
-            headers.merge_headers(request, self._secrets, ours, {}),
-            json_bytes(call, "the call"),
-            call,
-        )
+        merged = headers.merge_headers(request, self._secrets, ours, {})
+        return OutgoingRequest("POST", url, merged, json_bytes(call, "the call"), call)
 
     def _body(
-        self, request: InvocationRequest, reply: HttpReply, id: int | None, value: Any, refused: str | None
+        self, request: InvocationRequest, reply: HttpReply, id: int | None, value: Any, refused: str
     ) -> Any:
         name = f"`{request.operation}`"
         if id is None or not is_error(value, id):
@@ -161,14 +145,10 @@ class OpenRpc:
                 raise error
         if id is None:
             return {}
-        if refused is not None:
+        if refused:
             start = quote(reply.body[:_SHOWN].decode("utf-8", "replace"), self._secrets)
             raise reply_body.not_json_error(f"{name}: HTTP {reply.status} with {refused}: {start}")
         return result_of(value, id, name, self._secrets, service=request.service.id)
-
-
-def _response(body: Any, meta: CallMeta) -> InvocationResponse:
-    return InvocationResponse(body, usage_of(body).add_to(meta))
 
 
 def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
@@ -183,8 +163,7 @@ def _method_of(request: InvocationRequest) -> tuple[RpcMethod | None, bool]:
         document = openrpc_of(request.service)
         return (None, False) if document is None else (document.method(request.operation), document.batches)
     except DocumentFault as fault:
-        text = f"service `{request.service.id}`: {fault.located_message}"
-        raise ServiceResolutionError(fault.code, text, hint=fault.hint, left=False) from fault
+        raise document_failure(request.service, fault) from fault
 
 
 def _positional(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
@@ -199,16 +178,3 @@ def _positional(method: RpcMethod, payload: dict[str, Any]) -> list[Any]:
         raise RequestMappingError("request.value", text, left=False)
     last = max((number for number, name in enumerate(names) if name in payload), default=-1)
     return [payload.get(name) for name in names[: last + 1]]
-
-
-def _read_json(reply: HttpReply, cap: int) -> tuple[Any, str | None]:
-    """The JSON value of a reply, or None and why there is none."""
-    media = reply_body.media_type(reply)
-    if not reply.body:
-        return None, "an empty body"
-    if not reply_body.is_json(media):
-        return None, f"a non-JSON body ({media[:_SHOWN]})"
-    try:
-        return reply_body.parse_reply(reply.body, cap), None
-    except JsonRefused as error:
-        return None, f"a body that is no JSON ({error})"
