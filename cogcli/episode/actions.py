@@ -31,9 +31,14 @@ def action_of(event: Event, position: int) -> dict[str, Any] | None:
     action.update({key: value for key, value in texts.items() if type(value) is str})
     if type(payload.get("result_artifacts")) is list:
         action["result_artifacts"] = payload["result_artifacts"]
-    duration = _duration(event, payload)
-    if duration is not None:
-        action["duration_ms"] = duration
+    measured = (
+        (event.metrics or {}).get("duration_ms"),
+        payload.get("latency_ms"),
+        payload.get("duration_ms"),
+    )
+    durations = [value for value in measured if type(value) in (int, float)]
+    if durations:
+        action["duration_ms"] = durations[0]
     action["timestamp"] = event.timestamp
     action.update({key: value for key, value in payload.items() if key[:2] == "x-"})
     return action
@@ -50,11 +55,3 @@ def _excerpt(payload: dict[str, Any], excerpt: str, whole: str) -> str | None:
         given = payload[whole]
     # No character takes more than four bytes.
     return orjson.dumps(given)[: EXCERPT * 4].decode(errors="ignore")[:EXCERPT]
-
-
-def _duration(event: Event, payload: dict[str, Any]) -> int | float | None:
-    metrics = event.metrics or {}
-    for value in (metrics.get("duration_ms"), payload.get("latency_ms"), payload.get("duration_ms")):
-        if type(value) in (int, float):
-            return value
-    return None

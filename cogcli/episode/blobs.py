@@ -48,33 +48,29 @@ def is_reference(value: Any) -> bool:
 
 def spill(payload: dict[str, Any], put: Put) -> dict[str, Any]:
     """The payload as the log holds it; `put` stores large members and gives their digests."""
-    kept: dict[str, int] = {}
-    result = {}
+    result: dict[str, Any] = {}
+    sizes: dict[str, int] = {}
     for key, value in payload.items():
-        inner = value
         if key == "attempts" and type(value) is list:
-            inner = [_spill_attempt(attempt, put) if type(attempt) is dict else attempt for attempt in value]
-        text = orjson.dumps(inner)
-        if len(text) > SPILL or is_reference(inner):
-            inner = reference_to(text, put)
-        else:
-            kept[key] = len(text)
-        result[key] = inner
-    while sum(kept.values()) > _ROOM:
-        largest = max(kept, key=kept.__getitem__)
-        del kept[largest]
+            value = [_spill_attempt(attempt, put) if type(attempt) is dict else attempt for attempt in value]
+        result[key], sizes[key] = _kept(value, put)
+    while sum(sizes.values()) > _ROOM:
+        largest = max(sizes, key=sizes.__getitem__)
+        sizes[largest] = 0
         result[largest] = reference_to(orjson.dumps(result[largest]), put)
     return result
 
 
 def _spill_attempt(attempt: dict[str, Any], put: Put) -> dict[str, Any]:
-    result = dict(attempt)
-    for key in _MEMBERS:
-        if key in attempt:
-            text = orjson.dumps(attempt[key])
-            if len(text) > SPILL or is_reference(attempt[key]):
-                result[key] = reference_to(text, put)
-    return result
+    return {key: _kept(value, put)[0] if key in _MEMBERS else value for key, value in attempt.items()}
+
+
+def _kept(value: Any, put: Put) -> tuple[Any, int]:
+    """What is in the log for a value, and how many bytes its JSON has there; those of a reference do not count."""
+    text = orjson.dumps(value)
+    if len(text) > SPILL or is_reference(value):
+        return reference_to(text, put), 0
+    return value, len(text)
 
 
 def reference_to(text: bytes, put: Put) -> dict[str, Any]:

@@ -9,17 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from cogcli.episode.seed_models import (
-    Part,
-    Ratio,
-    SeedAction,
-    SeedBelief,
-    SeedEpisode,
-    SeedFact,
-    SeedGoal,
-    SeedStep,
-    StepStatus,
-)
+from cogcli.episode import seed_models as seed
 from cogcli.events.payloads import Count, Json, Number, Outcome
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -27,14 +17,14 @@ Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Field(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(jsonl|json|torn))$")]
 
 
-class SkillRef(Part):
+class SkillRef(seed.Part):
     """Which skill ran."""
 
     id: str
     version: str | None = None
 
 
-class Episode(SeedEpisode):
+class Episode(seed.SeedEpisode):
     """Which run this is; `run_id`, `trace_id` and `skill` are missing where another tool wrote the log."""
 
     intuition_mode: Literal["advisory", "interventive", "hybrid"] = "advisory"
@@ -43,23 +33,23 @@ class Episode(SeedEpisode):
     skill: SkillRef | None = None
 
 
-class Goal(SeedGoal):
+class Goal(seed.SeedGoal):
     """What was asked."""
 
     type: Literal["task"] = "task"
 
 
-class Belief(SeedBelief):
+class Belief(seed.SeedBelief):
     """A statement held true."""
 
 
-class PlanStep(SeedStep):
+class PlanStep(seed.SeedStep):
     """One step and where it stands."""
 
     depends_on: list[Any] | None = None
 
 
-class Plan(Part):
+class Plan(seed.Part):
     """The latest plan."""
 
     source: str | None = None
@@ -68,18 +58,18 @@ class Plan(Part):
     steps: list[PlanStep]
 
 
-class Fact(SeedFact):
+class Fact(seed.SeedFact):
     """One thing remembered."""
 
 
-class Memory(Part):
+class Memory(seed.Part):
     """What was remembered in the run."""
 
     facts: list[Fact]
     scratchpad: str | None = None
 
 
-class Action(SeedAction):
+class Action(seed.SeedAction):
     """One thing done."""
 
     id: str
@@ -89,7 +79,7 @@ class Action(SeedAction):
     timestamp: str
 
 
-class Outcomes(Part):
+class Outcomes(seed.Part):
     """How the run ended, or where it stands."""
 
     status: Outcome
@@ -100,7 +90,7 @@ class Outcomes(Part):
     outputs: Json
 
 
-class Links(Part):
+class Links(seed.Part):
     """The files of the episode; summary and manifest of terminal runs only."""
 
     events: Literal["events.jsonl"]
@@ -109,7 +99,7 @@ class Links(Part):
     manifest: Literal["manifest.json"] | None = None
 
 
-class StateDocument(Part):
+class StateDocument(seed.Part):
     """`state.json` as it is written here; what others may write is `seed_models.SeedState`."""
 
     version: Literal["1.0"]
@@ -123,10 +113,10 @@ class StateDocument(Part):
     links: Links
 
 
-class Counts(Part):
+class Counts(seed.Part):
     """What happened how often. Steps are the root run's."""
 
-    steps: dict[StepStatus, Count]
+    steps: dict[seed.StepStatus, Count]
     calls: Count
     retries: Count
     fallbacks: Count
@@ -134,12 +124,12 @@ class Counts(Part):
     approvals: Count
 
 
-class Metrics(Part):
+class Metrics(seed.Part):
     """One formula each; ratios are null where there is nothing to divide by, times are milliseconds."""
 
     success: bool
-    plan_adherence: Ratio | None
-    tool_coverage: Ratio | None
+    plan_adherence: seed.Ratio | None
+    tool_coverage: seed.Ratio | None
     veto_count: Count
     would_veto_count: Count
     retry_count: Count
@@ -153,14 +143,14 @@ class Metrics(Part):
     tokens_out: Count
 
 
-class Budget(Part):
+class Budget(seed.Part):
     """What a run might use, and what it used."""
 
     limit: Number
     used: Number | None
 
 
-class Summary(Part):
+class Summary(seed.Part):
     """`summary.json`."""
 
     schema_version: Literal["summary/1"]
@@ -184,7 +174,7 @@ class Summary(Part):
     budgets: dict[str, Budget]
 
 
-class Latencies(Part):
+class Latencies(seed.Part):
     """How long the steps took."""
 
     total_ms: Count
@@ -192,7 +182,7 @@ class Latencies(Part):
     slowest_step: str | None
 
 
-class Basis(Part):
+class Basis(seed.Part):
     """What a reflection rests on."""
 
     success: bool
@@ -201,7 +191,7 @@ class Basis(Part):
     counts: Counts
 
 
-class Proposal(Part):
+class Proposal(seed.Part):
     """A suggestion with evidence; nothing applies it by itself."""
 
     kind: Literal["binding-fallback", "step-timeout", "second-try", "budget-spent", "output-missing"]
@@ -211,7 +201,7 @@ class Proposal(Part):
     evidence_ids: list[str]
 
 
-class LearnEntry(Part):
+class LearnEntry(seed.Part):
     """One line of `learn.jsonl`."""
 
     seq: Count
@@ -228,7 +218,7 @@ class LearnEntry(Part):
     prev: Digest
 
 
-class ManifestFile(Part):
+class ManifestFile(seed.Part):
     """One file of an episode."""
 
     name: FileName
@@ -237,14 +227,14 @@ class ManifestFile(Part):
     kind: str
 
 
-class HashChain(Part):
+class HashChain(seed.Part):
     """The log's length and the hash of its last line."""
 
     events: Count
     head: Digest
 
 
-class Signature(Part):
+class Signature(seed.Part):
     """Who vouches for the manifest without this member."""
 
     alg: Literal["ed25519"]
@@ -252,7 +242,7 @@ class Signature(Part):
     value: str
 
 
-class Manifest(Part):
+class Manifest(seed.Part):
     """`manifest.json`."""
 
     schema_version: Literal["manifest/1"]

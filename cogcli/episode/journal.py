@@ -21,7 +21,7 @@ import contextlib
 import fcntl
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, NotRequired, TypedDict, Unpack
 
 import orjson
 
@@ -63,15 +63,6 @@ def unmake(folder: Folder) -> None:
         os.rmdir(folder.path)
 
 
-def _locked_log(folder: Folder) -> int:
-    fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
-    with contextlib.ExitStack() as opened:
-        opened.callback(os.close, fd)
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        opened.pop_all()
-    return fd
-
-
 class End(NamedTuple):
     """The end of a log: what the next event needs of it."""
 
@@ -104,27 +95,22 @@ class Journal:
         *,
         episode_id: str,
         trace_id: str,
-        clock: Clock,
-        ids: IdSource,
-        redactor: Redactor,
-        durability: str = "process",
-        sign: Sign | None = None,
         resumed: tuple[int, End] | None = None,
+        **ports: Unpack[JournalPorts],
     ) -> None:
         """Start a log in an empty directory, which the journal then owns. Raises OSError.
 
         `resumed`: the descriptor of a log that is there, opened for appending and locked, and where it ends.
         """
+        durability = ports.get("durability", "process")
         if durability not in DURABILITY:
             raise ValueError(f"durability is {' or '.join(DURABILITY)}")
         self.episode_id = episode_id
         self.trace_id = trace_id
         self.folder = folder
-        self.sign = sign
+        self.sign = ports.get("sign")
         """What signs the manifest, where one is to be signed."""
-        self._clock = clock
-        self._ids = ids
-        self._redactor = redactor
+        self._clock, self._ids, self._redactor = ports["clock"], ports["ids"], ports["redactor"]
         self._each = durability == "power"
         self._syncs = durability != "none"
         self._blobs = BlobFolder(folder)
@@ -134,8 +120,10 @@ class Journal:
         self._placed = False
         with contextlib.ExitStack() as opened:
             if resumed is None:
-                fd, end = _locked_log(folder), End(0, first_link(episode_id), "", 0, "", FIRST)
+                fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
+                end = End(0, first_link(episode_id), "", 0, "", FIRST)
                 opened.callback(os.close, fd)
+                fcntl.flock(fd, fcntl.LOCK_EX)
             else:
                 fd, end = resumed
             self._reserve = DiskReserve(folder, anew=resumed is not None)
@@ -186,23 +174,9 @@ class Journal:
         if timestamp < self._timestamp:
             timestamp, clamped = self._timestamp, "clamped"
         return Event(
-            self._sequence,
-            f"ev_{self._ids.ulid()}",
-            timestamp,
-            self.episode_id,
-            draft.run_id,
-            self.trace_id,
-            draft.phase,
-            draft.event_type,
-            payload,
-            draft.step_id,
-            draft.agent_id,
-            draft.caused_by,
-            draft.evidence_ids,
-            draft.metrics,
-            self._head,
-            clamped,
-        )
+            self._sequence, f"ev_{self._ids.ulid()}", timestamp, self.episode_id, draft.run_id, self.trace_id,
+            draft.phase, draft.event_type, payload, *draft[4:], self._head, clamped,
+        )  # fmt: skip
 
     def _line(self, event: Event) -> bytes:
         try:
@@ -277,8 +251,7 @@ class Journal:
     def put_blob(self, data: bytes) -> str:
         """Keep a document beside the log, known secrets masked; gives `sha256:...`. On disk when this returns."""
         with contextlib.suppress(UnicodeDecodeError):
-            text = data.decode()
-            data = self._redactor.mask_text(text).encode()
+            data = self._redactor.mask_text(data.decode()).encode()
         return self._blobs.put(data)
 
     def put_large(self, text: bytes) -> str:

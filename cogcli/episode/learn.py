@@ -27,16 +27,11 @@ def first_link(episode_id: str) -> str:
 
 
 def learn_lines(fold: LogFold) -> bytes:
-    """The whole of `learn.jsonl` for a log whose root run has ended."""
-    return orjson.dumps(reflection_of(fold), option=orjson.OPT_APPEND_NEWLINE)
-
-
-def reflection_of(fold: LogFold) -> dict[str, Any]:
-    """The reflection on a root run, fixed by its log."""
+    """The whole of `learn.jsonl` for a log whose root run has ended: the reflection on that run, fixed by its log."""
     ended = fold.projection.terminated
     if ended is None:
         raise ValueError("the run has not ended")
-    return {
+    reflection = {
         "seq": 0,
         "id": f"lr_{ended.id.removeprefix('ev_')}",
         "timestamp": ended.timestamp,
@@ -55,6 +50,7 @@ def reflection_of(fold: LogFold) -> dict[str, Any]:
         "caused_by": ended.id,
         "prev": first_link(ended.episode_id),
     }
+    return orjson.dumps(reflection, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _reasons(fold: LogFold) -> list[str]:

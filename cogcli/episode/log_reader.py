@@ -16,19 +16,12 @@ from typing import Any, Final
 
 from cogcli.core.errors import CogcliError
 from cogcli.core.files import FileRefused
-from cogcli.episode import blobs
+from cogcli.episode import blobs, refusals
 from cogcli.episode.findings import Finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import expand
 from cogcli.episode.layout import EVENTS, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of
-from cogcli.episode.refusals import (
-    no_beginning_error,
-    no_log_error,
-    open_episode,
-    renamed_folder_error,
-    unreadable,
-)
 from cogcli.events.checksum import Checksums
 from cogcli.events.envelope import Event, from_json
 
@@ -60,7 +53,7 @@ class EventLog:
         if isinstance(source, bytes):
             yield from self._events([source], no_blob)
         elif isinstance(source, Path):
-            with open_episode(source) as folder:
+            with refusals.open_episode(source) as folder:
                 yield from self._in(folder)
         else:
             yield from self._in(source)
@@ -76,7 +69,7 @@ class EventLog:
             try:
                 yield from self._events(folder.chunks(EVENTS, self._wait), get)
             except FileRefused as error:
-                raise no_log_error(folder, error) from error
+                raise refusals.no_log_error(folder, error) from error
 
     def _events(self, chunks: Iterable[bytes], get_blob: blobs.Get) -> Iterator[tuple[int, Event]]:
         lines, checksums, rules = Lines(chunks), Checksums(), FIRST
@@ -115,27 +108,27 @@ def iterate_events(
             _require_beginning(directory, event, warn, whole)
         yield event
     if log.stopped is not None:
-        broken = unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)
+        broken = refusals.unreadable(directory, log.stopped.message, file=EVENTS, line=log.stopped.line)
         if first is None or whole:
             raise broken
         if warn:
             broken.message += "; only what stands before it is read"
             warn(broken)
     elif first is None:
-        raise no_beginning_error(directory, None)
+        raise refusals.no_beginning_error(directory, None)
 
 
 def _require_beginning(directory: Path, first: Event, warn: Warn | None, whole: bool) -> None:
     if not first.phase:
-        raise unreadable(directory, "no event of a run: it has no phase", file=EVENTS, line=1)
+        raise refusals.unreadable(directory, "no event of a run: it has no phase", file=EVENTS, line=1)
     if first.phase != "start":
-        headless = no_beginning_error(directory, first)
+        headless = refusals.no_beginning_error(directory, first)
         if whole:
             raise headless
         if warn:
             warn(headless)
     if warn and is_renamed(directory.name, first.episode_id):
-        warn(renamed_folder_error(directory, first.episode_id))
+        warn(refusals.renamed_folder_error(directory, first.episode_id))
 
 
 # -- one event ---------------------------------------------------------------------------------------------------------

@@ -77,27 +77,23 @@ class PlanProjection:
 
     def _from_records(self, records: list[Any]) -> Iterator[dict[str, Any]]:
         for position, record in enumerate(records, 1):
-            if type(record) is dict:
-                yield self._from_record(position, record)
-            else:
+            if type(record) is not dict:
                 self._on_repair(f"step record {position} is no object: passed over")
+                continue
+            step_id = text_of(record.get("id")) or f"step-{position}"
+            if step_id != record.get("id"):
+                self._on_repair(f"step record {position} has no id: `{step_id}`")
+            yield self._from_record(step_id, record)
 
-    def _from_record(self, position: int, record: dict[str, Any]) -> dict[str, Any]:
-        given = record.get("id")
-        step_id = text_of(given) or f"step-{position}"
-        if step_id != given:
-            self._on_repair(f"step record {position} has no id: `{step_id}`")
-        step: dict[str, Any] = {
+    def _from_record(self, step_id: str, record: dict[str, Any]) -> dict[str, Any]:
+        return {
             "id": step_id,
             "kind": self._word(step_id, "kind", record.get("kind")),
             "description": text_of(record.get("description")) or text_of(record.get("uses")) or step_id,
             "status": self._word(step_id, "status", record.get("status", "pending")),
+            **{key: record[key] for key, kind in _OPTIONAL if type(record.get(key)) is kind},
+            **{key: value for key, value in record.items() if key.startswith("x-")},
         }
-        for key, kind in _OPTIONAL:
-            if type(record.get(key)) is kind:
-                step[key] = record[key]
-        step.update((key, value) for key, value in record.items() if key.startswith("x-"))
-        return step
 
     def _from_labels(self, labels: list[Any]) -> Iterator[dict[str, Any]]:
         for position, label in enumerate(labels, 1):

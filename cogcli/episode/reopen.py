@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, Unpack
 
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import FileRefused
-from cogcli.episode import blobs
+from cogcli.episode import blobs, refusals
 from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.findings import Finding
@@ -44,14 +44,6 @@ from cogcli.episode.log_lines import (
     rules_of,
 )
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.refusals import (
-    another_tools,
-    no_beginning_error,
-    no_log_error,
-    open_episode,
-    renamed_folder_error,
-    unreadable,
-)
 from cogcli.episode.verify.files import EpisodeFiles
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.events import build
@@ -82,16 +74,20 @@ class _Log(NamedTuple):
 def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
     """An unsealed episode, locked and recovered; `mend`: of a damaged newest line, too. See `Store.reopen`."""
     with ExitStack() as opened:
-        folder = opened.enter_context(open_episode(directory))
+        folder = opened.enter_context(refusals.open_episode(directory))
         try:
             _require_ours(folder)
             _require_unsealed(folder)
-            fd = _locked(folder)
+            try:
+                fd = folder.open_file(EVENTS, appending=True)
+            except FileRefused as error:
+                raise refusals.no_log_error(folder, error) from error
             opened.callback(os.close, fd)
+            _lock(folder, fd)
             _require_unsealed(folder)
             for finding in EpisodeFiles(folder).findings:  # only files of an episode, each with one name
                 if finding.severity == "error":
-                    raise unreadable(folder.path, finding.message, file=finding.file)
+                    raise refusals.unreadable(folder.path, finding.message, file=finding.file)
             log = _read_mended(folder, fd) if mend else _read_sound(folder)
             ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
             journal = Journal(folder, **ids, **ports, resumed=(fd, log.end))
@@ -114,7 +110,7 @@ def _require_ours(folder: Folder) -> None:
     except FileRefused:
         return
     if is_foreign_line(first):
-        raise another_tools(folder.path, event_of(parse_line(first)))
+        raise refusals.another_tools(folder.path, event_of(parse_line(first)))
 
 
 def _require_unsealed(folder: Folder) -> None:
@@ -125,19 +121,6 @@ def _require_unsealed(folder: Folder) -> None:
             hint="repeat it, or a part of it, as a new episode",
             next=(f"cogcli rerun {folder.path.name}",),
         )
-
-
-def _locked(folder: Folder) -> int:
-    """The log, opened for appending, its lock held."""
-    try:
-        fd = folder.open_file(EVENTS, appending=True)
-    except FileRefused as error:
-        raise no_log_error(folder, error) from error
-    with ExitStack() as opened:
-        opened.callback(os.close, fd)
-        _lock(folder, fd)
-        opened.pop_all()
-    return fd
 
 
 def _lock(folder: Folder, fd: int) -> None:
@@ -194,13 +177,13 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
     try:
         log = _read_lines(folder, lost)
     except FileRefused as error:
-        raise unreadable(folder.path, error.message, file=EVENTS) from error
+        raise refusals.unreadable(folder.path, error.message, file=EVENTS) from error
     if not log.events:
-        raise no_beginning_error(folder.path, None, held=True)
+        raise refusals.no_beginning_error(folder.path, None, held=True)
     if lost and identify_lost(lost.rest, (log.end.head,)) is None:
         raise _bad_line(folder, lost.number, "was altered so that nobody can say what it was")
     if is_renamed(folder.path.name, log.events[0].episode_id):
-        raise renamed_folder_error(folder.path, log.events[0].episode_id)
+        raise refusals.renamed_folder_error(folder.path, log.events[0].episode_id)
     return log
 
 
@@ -234,7 +217,7 @@ def _rules(folder: Folder, first: dict[str, Any]) -> int:
     """The rules that a log follows, by its first line. Raises EnvironmentRefusal where no run starts there, or where
     it names rules of a later version: what those ask of the next line is not known."""
     if first.get("phase") != "start":
-        raise no_beginning_error(folder.path, event_of(first))
+        raise refusals.no_beginning_error(folder.path, event_of(first))
     payload = first.get("payload")
     named = payload.get("rules") if type(payload) is dict else None
     if type(named) is int and named > LATEST:
@@ -249,7 +232,7 @@ def _refuse_first(folder: Folder, findings: Iterator[Finding]) -> None:
 
 
 def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
-    return unreadable(folder.path, why, file=EVENTS, line=number)
+    return refusals.unreadable(folder.path, why, file=EVENTS, line=number)
 
 
 # -- recovering --------------------------------------------------------------------------------------------------------
@@ -297,7 +280,7 @@ def _cut(journal: Journal, log: _Log) -> bytes:
         kept = journal.folder.read(TORN, limit=_MOST_TORN)
     except FileRefused as error:
         if error.reason != "missing":
-            raise unreadable(journal.directory, error.message, file=TORN) from error
+            raise refusals.unreadable(journal.directory, error.message, file=TORN) from error
         kept = b""
     recorded = sum(map(_dropped_bytes, log.events))
     if log.tail:

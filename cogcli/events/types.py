@@ -69,24 +69,12 @@ EVENT_TYPES: Final[dict[str, EventType]] = {
     "step.started": EventType(
         "act", "StepStarted", reduced=True, begins=True, starts=True, write_ahead=True, words=_STEP_WORDS
     ),
-    "step.answered": EventType(
-        "act", "StepAnswered", needs_start=True, by_timing=True, words=_STEP_WORDS
-    ),
-    "step.completed": EventType(
-        "act", "StepCompleted", reduced=True, closes=True, words=_STEP_WORDS
-    ),
-    "step.failed": EventType(
-        "act", "StepFailed", reduced=True, closes=True, fails=True, words=_STEP_WORDS
-    ),
-    "step.skipped": EventType(
-        "act", "StepSkipped", reduced=True, closes=True, words=_STEP_WORDS
-    ),
-    "step.degraded": EventType(
-        "act", "StepSkipped", reduced=True, closes=True, words=_STEP_WORDS
-    ),
-    "step.vetoed": EventType(
-        "act", "StepVetoed", reduced=True, closes=True, fails=True, words=_STEP_WORDS
-    ),
+    "step.answered": EventType("act", "StepAnswered", needs_start=True, by_timing=True, words=_STEP_WORDS),
+    "step.completed": EventType("act", "StepCompleted", reduced=True, closes=True, words=_STEP_WORDS),
+    "step.failed": EventType("act", "StepFailed", reduced=True, closes=True, fails=True, words=_STEP_WORDS),
+    "step.skipped": EventType("act", "StepSkipped", reduced=True, closes=True, words=_STEP_WORDS),
+    "step.degraded": EventType("act", "StepSkipped", reduced=True, closes=True, words=_STEP_WORDS),
+    "step.vetoed": EventType("act", "StepVetoed", reduced=True, closes=True, fails=True, words=_STEP_WORDS),
     "call.retried": EventType(
         "act", "CallRetried", reduced=True, begins=True, repeats=True, write_ahead=True, needs_start=True,
         words=("attempt", "reason", "wait_ms"), attributes=("attempt", "reason", "wait_ms"),

@@ -97,10 +97,7 @@ class LineCheck:
         if len(raw) >= MAX_LINE:
             yield "line.long", f"{len(raw) + 1:,} bytes, at most {MAX_LINE:,} are allowed"
         yield from self._time(line)
-        yield from self._shaped(line)
-
-    def _shaped(self, line: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """What is wrong with keys and types. Nothing else counts here: a shape that was sound once is so again."""
+        # Nothing but keys and types counts here: a shape that was sound once is so again.
         shape = (*line, *map(type, line.values()))
         if shape not in self._sound:
             found = list(_key_problems(line))
