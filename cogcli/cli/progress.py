@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cogcli.core.terminal_text import cells, pad, shorten_middle, truncate, visible
-from cogcli.events.envelope import Event, to_json
-from cogcli.events.masking import mask_payload
+from cogcli.events.envelope import Event, mask_payload, to_json
 from cogcli.report.glyphs import style_of
 from cogcli.report.humanize import duration, short_trace
 from cogcli.report.run_fold import RunFold

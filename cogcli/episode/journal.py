@@ -37,8 +37,7 @@ from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 from cogcli.episode.log_lines import FIRST, LATEST
 from cogcli.episode.log_reader import EventLog
 from cogcli.events.checksum import line_with_sum
-from cogcli.events.envelope import Draft, Event, to_json
-from cogcli.events.masking import mask_payload
+from cogcli.events.envelope import Draft, Event, mask_payload, to_json
 
 if TYPE_CHECKING:  # signing is for those who sign
     from cogcli.episode.signing import Sign

@@ -70,18 +70,14 @@ def _member(key: str, value: Any, limit: int, put: Put) -> Any:
     text = orjson.dumps(value)
     if len(text) <= SMALL and MARK not in text:
         return value
-    if len(text) <= SMALL:
+    if len(text) <= SMALL or type(value) not in (dict, list):
         return refer(value, put, limit=limit)
     if type(value) is dict:
         value = {name: _member(name, member, limit, put) for name, member in value.items()}
-    elif type(value) is list:
-        value = [_member(key, member, limit, put) for member in value]
     else:
-        return refer(value, put, limit=limit)
+        value = [_member(key, member, limit, put) for member in value]
     text = orjson.dumps(value)
-    if len(text) <= limit:
-        return value
-    return reference_to(text, put)
+    return value if len(text) <= limit else reference_to(text, put)
 
 
 def expand(payload: dict[str, Any], get: Get) -> dict[str, Any]:

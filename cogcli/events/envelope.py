@@ -1,8 +1,11 @@
-"""The envelope of every event (docs/reference/episode.md#events)."""
+"""The envelope of every event, and its payload as the log has it (docs/reference/episode.md#events)."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from cogcli.core.redact import Redactor
 
 PHASES: Final = (
     "start", "observe", "intuition", "interpret", "plan", "direction", "governance", "action_candidate",
@@ -84,3 +87,23 @@ def from_json(line: dict[str, Any]) -> Event:
     members = list(map(line.get, Event._fields, _ABSENT))
     members[_EVIDENCE] = members[_EVIDENCE] or ()
     return Event._make(members)
+
+
+_KEYED_BY_SPEC_IDS: Final = ("pins", "selection")
+
+
+def mask_payload(payload: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """The payload without secrets; the same object where there are none.
+
+    Members whose keys are ids of specs lose known secret values alone: a skill `vault.secret` is pinned by a digest.
+    """
+    masked: dict[str, Any] = redactor.mask(payload)
+    if masked is payload:
+        return payload
+    for name in _KEYED_BY_SPEC_IDS:
+        if name in payload:
+            masked[name] = redactor.mask_known(payload[name])
+    options = payload.get("options")
+    if isinstance(options, dict) and "binds" in options:
+        masked["options"] = {**masked["options"], "binds": redactor.mask_known(options["binds"])}
+    return masked

@@ -17,8 +17,7 @@ from cogcli.core.errors import BindingResolutionError, CogcliError, EffectInDoub
 from cogcli.core.redact import Redactor
 from cogcli.engine.tasks import Cancelled, Unanswered
 from cogcli.episode.log_lines import FIRST, rules_of
-from cogcli.events.envelope import Draft, Event
-from cogcli.events.masking import mask_payload
+from cogcli.events.envelope import Draft, Event, mask_payload
 from cogcli.events.types import row_of
 from cogcli.runs.closed_scopes import find_full_disk
 from cogcli.runs.log_dispatcher import LogDispatcher

@@ -44,9 +44,13 @@ class OrderingCheck:
 
     def check(self, number: int, event: Event) -> Iterator[Finding]:
         """What is wrong with one event, after those before it."""
-        for code, message in (*self._order(event), *self._step(event)):
+        for code, message in (*self._order(event), *self._step(event), *self._payload(event)):
             yield error_finding(code, EVENTS, number, message)
-        yield from self._payload(number, event)
+        kind = event.event_type
+        if kind is not None and kind not in EVENT_TYPES and kind not in self._unknown_types:
+            self._unknown_types.add(kind)
+            message = f"event type `{kind:.60}` is not known here"
+            yield Finding("event.unknown", "info", EVENTS, number, message)
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
@@ -136,19 +140,13 @@ class OrderingCheck:
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
-    def _payload(self, number: int, event: Event) -> Iterator[Finding]:
+    def _payload(self, event: Event) -> Iterator[tuple[str, str]]:
         kind = event.event_type
-        if kind is None:
-            return
         if kind not in EVENT_TYPES:
-            if kind not in self._unknown_types:
-                self._unknown_types.add(kind)
-                message = f"event type `{kind:.60}` is not known here"
-                yield Finding("event.unknown", "info", EVENTS, number, message)
             return
         phase = EVENT_TYPES[kind].phase
         if phase and phase != event.phase:
-            yield error_finding("event.phase", EVENTS, number, f"{kind} in phase `{event.phase:.40}`")
+            yield "event.phase", f"{kind} in phase `{event.phase:.40}`"
         problem = problem_of(kind, event.payload)
         if problem is not None:
-            yield error_finding("event.payload", EVENTS, number, f"{kind}: {problem}")
+            yield "event.payload", f"{kind}: {problem}"
