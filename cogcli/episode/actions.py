@@ -46,12 +46,12 @@ def action_of(event: Event, position: int) -> dict[str, Any] | None:
 
 def _excerpt(payload: dict[str, Any], excerpt: str, whole: str) -> str | None:
     """The excerpt as recorded, else the whole value's JSON, cut."""
-    given = payload.get(excerpt)
-    if type(given) is str:
-        return given[:EXCERPT]
-    if given is None:
+    value = payload.get(excerpt)
+    if type(value) is str:
+        return value[:EXCERPT]
+    if value is None:
         if whole not in payload:
             return None
-        given = payload[whole]
+        value = payload[whole]
     # No character takes more than four bytes.
-    return orjson.dumps(given)[: EXCERPT * 4].decode(errors="ignore")[:EXCERPT]
+    return orjson.dumps(value)[: EXCERPT * 4].decode(errors="ignore")[:EXCERPT]

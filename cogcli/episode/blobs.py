@@ -1,6 +1,6 @@
 """Large values kept beside the log: the files that hold them, and how a log of rules 1 names them (`episode.rules`).
 
-1. A payload member, and in `attempts[]` a `request` or `reply`, whose JSON exceeds 64 KiB stands in the log as
+1. A payload member, and in `attempts[]` a `request` or `reply`, whose JSON exceeds 64 KiB is in the log as
    `{"$blob": "sha256:...", "bytes": n, "media_type": "application/json"}`; the blob is on disk before the event is.
 2. Data that itself looks like such a reference, in such a place, is put into a blob too: so a reference there is
    always one. Elsewhere `$blob` is data.
@@ -108,10 +108,10 @@ def parse(data: bytes) -> Any:
     try:
         value = orjson.loads(data)
         if data[1:2] == b"\n":  # a document, whose lines are indented
-            known = orjson.dumps(value, option=orjson.OPT_INDENT_2) == data.removesuffix(b"\n")
+            is_ours = orjson.dumps(value, option=orjson.OPT_INDENT_2) == data.removesuffix(b"\n")
         else:
-            known = orjson.dumps(value) == data
-        if known:
+            is_ours = orjson.dumps(value) == data
+        if is_ours:
             return value
     except (ValueError, TypeError):
         pass

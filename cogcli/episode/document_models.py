@@ -44,7 +44,7 @@ class Belief(seed.SeedBelief):
 
 
 class PlanStep(seed.SeedStep):
-    """One step and where it stands."""
+    """One step and its status."""
 
     depends_on: list[Any] | None = None
 
@@ -80,7 +80,7 @@ class Action(seed.SeedAction):
 
 
 class Outcomes(seed.Part):
-    """How the run ended, or where it stands."""
+    """How the run ended, or its status so far."""
 
     status: Outcome
     actions: list[Action]

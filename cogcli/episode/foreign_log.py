@@ -60,7 +60,7 @@ class _Report:
 
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
-        self._known = {step["id"] for step in projection.plan.steps}
+        self._step_ids = {step["id"] for step in projection.plan.steps}
         self._begun: dict[str, str] = {}
 
     def events(self, events: list[Event], planned_at: int, ended_at: int) -> Iterator[Event]:
@@ -89,7 +89,7 @@ class _Report:
 
     def _start(self, first: Event) -> Event:
         projection = self._projection
-        payload = {**projection.asked, "task": projection.task()}
+        payload = {**projection.start_payload, "task": projection.task()}
         begun = self._of_root(first, phase="start", event_type="run.started", payload=payload)
         return begun._replace(timestamp=projection.started_at)
 
@@ -111,9 +111,9 @@ class _Report:
     def _evidence(self, event: Event) -> Iterator[Event]:
         """The events of an act of a step of the plan: of a step that has an end alone, its beginning comes before."""
         payload = event.payload
-        given = object_of(payload)
-        step_id, status = text_of(given.get("step_id")), text_of(given.get("step_status"))
-        if step_id not in self._known or status not in STEP_STATUSES:
+        evidence = object_of(payload)
+        step_id, status = text_of(evidence.get("step_id")), text_of(evidence.get("step_status"))
+        if step_id not in self._step_ids or status not in STEP_STATUSES:
             yield self._passed_over(event)
             return
         if status == "running":
@@ -166,10 +166,10 @@ def events_of_state(document: dict[str, Any]) -> list[Event]:
     episode, outcomes = object_of(document.get("episode")), object_of(document.get("outcomes"))
     goal, plan = object_of(document.get("goal")), object_of(document.get("plan"))
     began = text_of(episode.get("started_at"))
-    asked = {key: episode.get(key) for key in ("seed", "tags", "using", "skill", "intuition_mode")}
+    start = {key: episode.get(key) for key in ("seed", "tags", "using", "skill", "intuition_mode")}
     planned = {"source": plan.get("source"), "step_records": plan.get("steps")}
     parts: list[tuple[str, str, dict[str, Any]]] = [
-        ("start", began, {"task": goal.get("task"), **asked}),
+        ("start", began, {"task": goal.get("task"), **start}),
         ("plan", text_of(plan.get("updated_at")) or began, planned),
     ]
     parts += [

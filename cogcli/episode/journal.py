@@ -10,7 +10,7 @@
    again, and every later append is refused in the same words. On a full disk the root's end, or its pause, may still
    be written, into the room that the disk reserve gives back.
 6. Secrets are masked when the line is built. What only its key name betrays is masked in the log alone: the event
-   handed back holds it, so that a run goes on with its values.
+   handed back holds it, so that a run continues with its values.
 7. Large values are in their blobs before the line that names them, and are synced with it, not before.
 8. Time never goes back: an event whose clock did carries the time of the one before, and says so.
 """

@@ -21,9 +21,9 @@ from cogcli.core.strict_json import JsonRefused
 from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse, reference_to
 
 SMALL: Final = 4096
-"""Bytes of JSON up to which a value of a step stands where it is."""
+"""Bytes of JSON up to which a value of a step is left where it is."""
 IN_FULL: Final = 1024 * 1024
-"""Bytes of JSON up to which an output stands in full in `state.json`."""
+"""Bytes of JSON up to which an output is in full in `state.json`."""
 _VALUES: Final = frozenset(
     ("inputs", "input", "output", "outputs", "value", "frame", "request", "reply", "read")
 )
@@ -33,12 +33,12 @@ _DEEPEST: Final = 128
 
 
 def shorten_values(payload: dict[str, Any], put: Put) -> dict[str, Any]:
-    """The payload as it stands in the log: large values are handed to `put`, which gives their digest."""
+    """The payload as it is in the log: large values are handed to `put`, which gives their digest."""
     return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
 
 
 def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
-    """The value as it stands in a document: what exceeds `limit` bytes of JSON in it, or the whole, is a reference."""
+    """The value as it is in a document: what exceeds `limit` bytes of JSON in it, or the whole, is a reference."""
     text = orjson.dumps(value)
     if len(text) <= limit and MARK not in text:
         return value
@@ -51,7 +51,7 @@ def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
 
 
 def show_in_full(value: Any, put: Put) -> Any:
-    """The value as it stands where people read it: in full up to 1 MiB; above that in the same blobs as elsewhere."""
+    """The value as it is where people read it: in full up to 1 MiB; above that in the same blobs as elsewhere."""
     return refer(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
 
 

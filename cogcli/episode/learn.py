@@ -55,8 +55,8 @@ def learn_lines(fold: LogFold) -> bytes:
 
 def _reasons(fold: LogFold) -> list[str]:
     error = fold.projection.error() or {}
-    given = (fold.projection.final.get("status_reason"), error.get("code"), error.get("message"))
-    return list(dict.fromkeys(reason for reason in given if type(reason) is str and reason))
+    reasons = (fold.projection.final.get("status_reason"), error.get("code"), error.get("message"))
+    return list(dict.fromkeys(reason for reason in reasons if type(reason) is str and reason))
 
 
 def _latencies(fold: LogFold) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _fallbacks(fold: LogFold) -> Iterator[dict[str, Any]]:
 
 
 def _slow_steps(fold: LogFold) -> Iterator[dict[str, Any]]:
-    limit = object_of(fold.projection.asked.get("options")).get("step_timeout_seconds")
+    limit = object_of(fold.projection.start_payload.get("options")).get("step_timeout_seconds")
     if not isinstance(limit, int | float) or limit <= 0:
         return
     # Past the limit the step had one of its own.

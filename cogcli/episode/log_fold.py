@@ -128,7 +128,7 @@ class LogFold:
     @property
     def pins(self) -> dict[str, Any]:
         """What the run was pinned to."""
-        return object_of(self.projection.asked.get("pins"))
+        return object_of(self.projection.start_payload.get("pins"))
 
 
 def fold_log(events: Iterable[tuple[int, Event]]) -> LogFold:

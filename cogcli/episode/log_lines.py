@@ -149,10 +149,10 @@ def parse_line(line: bytes) -> dict[str, Any]:
     """
     try:
         value = orjson.loads(line)
-        known = orjson.dumps(value) == line
+        is_ours = orjson.dumps(value) == line
     except (ValueError, TypeError):
-        known = False
-    if not known:
+        is_ours = False
+    if not is_ours:
         value = strict_loads(line, max_bytes=LONGEST_LINE, max_nodes=1_000_000)
     if type(value) is not dict:
         raise JsonRefused("json.type", "an event is an object")

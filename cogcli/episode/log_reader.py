@@ -166,7 +166,7 @@ _TYPES: Final[dict[str, tuple[tuple[type, ...], Any]]] = {
     "metrics": ((dict, _NONE), None),
     "evidence_ids": ((list, tuple), ()),
 }
-"""The types that a member of an event may have, and what stands in the place of another."""
+"""The types that a member of an event may have, and what replaces another."""
 _sound: Final[set[tuple[type, ...]]] = set()
 
 

@@ -70,10 +70,10 @@ def _named_file(item: Any) -> NamedFile | str:
         return "lists something that is no file of an episode"
     if not is_inside(name):
         return f"names {name!r:.80}, which is no file of the episode"
-    given, size = item.get("sha256"), item.get("size_bytes")
-    match = _HASH.fullmatch(given) if type(given) is str else None
-    if given is not None and match is None:
-        return f"`{name:.80}` has sha256 {given!r:.80}, which is none"
+    text, size = item.get("sha256"), item.get("size_bytes")
+    match = _HASH.fullmatch(text) if type(text) is str else None
+    if text is not None and match is None:
+        return f"`{name:.80}` has sha256 {text!r:.80}, which is none"
     if size is not None and (type(size) is not int or size < 0):
         return f"`{name:.80}` has size_bytes {size!r:.40}, which is none"
     return NamedFile(name, match[1].lower() if match else "", size)
@@ -124,19 +124,19 @@ class FileStatus(NamedTuple):
 def file_statuses(folder: Folder) -> Iterator[FileStatus]:
     """Log, learn, summary and manifest where they are there or should be; of the other files those that are not what
     the manifest names. A file that no manifest names passes: `verify` knows more."""
-    known = _named_by_manifest(folder)
+    listed = _named_by_manifest(folder)
     for name in _SHOWN:
-        file = known.files.get(name) or NamedFile(name, "", None)
-        good = name != MANIFEST or not known.problems
+        file = listed.files.get(name) or NamedFile(name, "", None)
+        good = name != MANIFEST or not listed.problems
         try:
             folder.size(name)  # whether it is there
             chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
             lines = sum(chunk.count(b"\n") for chunk in chunks)
             yield FileStatus(name, lines, good and not unlike(folder, file))
         except FileRefused as error:
-            if error.reason != "missing" or name in known.files:
+            if error.reason != "missing" or name in listed.files:
                 yield FileStatus(name, 0, False)
-    for name, file in known.files.items():
+    for name, file in listed.files.items():
         if name not in _SHOWN:
             with suppress(FileRefused):
                 if not unlike(folder, file):
@@ -152,10 +152,10 @@ def _named_by_manifest(folder: Folder) -> NamedFiles:
         return NamedFiles({}, [])
     except JsonRefused as error:
         return NamedFiles({}, [error.message])
-    known = manifest_files(manifest)
+    listed = manifest_files(manifest)
     named, own = object_of(manifest).get("episode_id"), None
     with suppress(FileRefused, JsonRefused):  # nothing to compare with where the log cannot be read
         own = parse_line(first_line(folder)).get("episode_id")
     if None not in (named, own) and named != own:
-        known.problems.append("is the manifest of another episode")
-    return known
+        listed.problems.append("is the manifest of another episode")
+    return listed

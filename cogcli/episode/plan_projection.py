@@ -27,7 +27,7 @@ from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES
 from cogcli.episode.log_lines import FIRST
 from cogcli.events.envelope import Event
 
-GIVEN: Final = ("inputs", "outputs")
+VALUE_MEMBERS: Final = ("inputs", "outputs")
 """The members of a plan's step that hold values."""
 _VOCABULARY: Final = {"kind": (STEP_KINDS, "plan"), "status": (STEP_STATUSES, "pending")}
 """The words of a member, and how any other reads."""
@@ -128,7 +128,7 @@ class PlanProjection:
         if step is None:
             return
         if self.rules > FIRST:
-            for key, name in zip(GIVEN, ("input", "output"), strict=True):
+            for key, name in zip(VALUE_MEMBERS, ("input", "output"), strict=True):
                 if type(payload.get(name)) is dict:
                     step[key] = payload[name]
         if type(status) is str and status in STEP_STATUSES:

@@ -46,7 +46,7 @@ from cogcli.episode.layout import (
     VERSION,
 )
 from cogcli.episode.log_lines import FIRST, rules_of
-from cogcli.episode.plan_projection import GIVEN, PlanProjection
+from cogcli.episode.plan_projection import VALUE_MEMBERS, PlanProjection
 from cogcli.events.envelope import Event
 from cogcli.events.types import row_of
 from cogcli.mapping.apply import apply, initial_state
@@ -66,7 +66,7 @@ class Projection:
     def __init__(self, on_repair: FindingSink = ignore_message) -> None:
         self._on_repair = on_repair
         self._beliefs = Beliefs()
-        self.asked: dict[str, Any] = {}
+        self.start_payload: dict[str, Any] = {}
         """The payload of the root's start event, members of a wrong type left out."""
         self._began: Event | None = None
         self.terminated: Event | None = None
@@ -124,17 +124,17 @@ class Projection:
     def _start(self, event: Event) -> None:
         self._began = event
         payload = object_of(event.payload)
-        self.asked = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
+        self.start_payload = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
         try:
             self.plan.rules = rules_of(payload)
-            self.state = initial_state(event._replace(payload=self.asked))
+            self.state = initial_state(event._replace(payload=self.start_payload))
         except _UNFIT as error:
             self._on_repair(f"the start event gives no state: {error}")
             run_id, trace_id = event.run_id or "", event.trace_id or ""
             self.state = ExecutionState(run_id, trace_id, "", updated_at=event.timestamp)
 
     def _apply_to_root(self, event: Event) -> None:
-        if event.phase == "start" and not self.asked:
+        if event.phase == "start" and not self.start_payload:
             self._start(event)
             return
         try:
@@ -205,7 +205,7 @@ class Projection:
     def task(self) -> str:
         """The task of the run, in one line; empty where the log names none."""
         goal = self.state.frame.goal
-        return self.asked.get("task") or (goal if type(goal) is str else "")
+        return self.start_payload.get("task") or (goal if type(goal) is str else "")
 
     @property
     def final(self) -> dict[str, Any]:
@@ -213,16 +213,16 @@ class Projection:
         return object_of(self.terminated.payload if self.terminated else None)
 
     def _episode(self) -> dict[str, Any]:
-        began, asked = self._began, self.asked
-        mode = asked.get("intuition_mode")
+        began, start = self._began, self.start_payload
+        mode = start.get("intuition_mode")
         episode: dict[str, Any] = {"id": began.episode_id if began else ""}
-        if type(asked.get("seed")) in (int, float):
-            episode["seed"] = asked["seed"]
-        episode.update((key, asked[key]) for key in ("tags", "using") if asked.get(key) is not None)
+        if type(start.get("seed")) in (int, float):
+            episode["seed"] = start["seed"]
+        episode.update((key, start[key]) for key in ("tags", "using") if start.get(key) is not None)
         episode["started_at"] = self.started_at
         episode["intuition_mode"] = mode if mode in INTUITION_MODES else INTUITION_MODES[0]
         trace_id = began.trace_id if began else None
-        ours = {"run_id": self.root, "trace_id": trace_id, "skill": asked.get("skill")}
+        ours = {"run_id": self.root, "trace_id": trace_id, "skill": start.get("skill")}
         episode.update({key: value for key, value in ours.items() if value is not None})
         return episode
 
@@ -271,7 +271,7 @@ def _shorten(document: dict[str, Any], put: Put) -> None:
     for slot in _SLOTS:
         cognitive[slot] = {name: refer(value, put) for name, value in cognitive[slot].items()}
     plan["steps"] = [
-        {key: refer(value, put) if key in GIVEN else value for key, value in step.items()}
+        {key: refer(value, put) if key in VALUE_MEMBERS else value for key, value in step.items()}
         for step in plan["steps"]
     ]
 

@@ -76,7 +76,7 @@ def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRef
     )
 
 
-_ASKED: Final = {
+_START_MEMBERS: Final = {
     "skill": "the skill", "inputs": "its inputs", "options": "the options", "selection": "the bindings chosen",
     "pins": "the pinned specs",
 }  # fmt: skip
@@ -86,11 +86,11 @@ _ASKED: Final = {
 def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
     """The error for another tool's episode that is to be resumed, or run again."""
     payload = object_of(first.payload)
-    lacking = [words for name, words in _ASKED.items() if type(payload.get(name)) is not dict]
+    lacking = [words for name, words in _START_MEMBERS.items() if type(payload.get(name)) is not dict]
     return EnvironmentRefusal(
         "episode.foreign",
         f"`{path.name}` is another tool's, without a chain: it can be looked at, not run",
-        expected=f"a log that tells {', '.join(_ASKED.values())}, each line naming the one before it",
+        expected=f"a log that tells {', '.join(_START_MEMBERS.values())}, each line naming the one before it",
         found=f"no `seq` and `prev`; nothing of {', '.join(lacking)}" if lacking else "no `seq` and `prev`",
         hint="run a skill of your own with what it was asked",
         file=str(path / EVENTS),

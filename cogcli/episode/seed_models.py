@@ -54,7 +54,7 @@ class SeedBelief(Part):
 
 
 class SeedStep(Part):
-    """One step and where it stands."""
+    """One step and its status."""
 
     id: str
     kind: StepKind
@@ -106,7 +106,7 @@ class SeedAction(Part):
 
 
 class SeedOutcomes(Part):
-    """How the run ended, or where it stands."""
+    """How the run ended, or its status so far."""
 
     status: Outcome
     actions: list[SeedAction] | None = None

@@ -26,7 +26,7 @@ def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
     """The summary of a log whose root run has ended. Under rules 2 large outputs stand by reference: `put` gets the
     JSON of each and gives its digest."""
     projection = fold.projection
-    asked, ended = projection.asked, projection.terminated
+    start, ended = projection.start_payload, projection.terminated
     final = projection.final
     outputs = object_of(final.get("outputs"))
     if projection.rules > FIRST:
@@ -37,10 +37,10 @@ def summary_of(fold: LogFold, put: Put = digest) -> dict[str, Any]:
         "run_id": projection.root,
         "trace_id": ended.trace_id if ended else None,
         "task": projection.task(),
-        "skill": asked.get("skill"),
-        "using": asked.get("using"),
-        "seed": asked.get("seed"),
-        "tags": asked.get("tags") or {},
+        "skill": start.get("skill"),
+        "using": start.get("using"),
+        "seed": start.get("seed"),
+        "tags": start.get("tags") or {},
         "status": projection.status,
         "status_reason": final.get("status_reason"),
         "started_at": projection.started_at,
@@ -70,7 +70,7 @@ def counts(fold: LogFold) -> dict[str, Any]:
 
 def budgets(fold: LogFold) -> dict[str, dict[str, Any]]:
     """Limit and use of every budget that the run was given."""
-    limit = object_of(fold.projection.asked.get("options")).get("timeout_seconds")
+    limit = object_of(fold.projection.start_payload.get("options")).get("timeout_seconds")
     if not isinstance(limit, int | float):
         return {}
     return {"wall_clock_ms": {"limit": round(limit * 1000), "used": fold.projection.duration_ms()}}

@@ -2,7 +2,7 @@
 
 1. `sum` is the last key of a line: the CRC-32 of the bytes before `,"sum":`, as eight lower-case hex digits.
 2. It shows damage, also of the newest line, which no later one vouches for. It stops nobody who alters a line and its
-   checksum: `prev`, which hashes the line with its checksum, and what stands behind the last hash do.
+   checksum: `prev`, which hashes the line with its checksum, and what vouches for the last hash do.
 3. From the first line of a log that has one, every line has one. A log may have none: an older one of ours.
 4. In a log without `seq` and `prev`, which is another tool's, `sum` is a key like any other.
 """
@@ -27,7 +27,7 @@ def line_with_sum(text: bytes) -> bytes:
 
 
 def holds(line: bytes) -> bool:
-    """Whether a line, without its newline, ends with the checksum of what stands before."""
+    """Whether a line, without its newline, ends with the checksum of what is before it."""
     return line[-_SIZE:] == _MEMBER % crc32(memoryview(line)[:-_SIZE])
 
 

@@ -52,7 +52,7 @@ _DAMAGED: Final = (1, 11, 20, 26)
 """SQLite's codes for: no such table, malformed, type mismatch, no database."""
 
 IndexPosition = tuple[int, str]
-"""Where an episode stands in the order: ids of our own first, each kind by id."""
+"""The place of an episode in the order: ids of our own first, each kind by id."""
 FIRST: Final[IndexPosition] = (2, "")
 
 
@@ -116,7 +116,7 @@ class Index:
             # Losing a cache in a power cut is fine, waiting for the disk is not.
             self._database.execute("PRAGMA synchronous=OFF")
 
-    def known(self) -> set[str]:
+    def all_ids(self) -> set[str]:
         """The ids of all episodes that have a row. Raises IndexLost."""
         return {id for (id,) in self._query("SELECT id FROM episode")}
 
@@ -160,14 +160,14 @@ class Index:
             self._lose(error)
             raise IndexLost from error
 
-    def keep(self, known: IndexedRow, before: IndexedRow | None) -> None:
+    def keep(self, seen: IndexedRow, before: IndexedRow | None) -> None:
         """Remember what was seen until `write`, unless it was known already."""
-        if known == before:
+        if seen == before:
             return
         try:
-            self._kept[known.id] = _encoded(known)
+            self._kept[seen.id] = _encoded(seen)
         except (ValueError, TypeError):  # nothing that a database takes: look into it every time
-            self._kept[known.id] = _encoded(IndexedRow(known.id, None, ""))
+            self._kept[seen.id] = _encoded(IndexedRow(seen.id, None, ""))
 
     @property
     def waiting(self) -> int:
@@ -224,16 +224,16 @@ def _is_file(path: Path) -> bool | None:
         return None if isinstance(error, FileNotFoundError) else False
 
 
-def _encoded(known: IndexedRow) -> tuple[Any, ...]:
+def _encoded(seen: IndexedRow) -> tuple[Any, ...]:
     """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
-    row = known.row
+    row = seen.row
     facts: tuple[Any, ...] = (1, *[None] * 9)
     if row is not None:
         if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
             raise ValueError("no such duration")
         _, _, *plain, tags, sealed, log_id = row
         facts = (int(not sealed), *plain, orjson.dumps(tags).decode(), log_id)
-    values = (*place_of(known.id), *facts, known.mark)
+    values = (*place_of(seen.id), *facts, seen.mark)
     return (*values, crc32(orjson.dumps(values)))
 
 

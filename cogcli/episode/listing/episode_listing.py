@@ -66,9 +66,9 @@ class _EpisodeScan:
         place = FIRST
         try:
             self._begin(worth)
-            for known, is_new in self._candidates():
-                place = place_of(known.id)
-                if (row := self._current(known, is_new)) and self._wanted.fits(row):
+            for candidate, is_new in self._candidates():
+                place = place_of(candidate.id)
+                if (row := self._current(candidate, is_new)) and self._wanted.fits(row):
                     yield row
         except IndexLost:
             self._lost = True
@@ -88,37 +88,37 @@ class _EpisodeScan:
             return
         self._was_whole = self._index.is_whole(self._stamp)
         if not self._was_whole:
-            known = self._index.known()  # before the names: what appears in between is then new, never gone
-            self._new, self._gone = _changes(self._runs_dir, known)
+            ids = self._index.all_ids()  # before the names: what appears in between is then new, never gone
+            self._new, self._gone = _changes(self._runs_dir, ids)
 
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
         """What may fit, newest first, and whether it is new to the index. Raises IndexLost."""
         new = self._new
-        for known in self._index.rows(self._wanted) if self._indexed else ():
-            while new and place_of(new[-1]) > place_of(known.id):
+        for candidate in self._index.rows(self._wanted) if self._indexed else ():
+            while new and place_of(new[-1]) > place_of(candidate.id):
                 yield IndexedRow(new.pop(), None, ""), True
-            if new and new[-1] == known.id:
+            if new and new[-1] == candidate.id:
                 new.pop()  # another reader has written its row since
-            if known.id not in self._gone:
-                yield known, False
+            if candidate.id not in self._gone:
+                yield candidate, False
         while new:
             yield IndexedRow(new.pop(), None, ""), True
 
-    def _current(self, known: IndexedRow, is_new: bool) -> EpisodeRow | None:
+    def _current(self, candidate: IndexedRow, is_new: bool) -> EpisodeRow | None:
         """The episode as it is now; None where it is gone, cannot be read or does not fit."""
-        directory = self._runs_dir / known.id
-        if known.row is not None and known.row.sealed:
-            if not self._wanted.fits(known.row):
+        directory = self._runs_dir / candidate.id
+        if candidate.row is not None and candidate.row.sealed:
+            if not self._wanted.fits(candidate.row):
                 return None
-            if known.mark == _mark(directory):
-                return known.row
+            if candidate.mark == _mark(directory):
+                return candidate.row
         mark = _mark(directory)  # before looking: what changes meanwhile then does not fit it
         row = _read_row(directory)
         # A mark is of the summary alone: a row from anything else is read anew every time.
         settled = isinstance(row, SealedRow)
         kept = row if row is None or settled else row._replace(sealed=False)
-        seen = IndexedRow(known.id, kept, mark if settled else "")
-        self._index.keep(seen, None if is_new else known)
+        seen = IndexedRow(candidate.id, kept, mark if settled else "")
+        self._index.keep(seen, None if is_new else candidate)
         if self._index.waiting >= _CHUNK:
             self._index.write()
         return row
@@ -131,20 +131,20 @@ class _EpisodeScan:
         self._index.close()
 
 
-def _changes(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
+def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
     """What came, the newest last, and what went. Raises IndexLost where the directory cannot be listed."""
     present: set[str] = set()
     new = []
     try:
         with os.scandir(runs_dir) as entries:
             for entry in entries:
-                if entry.name in known:
+                if entry.name in indexed:
                     present.add(entry.name)
                 elif is_episode_id(entry.name) and entry.is_dir(follow_symlinks=False):
                     new.append(entry.name)
     except OSError as error:
         raise IndexLost from error
-    return sorted(new, key=place_of), known - present
+    return sorted(new, key=place_of), indexed - present
 
 
 def _read_row(directory: Path) -> EpisodeRow | None:

@@ -146,7 +146,7 @@ def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
         projection.apply(event)
     is_running = not projection.terminated and folder.is_locked(EVENTS)
     facts = {
-        **projection.asked,
+        **projection.start_payload,
         "started_at": projection.started_at,
         "duration_ms": projection.duration_ms(),
         "trace_id": projection.last.trace_id if projection.last else None,

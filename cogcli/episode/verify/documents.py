@@ -159,7 +159,7 @@ class DocumentCheck:
 
     def _altered(self, manifest: dict[str, Any], entries: dict[str, dict[str, Any]]) -> Iterator[Finding]:
         """Files that nothing but the manifest vouches for."""
-        for name, given in entries.items():
+        for name, item in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
                 continue
             if name == EVENTS:
@@ -167,10 +167,10 @@ class DocumentCheck:
                 found, line = self._log.sha256, self._log.lines.count
             else:
                 vouched, line = False, 0
-                size = given.get("size_bytes")
+                size = item.get("size_bytes")
                 same = type(size) is not int or size == self._files[name]
                 found = self._measured(name)[0] if same else ""
-            if found != given.get("sha256") and not vouched:
+            if found != item.get("sha256") and not vouched:
                 yield error_finding("file.altered", name, line, "is not the file that the manifest names")
 
     def _measured(self, name: str) -> tuple[str, int]:

@@ -83,13 +83,13 @@ class EpisodeFiles(FilesSeen):
     def _look_into_blobs(self, folder: Folder) -> None:
         with folder.sub(BLOBS) as kept:
             for name, found in kept.entries().items():
-                shown = f"{BLOBS}/{name}"
+                path = f"{BLOBS}/{name}"
                 if name.startswith(TEMPORARY):
                     continue
                 if not is_blob_name(name):
-                    self._refuse("file.extra", shown, "not the name of a blob")
-                elif self._take(shown, found):
-                    self._check_content(kept, name, shown, found.st_size)
+                    self._refuse("file.extra", path, "not the name of a blob")
+                elif self._take(path, found):
+                    self._check_content(kept, name, path, found.st_size)
 
     def _take(self, name: str, found: os.stat_result) -> bool:
         """Whether it is a regular file; one with a second name is refused, but still looked at."""
@@ -97,17 +97,17 @@ class EpisodeFiles(FilesSeen):
             self.files[name] = found.st_size
         return name in self.files
 
-    def _check_content(self, kept: Folder, name: str, shown: str, size: int) -> None:
+    def _check_content(self, kept: Folder, name: str, path: str, size: int) -> None:
         if size > MAX_BLOB:
-            self._refuse("blob.altered", shown, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}")
+            self._refuse("blob.altered", path, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}")
             return
         try:
             content, _ = measure(kept, name)
         except FileRefused as error:
-            self._refuse("file.unreadable", shown, error.message)
+            self._refuse("file.unreadable", path, error.message)
             return
         if content != name:
-            self._refuse("blob.altered", shown, "its content is not what its name says")
+            self._refuse("blob.altered", path, "its content is not what its name says")
 
 
 class ForeignFiles(FilesSeen):
@@ -119,17 +119,17 @@ class ForeignFiles(FilesSeen):
 
     def _look(self, folder: Folder, above: str, depth: int) -> None:
         for name, found in folder.entries().items():
-            shown = f"{above}{name}"
+            path = f"{above}{name}"
             if not stat.S_ISDIR(found.st_mode):
-                if self._is_plain(shown, found):
-                    self.files[shown] = found.st_size
+                if self._is_plain(path, found):
+                    self.files[path] = found.st_size
             elif depth == _DEEPEST:
-                self._refuse("file.kind", shown, "its folders are nested too deeply")
+                self._refuse("file.kind", path, "its folders are nested too deeply")
             else:
                 try:
                     inner = folder.sub(name)
                 except OSError as error:
-                    self._refuse("file.unreadable", shown, f"cannot be opened: {error.strerror}")
+                    self._refuse("file.unreadable", path, f"cannot be opened: {error.strerror}")
                     continue
                 with inner:
-                    self._look(inner, f"{shown}/", depth + 1)
+                    self._look(inner, f"{path}/", depth + 1)
