@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.core.canonical import compact
 from cogcli.core.errors import RejectedError, ServiceResolutionError
 from cogcli.core.problems import suggestion
@@ -27,12 +25,8 @@ def call_tool(
     module, function = table[request.operation]
     service = Service(id=request.service.id, kind="pythoncall", module=MODULES + module, trusted=True)
     body, meta = functions.invoke(request._replace(service=service, operation=function), limits)
-    return InvocationResponse(_body_of(body, request.binding.metadata.get("response_mode") or "json"), meta)
-
-
-def _body_of(body: Any, mode: str) -> Any:
-    """The body of a function's object by `response_mode`; its text is the object as JSON."""
-    if mode == "json":
-        return body
+    if request.response_mode == "json":
+        return InvocationResponse(body, meta)
     text = compact(body).decode()
-    return {"text": text} if mode == "text" else {"structured": body, "text": text, "content": []}
+    whole = {"structured": body, "text": text, "content": []}
+    return InvocationResponse({"text": text} if request.response_mode == "text" else whole, meta)

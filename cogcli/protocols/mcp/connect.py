@@ -11,12 +11,11 @@ from urllib.parse import urlsplit
 from cogcli.core.addresses import literal_refusal
 from cogcli.core.errors import SafetyScopeError, ServiceResolutionError
 from cogcli.protocols.http import headers
-from cogcli.protocols.invoker import InvokerContext
+from cogcli.protocols.invoker import InvokerContext, inherited_variables
 from cogcli.protocols.mcp.errors import Refusals
-from cogcli.protocols.mcp.process import Program, environment
+from cogcli.protocols.mcp.process import Program
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.stdio import Stdio
-from cogcli.protocols.mcp.traffic import McpTraffic
 from cogcli.specs.service import Service, network_of
 
 if TYPE_CHECKING:
@@ -26,12 +25,8 @@ if TYPE_CHECKING:
 def require_trust(service: Service) -> None:
     """Raises ServiceResolutionError `service.untrusted` for a program of an untrusted layer."""
     if "command" in service.settings and not service.trusted:
-        raise ServiceResolutionError(
-            "service.untrusted",
-            f"service `{service.id}`: this project may not start programs of its own",
-            hint="cogcli config trust",
-            left=False,
-        )
+        text = f"service `{service.id}`: this project may not start programs of its own"
+        raise ServiceResolutionError("service.untrusted", text, hint="cogcli config trust", left=False)
 
 
 def require_sdk() -> None:
@@ -61,17 +56,13 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
         from cogcli.protocols.mcp.http import StreamableHttp
 
         address = _address(service, context)
-        return lambda: StreamableHttp(address, McpTraffic())
+        return lambda: StreamableHttp(address)
 
     settings = service.settings
     own = {name: context.secrets.expand(text) for name, text in (settings.get("env") or {}).items()}
-    program = Program(
-        settings["command"],
-        tuple(settings.get("args") or ()),
-        _directory(service),
-        environment(context.environ, own),
-    )
-    return lambda: Stdio(program, McpTraffic())
+    environ = {**inherited_variables(context.environ), **own}
+    program = Program(settings["command"], tuple(settings.get("args") or ()), _directory(service), environ)
+    return lambda: Stdio(program)
 
 
 def _address(service: Service, context: InvokerContext) -> McpEndpoint:
@@ -97,11 +88,8 @@ def identity(service: Service) -> Any:
     settings = service.settings
     if "url" in settings:
         return {"url": settings["url"]}
-    return {
-        "command": settings["command"],
-        "args": list(settings.get("args") or ()),
-        "cwd": _directory(service),
-    }
+    args = list(settings.get("args") or ())
+    return {"command": settings["command"], "args": args, "cwd": _directory(service)}
 
 
 def _directory(service: Service) -> str:

@@ -28,6 +28,7 @@ from cogcli.specs.shipped_tools import MODULES, TABLES
 
 _TEXT = {"type": "string"}
 _LIST = {"type": "array"}
+_LONGEST: Final = 4 * 1024 * 1024
 
 
 def lock_findings(service: Service) -> Iterator[ContractFinding]:
@@ -72,13 +73,10 @@ def mcp_findings(
     taken: dict[str, Taken] = {}
     title = f"tool `{binding.operation}`"
     parts = {key: key for key in binding.request}
-    yield from object_findings(_schema(tool.get("inputSchema")), parts, taken, title, "wire.parameter")
-    described = (_schema(tool.get("inputSchema")), _schema(tool.get("outputSchema")))
-    yield OperationContract(title, taken, (_reply(mode, tool.get("outputSchema")),), described=described)
-
-
-def _schema(value: Any) -> Any:
-    return value if isinstance(value, dict | bool) else True
+    schemas = (tool.get("inputSchema"), tool.get("outputSchema"))
+    described = tuple(each if isinstance(each, dict | bool) else True for each in schemas)
+    yield from object_findings(described[0], parts, taken, title, "wire.parameter")
+    yield OperationContract(title, taken, (_reply(mode, schemas[1]),), described=described)
 
 
 def _reply(mode: str, output: Any) -> Any:
@@ -88,17 +86,8 @@ def _reply(mode: str, output: Any) -> Any:
     if mode == "raw":
         inner = {"structured": True, "text": _TEXT, "content": _LIST}
         return {"type": "object", "required": [*inner], "properties": inner}
-    return (
-        output
-        if isinstance(output, dict)
-        else {"properties": {"text": _TEXT, "content": _LIST}, "required": ["text"]}
-    )
-
-
-JUDGES: Final = ContractJudges(mcp_findings, lock_findings)
-
-
-_LONGEST: Final = 4 * 1024 * 1024
+    unknown = {"properties": {"text": _TEXT, "content": _LIST}, "required": ["text"]}
+    return output if isinstance(output, dict) else unknown
 
 
 def bundled_findings(binding: Binding, server: str) -> Iterator[ContractFinding | OperationContract]:
@@ -112,12 +101,12 @@ def bundled_findings(binding: Binding, server: str) -> Iterator[ContractFinding 
             yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
         return
     module, function = target
-    yield from function_findings(binding, _source(module), function, f"tool `{binding.operation}`")
-
-
-def _source(module: str) -> bytes:
     file = module_file(MODULES + module, "")
     try:
-        return read_regular(file, limit=_LONGEST) if file else b""
+        source = read_regular(file, limit=_LONGEST) if file else b""
     except FileRefused:
-        return b""
+        return
+    yield from function_findings(binding, source, function, f"tool `{binding.operation}`")
+
+
+JUDGES: Final = ContractJudges(mcp_findings, lock_findings)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,6 +21,7 @@ from cogcli.core.errors import ResponseMappingError, ServerFaultError
 from cogcli.core.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
 from cogcli.protocols.mcp.errors import Refusals, translate_error
 from cogcli.protocols.mcp.events import filter_events
+from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
@@ -62,21 +63,13 @@ class McpEndpoint(NamedTuple):
     refusals: Refusals
 
 
-class StreamableHttp:
-    """One connection, as a transport of the SDK."""
+class StreamableHttp(McpTransport):
+    """A connection over HTTP. A graceful end deletes the session, if there was one."""
 
-    def __init__(self, address: McpEndpoint, traffic: McpTraffic) -> None:
+    def __init__(self, address: McpEndpoint) -> None:
+        super().__init__()
         self.url = address.url
         self.proxy = proxy_without_user(address.proxy)
-        self.traffic = traffic
-        self.graceful = False
-        """Whether the session is deleted at the end: only once there was one."""
-        self.refused: McpFault | None = None
-        """Why the last answer to a request was no result; None where it may be one."""
-        self.closed_by: McpFault | None = None
-        self.on_closed: Callable[[], None] = lambda: None
-        self.leftovers: list[str] = []
-        self.stderr_text = ""
         self._address = address
         self._stack = AsyncExitStack()
         self._session_id = ""
@@ -157,15 +150,16 @@ class StreamableHttp:
             del response.headers["content-encoding"]
             text = f"the reply is refused: content encoding `{encoding[:80]}`"
             self._note(exchange, McpFault(ResponseMappingError, "response.not-json", text))
+
+        def too_long() -> None:
+            self._note(exchange, TOO_LONG)
+
         streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if streams and response.status_code < 300:
-            filter_events(
-                response,
-                lambda data: self._filter_event(data, id, exchange),
-                lambda: self._too_long(exchange),
-            )
+            accept = lambda data: self._filter_event(data, id, exchange)  # noqa: E731
+            filter_events(response, accept, too_long)
         else:
-            cap_body(response, MAX_FRAME, lambda: self._too_long(exchange))
+            cap_body(response, MAX_FRAME, too_long)
         if id is not None:
             fault = await self._fault(response, exchange, streams=streams)
             self.refused = fault
@@ -209,16 +203,12 @@ class StreamableHttp:
         if exchange is not None:
             exchange.fault = exchange.fault or fault
 
-    def _too_long(self, exchange: McpExchange | None) -> None:
-        self._note(exchange, TOO_LONG)
-
 
 def _body_fault(response: Any, body: bytes) -> McpFault | None:
     """Why a successful answer is no message: absent, no JSON, or not of the protocol; None where it is one."""
     if response.status_code == 202:
-        return McpFault(
-            ServerFaultError, "call.server-error", "HTTP 202: the server gives no answer to a call"
-        )
+        text = "HTTP 202: the server gives no answer to a call"
+        return McpFault(ServerFaultError, "call.server-error", text)
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         shown = body[:80].decode("utf-8", "replace")

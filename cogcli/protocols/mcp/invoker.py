@@ -13,10 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final
 
-from cogcli.core.errors import CallTimeoutError, ResponseMappingError, RuntimeErrorBase, TransportError
-from cogcli.core.jsonvalue import NotJson, to_plain_json
+from cogcli.core.errors import CallTimeoutError, RuntimeErrorBase, TransportError
 from cogcli.protocols.http import headers
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.invoker import (
@@ -34,9 +33,9 @@ from cogcli.protocols.mcp.session import McpLink, Session
 from cogcli.protocols.mcp.thread import Portal
 from cogcli.protocols.mcp.tool_checks import (
     body_of,
+    plain_reply,
     require_arguments,
     require_patterns,
-    require_reply,
     require_size,
     result_usage,
     tool_of,
@@ -45,9 +44,6 @@ from cogcli.protocols.mcp.tool_checks import (
 from cogcli.protocols.mcp.traffic import McpExchange
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import Service
-
-if TYPE_CHECKING:
-    pass
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -124,11 +120,12 @@ class Mcp:
         portal, session, link = self._connect(request.service, limits)
         exchange = link.transport.traffic.open(note)
         exchange.headers = own
+        body = {"name": request.operation, "arguments": request.payload}
         about = CallMeta(
             method="tools/call",
             url=link.transport.url,
             started_at=started,
-            request={"media_type": _JSON, "body": {"name": request.operation, "arguments": request.payload}},
+            request={"media_type": _JSON, "body": body},
             proxy=link.transport.proxy,
         )
         try:
@@ -137,14 +134,8 @@ class Mcp:
             require_patterns(tool)
             exchange.notices += unusable_schema_notices(tool)
             require_arguments(tool, request)
-            call = partial(
-                portal.wait,
-                limits,
-                session.call,
-                link,
-                {"name": request.operation, "arguments": request.payload, "_meta": _meta(request)},
-                exchange,
-            )
+            params = {**body, "_meta": _meta(request)}
+            call = partial(portal.wait, limits, session.call, link, params, exchange)
             result = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
             meta = _complete_record(about, link, exchange, began, result)
             return _response(request, result, tool, meta)
@@ -186,15 +177,16 @@ class Mcp:
         with self._lock:
             if self._closed:
                 raise TransportError("call.transport", "the run is over", left=False)
-            portal = self._portal = self._portal or _portal()
+            if self._portal is None:
+                require_sdk()
+                self._portal = Portal()
             # A call of an untrusted layer shares no session with one of a trusted layer.
             key = (service.id, service.trusted)
             session = self._sessions.get(key)
             if session is None:
                 # Secrets are resolved before anything starts: a missing one has an error of its own.
-                connect = transport_of(service, self._context)
-                session = self._sessions[key] = Session(connect)
-            return portal, session
+                session = self._sessions[key] = Session(transport_of(service, self._context))
+            return self._portal, session
 
 
 class _SessionLost(Exception):
@@ -203,11 +195,6 @@ class _SessionLost(Exception):
     def __init__(self, error: RuntimeErrorBase) -> None:
         super().__init__(error.message)
         self.error = error
-
-
-def _portal() -> Portal:
-    require_sdk()
-    return Portal()
 
 
 # -- before a call leaves ---------------------------------------------------------------------------------------------
@@ -258,18 +245,11 @@ def _response(
     request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any], meta: CallMeta
 ) -> InvocationResponse:
     try:
-        result = to_plain_json(result)
-        require_reply(request, result, tool)
-        body = body_of(result, request.binding.metadata.get("response_mode") or "json")
-    except NotJson as error:
-        _fail(
-            ResponseMappingError("response.not-json", f"the reply holds {error}", left=True), meta, kept=False
-        )
+        result = plain_reply(request, result, tool)
+        body = body_of(result, request.response_mode)
     except RuntimeErrorBase as error:
-        _fail(error, meta, kept=error.code != "response.size")
+        # What is no JSON or too large is not recorded.
+        kept = error.code not in ("response.not-json", "response.size")
+        error.record = (meta if kept else meta._replace(reply=None)).to_payload()
+        raise
     return InvocationResponse(body, result_usage(result, body).add_to(meta))
-
-
-def _fail(error: RuntimeErrorBase, meta: CallMeta, *, kept: bool) -> NoReturn:
-    error.record = (meta if kept else meta._replace(reply=None)).to_payload()
-    raise error

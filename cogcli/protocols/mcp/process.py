@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import TransportError
-from cogcli.protocols.invoker import inherited_variables
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
-
-
 IS_GUARDED: Final = sys.platform == "linux" and bool(sys.executable)
 """Whether programs are started below guards (`launcher`)."""
 
@@ -30,10 +27,6 @@ class Leash:
         self._ours, self.theirs = socket.socketpair()
         self._ours.setblocking(False)
         self._received = b""
-
-    def close_theirs(self) -> None:
-        """Close the guards' end in this process, once they have inherited it."""
-        self.theirs.close()
 
     @property
     def exit_code(self) -> int | None:
@@ -78,11 +71,6 @@ class Program(NamedTuple):
         if IS_GUARDED:
             return [sys.executable, "-I", "-S", _LAUNCHER, str(leash), path, *given]
         return [path, *given[1:]]
-
-
-def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a server: the inherited variables, and those of its service file."""
-    return {**inherited_variables(environ), **own}
 
 
 def descendants(started: int) -> set[int]:

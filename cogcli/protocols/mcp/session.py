@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli import __version__
 from cogcli.core.errors import CallTimeoutError, ResponseMappingError, ServerFaultError, TransportError
@@ -30,28 +30,36 @@ MAX_CONNECTIONS: Final = 2
 REASON_SECONDS: Final = 0.5
 
 
-class McpTransport(Protocol):
-    """One connection to a server, which the SDK reads and writes."""
+class McpTransport:
+    """One connection to a server, as a transport of the SDK: an asynchronous context manager that gives two streams."""
 
-    url: str
-    proxy: str
-    traffic: McpTraffic
-    graceful: bool
-    refused: McpFault | None
-    closed_by: McpFault | None
-    on_closed: Callable[[], None]
-    leftovers: list[str]
+    url = ""
+    proxy = ""
+
+    def __init__(self) -> None:
+        self.traffic = McpTraffic()
+        self.graceful = False
+        """Whether the end is orderly: only once the server was ready."""
+        self.refused: McpFault | None = None
+        """Why the last answer to a request was no result; None where it may be one."""
+        self.closed_by: McpFault | None = None
+        """Why the connection is closed, None while it is open."""
+        self.on_closed: Callable[[], None] = lambda: None
+        self.leftovers: list[str] = []
+        """A message about processes of a program that had to be killed."""
 
     @property
     def stderr_text(self) -> str:
         """The last 64 KiB of the server's stderr, empty without one."""
-        ...
+        return ""
 
-    async def __aenter__(self) -> TransportStreams: ...
+    async def __aenter__(self) -> TransportStreams:
+        raise NotImplementedError
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None: ...
+    ) -> bool | None:
+        raise NotImplementedError
 
 
 class McpLink:
@@ -127,9 +135,8 @@ class McpLink:
             if self._scope.cancelled_caught:
                 self.failure = fault_of(_slow_start_error(transport.stderr_text))
         except BaseException as error:
-            self.failure = (
-                transport.closed_by or transport.refused or fault_of(translate_error(error, left=False))
-            )
+            translated = fault_of(translate_error(error, left=False))
+            self.failure = transport.closed_by or transport.refused or translated
             if transport.closed_by is None:
                 transport.closed_by = self.failure
                 transport.traffic.fail_all(self.failure)
@@ -218,10 +225,9 @@ def _plain_json() -> Any:
 
 def _slow_start_error(stderr_text: str) -> TransportError:
     words = last_lines(stderr_text)
+    text = f"{NOT_READY}: {words}" if words else NOT_READY
     hint = "the start may take as long as `timeout_seconds` of its service says, else 60 s"
-    return TransportError(
-        "call.transport", f"{NOT_READY}{f': {words}' if words else ''}", hint=hint, left=False
-    )
+    return TransportError("call.transport", text, hint=hint, left=False)
 
 
 MAX_PAGES: Final = 50

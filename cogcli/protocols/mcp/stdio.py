@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cogcli.core.errors import TransportError
 from cogcli.protocols.mcp.errors import last_lines
 from cogcli.protocols.mcp.process import IS_GUARDED, Leash, Program, descendants, kill, signal_group
+from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
     LARGE,
@@ -47,61 +48,29 @@ _POLL_SECONDS: Final = 0.01
 _EXIT_SECONDS: Final = 0.5
 _PENDING: Final = 16
 _BACKLOG: Final = 1024 * 1024
+_STDERR_BYTES: Final = 64 * 1024
 
 
 class FrameTooLong(Exception):
     """A line exceeds the size of a frame."""
 
 
-class StderrTail:
-    """The last 64 KiB of a program's stderr, from the start of a line."""
+class Stdio(McpTransport):
+    """A program of our own. A graceful end gives it time."""
 
-    CAP: Final = 64 * 1024
-
-    def __init__(self) -> None:
-        self._kept = bytearray()
-        self._cut = False
-
-    def add(self, data: bytes) -> None:
-        """Append bytes and drop the oldest beyond 64 KiB."""
-        self._kept += data
-        if len(self._kept) > self.CAP:
-            del self._kept[: len(self._kept) - self.CAP]
-            self._cut = True
-
-    @property
-    def text(self) -> str:
-        """The text kept, without a first line that is cut: half a secret cannot be masked."""
-        text = self._kept.decode(errors="replace")
-        return text.partition("\n")[2] if self._cut else text
-
-
-class Stdio:
-    """One program as a transport of the SDK: an asynchronous context manager that gives two streams."""
-
-    url = ""
-    proxy = ""
-
-    def __init__(self, program: Program, traffic: McpTraffic) -> None:
-        self.traffic = traffic
-        self.graceful = False
-        """Whether the program gets time to end: only once it was ready."""
-        self.refused: McpFault | None = None
-        """Always None: no answer is refused before it is read."""
-        self.closed_by: McpFault | None = None
-        """Why the connection is closed, None while it is open."""
-        self.on_closed: Callable[[], None] = lambda: None
-        self.leftovers: list[str] = []
-        """A message about processes of the program that had to be killed."""
-        self.stderr = StderrTail()
+    def __init__(self, program: Program) -> None:
+        super().__init__()
         self._program = program
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
+        self._stderr = bytearray()
+        self._is_stderr_cut = False
 
     @property
     def stderr_text(self) -> str:
-        """The last 64 KiB of stderr."""
-        return self.stderr.text
+        """The last 64 KiB of stderr without a first line that is cut: half a secret cannot be masked."""
+        text = self._stderr.decode(errors="replace")
+        return text.partition("\n")[2] if self._is_stderr_cut else text
 
     async def __aenter__(self) -> TransportStreams:
         import anyio
@@ -125,35 +94,31 @@ class Stdio:
     async def _start(self) -> asyncio.subprocess.Process:
         import anyio
 
-        program = self._program
+        program, pipe, leash = self._program, asyncio.subprocess.PIPE, None
         try:
+            leash = Leash()
+            theirs = leash.theirs.fileno()
             # A start cancelled halfway would leave pipes open and perhaps a process: it completes, then is ended.
             with anyio.CancelScope(shield=True):
-                process = await self._spawn()
-        except (OSError, ValueError) as error:
+                process = await asyncio.create_subprocess_exec(
+                    *program.argv(theirs),
+                    stdin=pipe,
+                    stdout=pipe,
+                    stderr=pipe,
+                    cwd=program.cwd or None,
+                    env=dict(program.env),
+                    start_new_session=True,
+                    pass_fds=[theirs] if IS_GUARDED else [],
+                )
+        except BaseException as error:
+            if leash is not None:
+                leash.close()
+            if not isinstance(error, OSError | ValueError):
+                raise
             reason = getattr(error, "strerror", None) or str(error)
             text = f"`{program.command}` cannot be started in `{program.cwd}`: {reason}"
             raise TransportError("call.transport", text, left=False) from error
-        return process
-
-    async def _spawn(self) -> asyncio.subprocess.Process:
-        program, pipe = self._program, asyncio.subprocess.PIPE
-        leash = Leash()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *program.argv(leash.theirs.fileno()),
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
-                cwd=program.cwd or None,
-                env=dict(program.env),
-                start_new_session=True,
-                pass_fds=[leash.theirs.fileno()] if IS_GUARDED else [],
-            )
-        except BaseException:
-            leash.close()
-            raise
-        leash.close_theirs()
+        leash.theirs.close()  # the guards have inherited it
         self._leash = leash
         return process
 
@@ -169,6 +134,8 @@ class Stdio:
     # -- what comes in ------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
+        import anyio
+
         stdout = cast("asyncio.StreamReader", self._process.stdout)
         listening = True
         try:
@@ -178,7 +145,10 @@ class Stdio:
                 message = await asyncio.to_thread(self._parse, line) if slow else self._parse(line)
                 # The SDK may have stopped reading: further lines are drained, so that the program can end.
                 if message is not None and listening:
-                    listening = await self._pass_on(message)
+                    try:
+                        await self._incoming.send(message)
+                    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        listening = False
             fault = McpFault(TransportError, "call.transport", await self._end_reason())
         except FrameTooLong:
             fault = TOO_LONG
@@ -189,15 +159,6 @@ class Stdio:
             self.traffic.fail_all(fault)
         self._incoming.close()
         self.on_closed()
-
-    async def _pass_on(self, message: SessionMessage) -> bool:
-        import anyio
-
-        try:
-            await self._incoming.send(message)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return False
-        return True
 
     def _parse(self, line: bytes) -> SessionMessage | None:
         """The message in a line; None for noise."""
@@ -226,7 +187,9 @@ class Stdio:
     async def _drain(self) -> None:
         stderr = cast("asyncio.StreamReader", self._process.stderr)
         while data := await stderr.read(_CHUNK):
-            self.stderr.add(data)
+            self._stderr += data
+            self._is_stderr_cut |= len(self._stderr) > _STDERR_BYTES
+            del self._stderr[:-_STDERR_BYTES]
 
     async def _end_reason(self) -> str:
         """Why the connection closed: the program's exit status and last lines of stderr."""
@@ -235,7 +198,7 @@ class Stdio:
         how = "closed the connection" if code is None else "ended"
         if code is not None:
             how += f" by signal {-code}" if code < 0 else f" with exit status {code}"
-        stderr_text = last_lines(self.stderr.text)
+        stderr_text = last_lines(self.stderr_text)
         return f"the server {how}{f': {stderr_text}' if stderr_text else ''}"
 
     # -- the end ------------------------------------------------------------------------------------------------------

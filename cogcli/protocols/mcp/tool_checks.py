@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from cogcli.core.errors import RejectedError, RequestMappingError, ResponseMappingError, ServerFaultError
+from cogcli.core.jsonvalue import NotJson, to_plain_json
 from cogcli.core.problems import suggestion
 from cogcli.core.strict_json import JsonRefused, loads
-from cogcli.protocols.invoker import DEFAULT_BYTES, InvocationRequest
+from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.mcp.errors import shorten
 from cogcli.protocols.mcp.session import McpLink
 from cogcli.protocols.mcp.traffic import required_methods
 from cogcli.protocols.model_usage import ModelUsage, usage_of
 from cogcli.schema import validator
 
-if TYPE_CHECKING:
-    pass
-
 
 def require_size(request: InvocationRequest) -> None:
     """Raises RequestMappingError `request.size` for arguments beyond the binding's limit."""
-    cap = request.binding.metadata.get("max_request_bytes") or DEFAULT_BYTES
-    size = len(orjson.dumps(request.payload))
+    cap, size = request.request_cap, len(orjson.dumps(request.payload))
     if size > cap:
         text = f"the arguments have {size:,} bytes, at most {cap:,} are allowed"
         raise RequestMappingError("request.size", text, left=False)
@@ -81,18 +78,27 @@ def _violation_text(schema: Any, value: Any) -> str:
     return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)[:500]
 
 
-def require_reply(request: InvocationRequest, result: dict[str, Any], tool: dict[str, Any]) -> None:
-    """Raises ResponseMappingError `response.size`, ServerFaultError for what breaks the tool's own output schema."""
-    cap, size = request.binding.metadata.get("max_response_bytes") or DEFAULT_BYTES, len(orjson.dumps(result))
+def plain_reply(request: InvocationRequest, reply: dict[str, Any], tool: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a reply as plain JSON.
+
+    Raises ResponseMappingError `response.not-json`, `response.size`; ServerFaultError for what breaks the tool's own
+    output schema.
+    """
+    try:
+        result: dict[str, Any] = to_plain_json(reply)
+    except NotJson as error:
+        raise ResponseMappingError("response.not-json", f"the reply holds {error}", left=True) from error
+    cap, size = request.reply_cap, len(orjson.dumps(result))
     if size > cap:
         text = f"the reply has {size:,} bytes, at most {cap:,} are allowed"
         raise ResponseMappingError("response.size", text, left=True)
     structured = result.get("structuredContent")
     if structured is None or result.get("isError") is True:
-        return
+        return result
     if problems := _violation_text(tool.get("outputSchema"), structured):
         text = f"the reply breaks the tool's own output schema: {problems}"
         raise ServerFaultError("call.server-error", text, left=True)
+    return result
 
 
 def body_of(result: dict[str, Any], mode: str) -> Any:
@@ -116,8 +122,11 @@ def body_of(result: dict[str, Any], mode: str) -> Any:
         return {"structured": structured, "text": text, "content": content}
     if structured is not None:
         return structured
-    single = _single_object(content)
-    return {"text": text, "content": content} if single is None else single
+    try:
+        single = loads(text) if len(content) == 1 and _is_text(content[0]) else None
+    except JsonRefused:
+        single = None
+    return single if isinstance(single, dict) else {"text": text, "content": content}
 
 
 def result_usage(result: dict[str, Any], body: Any) -> ModelUsage:
@@ -128,13 +137,3 @@ def result_usage(result: dict[str, Any], body: Any) -> ModelUsage:
 
 def _is_text(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and isinstance(block.get("text"), str)
-
-
-def _single_object(content: list[dict[str, Any]]) -> dict[str, Any] | None:
-    if len(content) != 1 or not _is_text(content[0]):
-        return None
-    try:
-        value = loads(content[0]["text"])
-    except JsonRefused:
-        return None
-    return value if isinstance(value, dict) else None
