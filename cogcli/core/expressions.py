@@ -74,7 +74,7 @@ def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expr
     tree = _parsed(source)
     reader = _ExpressionParser(loop_names, source)
     evaluate = reader.compiled(tree, 1)
-    path = reader.path(tree) if isinstance(tree, ast.Attribute | ast.Subscript | ast.Name) else None
+    path = reader.path(tree) if isinstance(tree, _PATHS) else None
     references = dict.fromkeys(mention.reference for mention in reader.mentions)
     return Expression(text, evaluate, tuple(references), path, tuple(reader.mentions))
 
@@ -140,6 +140,7 @@ class _SourceText:
         return self.offset(node.lineno, len(line.encode()[: node.col_offset].decode(errors="ignore")))
 
 
+_PATHS: Final = (ast.Attribute, ast.Subscript, ast.Name)
 _NAMES: Final = {"true": True, "false": False, "null": None, "none": None}
 
 
@@ -187,30 +188,23 @@ class _ExpressionParser:
         operand = self.compiled(node.operand, depth + 1)
         if isinstance(node.op, ast.Not):
             return lambda lookup: not operand(lookup)
-        inner = node.operand
-        if (
-            isinstance(node.op, ast.USub)
-            and isinstance(inner, ast.Constant)
-            and type(inner.value) in (int, float)
-        ):
-            number = -operand(_nothing)
-            return lambda lookup: number
+        inner = node.operand.value if isinstance(node.operand, ast.Constant) else None
+        if isinstance(node.op, ast.USub) and type(inner) in (int, float):
+            return lambda lookup: -operand(lookup)
         raise self.fault(f"`{_excerpt(node)}` is not in the language", node)
 
     def boolean(self, node: ast.BoolOp, depth: int) -> Evaluate:
         if isinstance(node.op, ast.And):
             terms = [self.compiled(value, depth + 1) for value in node.values]
-            return lambda lookup: _all(terms, lookup)
+            return lambda lookup: _first_or_last(terms, lookup, truth=False)
         *first, last = node.values
         lenient = [self.lenient(value, depth + 1) for value in first]
         terms = [*lenient, self.compiled(last, depth + 1)]
-        return lambda lookup: _any(terms, lookup)
+        return lambda lookup: _first_or_last(terms, lookup, truth=True)
 
     def lenient(self, node: ast.expr, depth: int) -> Evaluate:
         """Like `compiled`, but a path that leads nowhere is null."""
-        if not _is_path(node):
-            return self.compiled(node, depth)
-        reference = self.path(node)
+        reference = self.path(node) if isinstance(node, _PATHS) else None
         if reference is None:
             return self.compiled(node, depth)
         self.mention(reference, node, lenient=True)
@@ -218,9 +212,8 @@ class _ExpressionParser:
 
     def comparison(self, node: ast.Compare, depth: int) -> Evaluate:
         operands = [node.left, *node.comparators]
-        links = []
-        for left, operator, right in zip(operands, node.ops, operands[1:], strict=False):
-            links.append(self.link(left, operator, right, depth + 1))
+        pairs = zip(operands, node.ops, operands[1:], strict=False)
+        links = [self.link(left, operator, right, depth + 1) for left, operator, right in pairs]
         return lambda lookup: all(link(lookup) for link in links)
 
     def link(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int) -> Evaluate:
@@ -283,18 +276,10 @@ def _segment(node: ast.expr) -> str | None:
     return None
 
 
-def _is_path(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute | ast.Subscript | ast.Name)
-
-
 def _is_null(node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return node.id in ("null", "none")
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def _nothing(reference: Reference) -> Any:
-    return MISSING
 
 
 def _found(lookup: Lookup, reference: Reference) -> Any:
@@ -306,20 +291,12 @@ def _found(lookup: Lookup, reference: Reference) -> Any:
     return value
 
 
-def _all(terms: list[Evaluate], lookup: Lookup) -> Any:
-    value: Any = True
+def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> Any:
+    """The first value with this truth, else the last; what comes after it is not evaluated."""
+    value: Any = None
     for term in terms:
         value = term(lookup)
-        if not value:
-            break
-    return value
-
-
-def _any(terms: list[Evaluate], lookup: Lookup) -> Any:
-    value: Any = False
-    for term in terms:
-        value = term(lookup)
-        if value:
+        if bool(value) is truth:
             break
     return value
 

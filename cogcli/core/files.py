@@ -99,6 +99,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600
     followed. On an `OSError` the old file is in place and no temporary file is left, unless the very last
     sync, of the directory, failed: then the new file is in place but may not survive a power cut.
     """
+    from contextlib import suppress
+
     name = os.fspath(path)
     folder = os.path.dirname(name) or os.curdir
     # The dot keeps a file left by a power cut out of every listing of specs.
@@ -114,15 +116,9 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600
         placed = True
     finally:
         if not placed:
-            _discard(temporary)
+            with suppress(OSError):  # the error that came before is the one to raise
+                os.unlink(temporary)
     _sync_folder(folder)
-
-
-def _discard(temporary: str) -> None:
-    try:
-        os.unlink(temporary)
-    except OSError:
-        return  # the error that came before is the one to raise
 
 
 def _fill(handle: int, data: bytes, mode: int) -> None:

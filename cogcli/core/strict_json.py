@@ -165,11 +165,9 @@ class _Parser:
         if self._at < len(self._text):
             char = self._text[self._at]
             if char in "{[":
-                self._syntax("a second JSON value after the first", "send one value, or a list of them")
+                self._fail("a second JSON value after the first", "send one value, or a list of them")
             word = _WORD.match(self._text, self._at)
-            self._syntax(
-                f"`{_short(word[0] if word else char)}` after the end of the JSON value", "remove it"
-            )
+            self._fail(f"`{_short(word[0] if word else char)}` after the end of the JSON value", "remove it")
         return value
 
     def _skip(self) -> str:
@@ -181,13 +179,13 @@ class _Parser:
     def _value(self, depth: int) -> Any:
         self._left -= 1
         if self._left < 0:
-            self._fail("json.nodes", f"more than {self._max_nodes:,} values", "send less, or split the input")
+            self._fail(f"more than {self._max_nodes:,} values", "send less, or split the input", "json.nodes")
         char = self._text[self._at : self._at + 1]
         if char == '"':
             return self._string()
         if char and char in "{[":
             if depth == self._max_depth:
-                self._fail("json.depth", f"nesting deeper than {self._max_depth}", "flatten the value")
+                self._fail(f"nesting deeper than {self._max_depth}", "flatten the value", "json.depth")
             self._at += 1
             return self._object(depth + 1) if char == "{" else self._array(depth + 1)
         word = _WORD.match(self._text, self._at)
@@ -220,9 +218,9 @@ class _Parser:
             key = self._string() if char == '"' else self._no_key(char)
             if key in values:
                 self._at = start
-                self._fail("json.duplicate-key", f"key `{_short(key)}` repeated", "keep one of them")
+                self._fail(f"key `{_short(key)}` repeated", "keep one of them", "json.duplicate-key")
             if self._skip() != ":":
-                self._fail("json.syntax", f"`:` expected after key `{_short(key)}`", "write `:` and a value")
+                self._fail(f"`:` expected after key `{_short(key)}`", "write `:` and a value")
             self._at += 1
             self._skip()
             values[key] = self._value(depth)
@@ -237,11 +235,11 @@ class _Parser:
         if char not in (close, ","):
             self._quotes(char)
             if not char:
-                self._syntax(
+                self._fail(
                     f"the text ends inside {'an' if where == 'object' else 'a'} {where}",
                     f"close it with {close}",
                 )
-            self._syntax(f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it")
+            self._fail(f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it")
         self._at += 1
         return char == close
 
@@ -267,79 +265,74 @@ class _Parser:
         if match[1] is None and match[2] is None:
             # Length first: int() of thousands of digits is slow, or refused by Python itself.
             if len(literal) > 17 or not -MAX_INT <= int(literal) <= MAX_INT:
-                self._fail("json.number", f"{_short(literal)} is beyond 2^53-1", "send it as a string")
+                self._fail(f"{_short(literal)} is beyond 2^53-1", "send it as a string", "json.number")
             self._at += len(literal)
             return int(literal)
         value = float(literal)
         if value in (float("inf"), float("-inf")):
-            self._fail("json.number", f"{_short(literal)} is beyond every float", "send it as a string")
+            self._fail(f"{_short(literal)} is beyond every float", "send it as a string", "json.number")
         self._at += len(literal)
         return value
 
     # What follows only explains.
 
-    def _fail(self, code: str, message: str, hint: str) -> NoReturn:
+    def _fail(self, message: str, hint: str, code: str = "json.syntax") -> NoReturn:
         line, column = _place(self._text, self._at)
         raise JsonRefused(code, message, line=line, column=column, hint=hint)
 
-    def _syntax(self, message: str, hint: str) -> NoReturn:
-        self._fail("json.syntax", message, hint)
-
     def _trailing_comma(self) -> NoReturn:
         self._at = self._text.rindex(",", 0, self._at)
-        self._syntax("trailing comma", "remove the comma before the closing bracket")
+        self._fail("trailing comma", "remove the comma before the closing bracket")
 
     def _quotes(self, char: str) -> None:
         if char and char in "'`":
-            self._syntax("single quotes, JSON has only double quotes", 'write "text" in double quotes')
+            self._fail("single quotes, JSON has only double quotes", 'write "text" in double quotes')
         if char and char in _SMART:
-            self._syntax(
-                f"smart quote {char}, JSON has only straight ones", 'write "text" in straight quotes'
-            )
+            self._fail(f"smart quote {char}, JSON has only straight ones", 'write "text" in straight quotes')
         if char in ("#", "/"):
-            self._syntax("JSON has no comments", "remove it")
+            self._fail("JSON has no comments", "remove it")
 
     def _no_value(self, char: str, word: str) -> NoReturn:
         self._quotes(char)
         if not char:
-            self._syntax("the text ends where a value is expected", "complete it")
+            self._fail("the text ends where a value is expected", "complete it")
         if not word:
-            self._syntax(f"`{_short(char)}` where a value is expected", "write a value, or remove it")
+            self._fail(f"`{_short(char)}` where a value is expected", "write a value, or remove it")
         if word in ("True", "False", "None"):
             right = {"True": "true", "False": "false", "None": "null"}[word]
-            self._syntax(f"`{word}` is Python, not JSON", f"write {right}")
+            self._fail(f"`{word}` is Python, not JSON", f"write {right}")
         if word.lower() in _NOT_NUMBERS:
-            self._fail("json.number", f"`{word}` is no JSON number", "send null or a string")
+            self._fail(f"`{word}` is no JSON number", "send null or a string", "json.number")
         if self._text.strip() == word and _FILE_NAME.fullmatch(word):
-            self._syntax("a file name, not JSON", f"use --input-file {word}")
+            self._fail("a file name, not JSON", f"use --input-file {word}")
         if char in "+-.0123456789":
-            self._syntax(f"`{_short(word)}` is no JSON number", "write a plain decimal, or quote it")
-        self._syntax(f"text `{_short(word)}` without double quotes", f'write "{_short(word)}"')
+            self._fail(f"`{_short(word)}` is no JSON number", "write a plain decimal, or quote it")
+        self._fail(f"text `{_short(word)}` without double quotes", f'write "{_short(word)}"')
 
     def _no_key(self, char: str) -> NoReturn:
         self._quotes(char)
         if not char:
-            self._syntax("the text ends inside an object", "close it with }")
+            self._fail("the text ends inside an object", "close it with }")
         pair = _BARE_PAIR.match(self._text, self._at)
         if pair and '"' not in self._text:
             given = f"{pair[1]}={pair[2].strip() or 'VALUE'}"
             option = f'-p "{given}"' if re.search(r"[^\w=.,:@%+-]", given) else f"-p {given}"
-            self._syntax("your shell removed the double quotes (PowerShell does)", f"use {option}")
+            self._fail("your shell removed the double quotes (PowerShell does)", f"use {option}")
         if pair:
-            self._syntax(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
-        self._syntax(f"`{_short(char)}` where a key is expected", "write keys in double quotes")
+            self._fail(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
+        self._fail(f"`{_short(char)}` where a key is expected", "write keys in double quotes")
 
     def _open_string(self, end: int) -> NoReturn:
         start, self._at = self._at, end
         char = self._text[end : end + 1]
         if not char:
             self._at = start
-            self._syntax("text is never closed", "add the closing double quote")
+            self._fail("text is never closed", "add the closing double quote")
         if char == "\\":
             shown = self._text[end : end + 2]
-            self._syntax(f"unknown escape `{_short(shown)}` in text", r"write \\ for a backslash")
+            self._fail(f"unknown escape `{_short(shown)}` in text", r"write \\ for a backslash")
         name = _ESCAPED_BLANK.get(char, f"\\u{ord(char):04x}")
-        self._syntax("control character in text", f"write {name}")
+        self._fail("control character in text", f"write {name}")
 
 
 def _short(text: str) -> str:

@@ -12,16 +12,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
 
 from cogcli.engine.context import Run
 from cogcli.engine.outcome import RELEASING, Ending
-from cogcli.engine.plan import PlannedStep
-from cogcli.engine.schedule import ReadySet
+from cogcli.engine.plan import PlannedStep, StepPlan
 from cogcli.engine.step_recorder import StepRecord
 from cogcli.engine.tasks import Cancel, Effects, Next, Task, Wake
 from cogcli.engine.write_order import WriteOrder
 
 RunStep = Callable[[Run, PlannedStep, WriteOrder], Effects]
+
+
+class ReadySet:
+    """The steps of a plan that are ready, by position in plan order: dependencies are counted down, never scanned."""
+
+    def __init__(self, plan: StepPlan) -> None:
+        self._dependents = plan.dependents
+        self._waiting_on = list(plan.waiting_on)
+        self._ready = [index for index, count in enumerate(self._waiting_on) if not count]
+        self._blocked: set[int] = set()
+        self._stranded: set[int] = set()
+        heapify(self._ready)
+
+    def __bool__(self) -> bool:
+        return bool(self._ready)
+
+    def pop(self) -> int:
+        """The first ready step in plan order. Raises IndexError where none is."""
+        return heappop(self._ready)
+
+    def release(self, index: int) -> None:
+        """Count a step as done for its dependents."""
+        for dependent in self._dependents[index]:
+            self._waiting_on[dependent] -= 1
+            if not self._waiting_on[dependent] and dependent not in self._blocked:
+                heappush(self._ready, dependent)
+
+    def block(self, index: int) -> list[int]:
+        """Mark all steps downstream as never to run: those steps, each given once, in plan order."""
+        return self._downstream(index, self._blocked)
+
+    def strand(self, index: int) -> list[int]:
+        """Note that no step downstream will become ready: those steps, each given once, in plan order."""
+        return self._downstream(index, self._stranded)
+
+    def _downstream(self, index: int, known: set[int]) -> list[int]:
+        found: list[int] = []
+        front = [index]
+        while front:
+            for dependent in self._dependents[front.pop()]:
+                if dependent not in known:
+                    known.add(dependent)
+                    found.append(dependent)
+                    front.append(dependent)
+        return sorted(found)
 
 
 class GraphDriver:

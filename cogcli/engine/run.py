@@ -51,17 +51,15 @@ def execute(engine: Engine, plan: StepPlan, request: Request, run_id: str) -> Fi
     root = _Root(engine, plan, request, run_id)
     limit = engine.options.timeout_seconds
     deadline = None if limit is None else time.monotonic() + limit
+
+    def late() -> RunTimeoutError:
+        return RunTimeoutError("run.timeout", f"exceeded {limit:g} s")
+
     try:
-        finished: Finished = engine.loop.run(
-            Spawn(
-                root.steps(),
-                deadline=deadline,
-                late=lambda: RunTimeoutError("run.timeout", f"exceeded {limit:g} s"),
-            )
-        )
+        finished: Finished = engine.loop.run(Spawn(root.steps(), deadline=deadline, late=late))
+        return finished
     finally:
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
-    return finished
 
 
 class _Root:

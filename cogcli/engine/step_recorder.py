@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -122,11 +122,6 @@ class StepRecord:
         number = 1 + (self.attempts_made if self.attempts else self._begun)
         return dispatcher is not None and dispatcher.is_repeated(self.run_id, self.path, number)
 
-    @property
-    def all_reads(self) -> list[str]:
-        """Every reference read, those of the input first, without repeats."""
-        return list(self.reads | self.expression_reads)
-
     def traceparent(self, attempt: int) -> str:
         """The W3C header of an attempt: its span is known before it leaves (docs/reference/protocols.md#export)."""
         if self.intent is None:
@@ -155,16 +150,18 @@ class StepRecord:
         """Append `step.started`, or `call.retried` where the step repeats its call. `durable`: synced to disk."""
         self._begun += 1
         if self._repeats is not None:
-            self._begin_repeat(payload, durable=durable)
+            number = self.attempts_made + 1 if self.attempts else self._begun
+            target = {"binding": payload.get("binding"), "service": payload.get("service")}
+            again = {"attempt": number, **target, **self._repeats}
+            draft = build.call_retried(self.run_id, self.path, payload=again, speaker=self.speaker)
+            self.run.emit(draft, durable=durable)
             return
         self.durable = durable
         body = {"uses": self.uses, **payload, "input": self.input, "reads": list(self.reads)}
         if self.round is not None:
             body["round"] = self.round
-        event = self.run.emit(
-            build.step_started(self.run_id, self.path, speaker=self.speaker, payload=body),
-            durable=durable,
-        )
+        draft = build.step_started(self.run_id, self.path, speaker=self.speaker, payload=body)
+        event = self.run.emit(draft, durable=durable)
         self.intent = event.id
         self.action_id = f"act_{event.id[3:]}"
 
@@ -173,25 +170,11 @@ class StepRecord:
         if self._attempts_answered == len(self.attempts):
             return
         self._attempts_answered = len(self.attempts)
+        attempts = list(self.attempts)
         draft = build.step_answered(
-            self.run_id,
-            self.path,
-            output=output,
-            attempts=list(self.attempts),
-            speaker=self.speaker,
+            self.run_id, self.path, output=output, attempts=attempts, speaker=self.speaker
         )
         self.run.emit(draft, durable=self.durable)
-
-    def _begin_repeat(self, payload: dict[str, Any], *, durable: bool) -> None:
-        again = {
-            "attempt": self.attempts_made + 1 if self.attempts else self._begun,
-            "binding": payload.get("binding"),
-            "service": payload.get("service"),
-            **(self._repeats or {}),
-        }
-        self.run.emit(
-            build.call_retried(self.run_id, self.path, payload=again, speaker=self.speaker), durable=durable
-        )
 
     def count_answer(self, answer: Answer) -> None:
         """Count an answered attempt."""
@@ -230,7 +213,7 @@ class StepRecord:
     def cut_off(self, cut: Cancelled) -> Event | None:
         """Close as cancelled. From outside the end is held back: of a run that waits the step stays open, and whoever
         goes on begins it again."""
-        draft = self._end("skipped", reason="cancelled")
+        draft = self._end("skipped", {"reason": "cancelled"})
         if not cut.outside:
             return self._append_end(draft)
         self.run.hold(self.path, draft, durable=self.durable)
@@ -247,36 +230,29 @@ class StepRecord:
         error: RuntimeErrorBase | None = None,
     ) -> Event:
         """Append the closing event and give it; on resume and replay the recorded one."""
-        return self._append_end(self._end(ending, reason, detail, output, writes, error))
+        failure = error_payload(error) if error else None
+        members = {"reason": reason, "detail": detail or None, "output": output, "error": failure}
+        return self._append_end(self._end(ending, members, writes or ()))
 
     def _append_end(self, draft: Draft) -> Event:
         self.run.engine.append_held(self.path)
         return self.run.emit(draft, durable=self.durable)
 
-    def _end(
-        self,
-        ending: str,
-        reason: str | None = None,
-        detail: str | None = None,
-        output: dict[str, Any] | None = None,
-        writes: list[Write] | None = None,
-        error: RuntimeErrorBase | None = None,
-    ) -> Draft:
-        payload: dict[str, Any] = self._call_members() if self.action_id else self._members_without_call()
-        if reason is not None:
-            payload["reason"] = reason
-        if detail:
-            payload["detail"] = detail
-        if output is not None:
-            payload["output"] = output
-        if error is not None:
-            payload["error"] = error_payload(error)
+    def _end(self, ending: str, members: Mapping[str, Any], writes: Sequence[Write] = ()) -> Draft:
+        """The closing event; members that are None are left out."""
+        payload: dict[str, Any] = {"uses": self.uses}
+        if self.action_id:
+            payload = self._call_members()
+        elif any(self.usage.values()):  # it never began; its gates may have
+            payload["usage"] = self.usage
+        payload.update((name, value) for name, value in members.items() if value is not None)
         if self.reused_from is not None:
             payload["reused_from"] = dict(self.reused_from)
-        payload["writes"] = [write.to_payload() for write in writes or ()]
-        payload["reads"] = self.all_reads
+        payload["writes"] = [write.to_payload() for write in writes]
+        payload["reads"] = list(self.reads | self.expression_reads)
         payload["latency_ms"], metrics = self._timing()
-        payload["result_artifacts"] = _artifacts(writes)
+        artifacts = [w.target.path for w in writes if w.target.text.startswith("working.artifacts.")]
+        payload["result_artifacts"] = [".".join(path[1:]) for path in artifacts]
         return build.step_finished(
             self.run_id,
             self.path,
@@ -307,10 +283,6 @@ class StepRecord:
             payload["tool"] = f"{self.member.protocol}:{self.member.service_id}"
         return payload
 
-    def _members_without_call(self) -> dict[str, Any]:
-        """The same for a step that never began; its gates may have."""
-        return {"uses": self.uses, "usage": self.usage} if any(self.usage.values()) else {"uses": self.uses}
-
     def _timing(self) -> tuple[int | None, dict[str, Any] | None]:
         if self.action_id is None:
             return None, None
@@ -324,11 +296,6 @@ def _first(usage: Any, names: tuple[str, ...]) -> int:
         if name in usage:
             return int(usage[name])
     return 0
-
-
-def _artifacts(writes: list[Write] | None) -> list[str]:
-    names = (w.target.path for w in writes or () if w.target.namespace == "working")
-    return [".".join(path[1:]) for path in names if path[0] == "artifacts" and len(path) > 1]
 
 
 def excerpt(value: Any) -> str:

@@ -128,23 +128,9 @@ class Task:
     """One generator being driven. `result` or `error` is set once it is done."""
 
     __slots__ = (
-        "call",
-        "cancelling",
-        "children",
-        "deadline",
-        "done",
-        "ended",
-        "error",
-        "has_slot",
-        "label",
-        "late",
-        "outside",
-        "parent",
-        "result",
-        "shielded",
-        "steps",
-        "wait",
-    )
+        "call", "cancelling", "children", "deadline", "done", "ended", "error", "has_slot", "label", "late", "outside",
+        "parent", "result", "shielded", "steps", "wait",
+    )  # fmt: skip
 
     def __init__(self, steps: Effects, parent: Task | None, spawn: Spawn | None = None) -> None:
         self.steps = steps
@@ -369,20 +355,13 @@ class Loop:
     def _wait_until(self, task: Task, until: float) -> None:
         self._timed[task] = until if task.deadline is None else min(until, task.deadline)
 
-    def _on_call(self, task: Task, call: WorkerCall) -> None:
-        task.wait = call
-        if call.position is None:
-            self._waiting.append((task, call))
-        else:
-            self._await_position(task, call, call.position)
-
-    def _on_turn(self, task: Task, turn: Turn) -> None:
-        task.wait = turn
-        self._await_position(task, turn, turn.position)
-
-    def _await_position(self, task: Task, effect: WorkerCall | Turn, position: float) -> None:
-        self._recorded_before += 1
-        heappush(self._recorded, (position, self._recorded_before, task, effect))
+    def _on_call(self, task: Task, effect: WorkerCall | Turn) -> None:
+        task.wait = effect
+        if effect.position is not None:
+            self._recorded_before += 1
+            heappush(self._recorded, (effect.position, self._recorded_before, task, effect))
+        elif type(effect) is WorkerCall:
+            self._waiting.append((task, effect))
 
     def _on_park(self, task: Task, effect: Park) -> None:
         if task.parent is not None and task.parent.cancelling:
@@ -444,8 +423,7 @@ class Loop:
     # -- calls --------------------------------------------------------------------------------------------------------
 
     def _call_inline(self, task: Task, call: WorkerCall, epoch: int) -> None:
-        token = object()
-        self._register(token, task, call)
+        token = self._register(task, call)
         with self._baton:
             self._inline_until = min([call.deadline, *self._timed.values()])
         result, error = _perform(call.work)
@@ -456,16 +434,16 @@ class Loop:
         self._complete(token, result, error)
 
     def _call_in_pool(self, task: Task, call: WorkerCall) -> None:
-        token = object()
-        self._register(token, task, call)
+        token = self._register(task, call)
         try:
             self._pool.submit(token, call.work)
         except threads.NoThread:
             self._complete(token, None, no_thread())
 
-    def _register(self, token: object, task: Task, call: WorkerCall) -> None:
-        task.call = token
+    def _register(self, task: Task, call: WorkerCall) -> object:
+        task.call = token = object()
         self._in_flight[token] = (task, call)
+        return token
 
     def _complete(self, token: object, result: Any, error: BaseException | None) -> None:
         """Pass the result of a call to its task; that of an abandoned call is dropped."""
@@ -498,8 +476,7 @@ class Loop:
             if task.wait is not effect:
                 return  # it was cancelled meanwhile
             if type(effect) is WorkerCall:
-                token = object()
-                self._register(token, task, effect)
+                token = self._register(task, effect)
                 result, error = _perform(effect.work)
                 if type(error) is not Unanswered:  # else outstanding until it is cancelled or late
                     self._complete(token, result, error)
@@ -604,7 +581,7 @@ _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     WorkerSlot: Loop._on_slot,
     Sleep: Loop._on_sleep,
     WorkerCall: Loop._on_call,
-    Turn: Loop._on_turn,
+    Turn: Loop._on_call,
     Park: Loop._on_park,
     Wake: Loop._on_wake,
     Cancel: Loop._on_cancel,

@@ -31,16 +31,15 @@ class OutputRule(NamedTuple):
 def compile_output(mapping: dict[str, str], strategy: str, declared: Iterable[str]) -> tuple[OutputRule, ...]:
     """The rules of an output mapping that passed the static checks, in mapping order."""
     known = {*declared}
-    return tuple(_rule(left, right, strategy, known) for left, right in mapping.items())
-
-
-def _rule(left: str, right: str, strategy: str, declared: set[str]) -> OutputRule:
-    target = parse_target(right)
-    if target is None:
-        raise OutputMappingError("output.path", f"`{right}`: not a target")
-    segments = tuple(left.split("."))
-    reference = None if left in declared or segments[0] in declared else parse(left)
-    return OutputRule(left, segments, reference, target, strategy)
+    rules = []
+    for left, right in mapping.items():
+        target = parse_target(right)
+        if target is None:
+            raise OutputMappingError("output.path", f"`{right}`: not a target")
+        segments = tuple(left.split("."))
+        reference = None if left in known or segments[0] in known else parse(left)
+        rules.append(OutputRule(left, segments, reference, target, strategy))
+    return tuple(rules)
 
 
 def writes_of(rules: tuple[OutputRule, ...], produced: dict[str, Any], state: ExecutionState) -> list[Write]:

@@ -6,8 +6,8 @@ from fakes.specs import capability, skill, step
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogcli.engine.graph import ReadySet
 from cogcli.engine.plan import StepPlan, plan_skill
-from cogcli.engine.schedule import ReadySet
 
 CAPABILITIES = {"c.a": capability("c.a")}
 
