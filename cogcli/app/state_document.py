@@ -16,7 +16,7 @@ from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadab
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:
-    from cogcli.episode.named_files import FileStatus
+    from cogcli.episode.manifest import FileStatus
     from cogcli.report.lineage import Declared
 
 _STATE_LIMIT: Final = 1 << 30
@@ -132,7 +132,7 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> Declared:
 
 def file_marks(directory: Path) -> list[FileStatus]:
     """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
-    from cogcli.episode.named_files import file_statuses
+    from cogcli.episode.manifest import file_statuses
 
     with open_episode(directory) as folder:
         return list(file_statuses(folder))

@@ -14,6 +14,7 @@ from cogcli.core.jsonvalue import list_of, object_of, text_of
 from cogcli.episode.document_bytes import earlier, milliseconds_between
 from cogcli.episode.foreign_words import is_foreign, translate_event
 from cogcli.episode.layout import STEP_STATUSES
+from cogcli.episode.plan_projection import PlanProjection
 from cogcli.events.envelope import Event
 
 if TYPE_CHECKING:  # what projects is needed for another tool's log alone
@@ -95,8 +96,6 @@ class _Report:
 
     def _plan(self, event: Event) -> Event:
         """The last plan as it was made: its steps have the statuses that it gave them."""
-        from cogcli.episode.plan_projection import PlanProjection
-
         plan = PlanProjection()
         plan.apply(event)
         records = [{**step, "uses": step["description"]} for step in plan.steps]

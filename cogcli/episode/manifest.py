@@ -1,20 +1,42 @@
-"""`manifest.json`: what a finished episode consists of. Its presence seals the episode."""
+"""`manifest.json`: what a finished episode consists of (docs/reference/episode.md#shared-format).
+
+The presence of ours seals the episode. Of one that any tool wrote:
+
+1. `files[]` holds `{name, sha256, size_bytes, kind}`. A hash is hex in either case, plain or after `sha256:`. Hash and
+   size may be missing; what is there has to fit. An entry for the manifest itself says nothing: none can hold its own
+   hash.
+2. A name is a plain relative path. Whatever would lead out of the episode is a problem and never opened.
+3. A size that differs is found without reading the file.
+"""
 
 from __future__ import annotations
 
+import re
 import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cogcli.core.canonical import digest
 from cogcli.core.files import FileRefused
+from cogcli.core.jsonvalue import object_of
+from cogcli.core.strict_json import JsonRefused
+from cogcli.episode.blobs import parse
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.journal import first_link
-from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, MANIFEST, kind_of
-from cogcli.episode.log_lines import Lines
+from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN, MANIFEST, SUMMARY, kind_of
+from cogcli.episode.log_lines import Lines, first_line, parse_line
 
 SCHEMA: Final = "manifest/1"
+_HASH: Final = (
+    r"(?ai:(?:sha256:)?([0-9a-f]{64}))"  # compiled with the first file that is named: no run needs it
+)
+_UNPRINTABLE: Final = r"[\x00-\x1f\x7f\\]"
+_LONGEST: Final = 1024
+_LIMIT: Final = 64 * 1024 * 1024
+_SHOWN: Final = (EVENTS, LEARN, SUMMARY, MANIFEST)
 
 
 def manifest_of(
@@ -81,3 +103,137 @@ def chain_of(folder: Folder, episode_id: str) -> dict[str, Any]:
     for count, last in Lines(folder.chunks(EVENTS)):  # noqa: B007
         pass
     return {"events": count, "head": first_link(episode_id) if last is None else digest(last)}
+
+
+# -- the files that a manifest names, whoever wrote it -----------------------------------------------------------------
+
+
+class NamedFile(NamedTuple):
+    """One file as a manifest names it: plain hex or the empty text, and its size or None."""
+
+    name: str
+    sha256: str
+    size: int | None
+
+
+class NamedFiles(NamedTuple):
+    """The files that a manifest names, by name, and what is wrong with its list."""
+
+    files: dict[str, NamedFile]
+    problems: list[str]
+
+
+def manifest_files(manifest: Any) -> NamedFiles:
+    """The list of files of a manifest, as far as it is one."""
+    listed = object_of(manifest).get("files")
+    if type(listed) is not list:
+        return NamedFiles({}, ["lists no files"])
+    files: dict[str, NamedFile] = {}
+    problems = []
+    for item in listed:
+        file = _named_file(item)
+        if isinstance(file, str):
+            problems.append(file)
+        elif file.name in files:
+            problems.append(f"lists `{file.name:.80}` twice")
+        elif file.name != MANIFEST:
+            files[file.name] = file
+    return NamedFiles(files, problems)
+
+
+def _named_file(item: Any) -> NamedFile | str:
+    """A file of the list, or what is wrong with it."""
+    name = object_of(item).get("name")
+    if type(name) is not str:
+        return "lists something that is no file of an episode"
+    if not is_inside(name):
+        return f"names {name!r:.80}, which is no file of the episode"
+    text, size = item.get("sha256"), item.get("size_bytes")
+    match = re.fullmatch(_HASH, text) if type(text) is str else None
+    if text is not None and match is None:
+        return f"`{name:.80}` has sha256 {text!r:.80}, which is none"
+    if size is not None and (type(size) is not int or size < 0):
+        return f"`{name:.80}` has size_bytes {size!r:.40}, which is none"
+    return NamedFile(name, match[1].lower() if match else "", size)
+
+
+def is_inside(name: str) -> bool:
+    """Whether a name is a plain relative path, so that following it stays inside the directory it starts from."""
+    return (
+        len(name) <= _LONGEST
+        and not re.search(_UNPRINTABLE, name)
+        and all(part not in ("", ".", "..") for part in name.split("/"))
+    )
+
+
+def unlike(folder: Folder, file: NamedFile) -> str:
+    """Why a file is not what the manifest names; the empty text where it is. Raises FileRefused.
+
+    `file.name` is inside: no link on its way is followed.
+    """
+    *above, name = file.name.split("/")
+    with ExitStack() as opened:
+        for part in above:
+            try:
+                folder = opened.enter_context(folder.sub(part))
+            except FileNotFoundError as error:
+                raise FileRefused(str(folder.path / part), "missing", "does not exist") from error
+            except OSError as error:
+                why = f"cannot be opened: {error.strerror}"
+                raise FileRefused(str(folder.path / part), "unreadable", why) from error
+        if file.size is not None and (size := folder.size(name)) != file.size:
+            return f"has {size:,} bytes, the manifest says {file.size:,}"
+        if file.sha256 and measure(folder, name)[0] != file.sha256:
+            return "is not the file that the manifest names"
+    return ""
+
+
+# -- status ------------------------------------------------------------------------------------------------------------
+
+
+class FileStatus(NamedTuple):
+    """One file: its number of lines, 0 for documents, and whether it is what the manifest names."""
+
+    name: str
+    lines: int
+    good: bool
+
+
+def file_statuses(folder: Folder) -> Iterator[FileStatus]:
+    """Log, learn, summary and manifest where they are there or should be; of the other files those that are not what
+    the manifest names. A file that no manifest names passes: `verify` knows more."""
+    listed = _named_by_manifest(folder)
+    for name in _SHOWN:
+        file = listed.files.get(name) or NamedFile(name, "", None)
+        good = name != MANIFEST or not listed.problems
+        try:
+            folder.size(name)  # whether it is there
+            chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
+            lines = sum(chunk.count(b"\n") for chunk in chunks)
+            yield FileStatus(name, lines, good and not unlike(folder, file))
+        except FileRefused as error:
+            if error.reason != "missing" or name in listed.files:
+                yield FileStatus(name, 0, False)
+    for name, file in listed.files.items():
+        if name not in _SHOWN:
+            with suppress(FileRefused):
+                if not unlike(folder, file):
+                    continue
+            yield FileStatus(name, 0, False)
+
+
+def _named_by_manifest(folder: Folder) -> NamedFiles:
+    """The files that the manifest names; none where there is no manifest."""
+    try:
+        manifest: Any = parse(folder.read(MANIFEST, limit=_LIMIT))
+    except FileRefused:
+        return NamedFiles({}, [])
+    except JsonRefused as error:
+        return NamedFiles({}, [error.message])
+    listed = manifest_files(manifest)
+    named, own = object_of(manifest).get("episode_id"), None
+    with suppress(FileRefused, JsonRefused):  # nothing to compare with where the log cannot be read
+        own = parse_line(first_line(folder)).get("episode_id")
+    if None not in (named, own) and named != own:
+        listed.problems.append("is the manifest of another episode")
+    return listed

@@ -24,8 +24,7 @@ from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, MANIFEST, OUTCOMES, STATE, kind_of
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
-from cogcli.episode.manifest import SCHEMA
-from cogcli.episode.named_files import NamedFile, is_inside, manifest_files, unlike
+from cogcli.episode.manifest import SCHEMA, NamedFile, is_inside, manifest_files, unlike
 from cogcli.episode.verify.files import ForeignFiles
 from cogcli.events.envelope import Event
 
