@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from cogcli.core.errors import ServiceResolutionError
@@ -54,33 +54,25 @@ def level_of(findings: Iterable[Finding]) -> str:
     return "signed" if "signature.valid" in codes else "consistent"
 
 
-def signature_findings(folder: Folder, trusted: str | None, *, foreign: bool = False) -> Iterator[Finding]:
+def signature_finding(folder: Folder, trusted: str | None, *, foreign: bool = False) -> Finding:
     """What the manifest's signature is worth; another tool's may have a form of its own."""
     manifest = read_object(folder, MANIFEST)
     signature = manifest.get("signature")
     if signature is None:
         if trusted:
-            yield _error("signature.missing", "is not signed")
-        else:
-            yield _info("signature.none", "unsigned: consistent at best, not authentic")
-        return
+            return _error("signature.missing", "is not signed")
+        return _info("signature.none", "unsigned: consistent at best, not authentic")
     if not signing.is_signature(signature):
         if foreign and not trusted:
-            yield _info("signature.unchecked", "its signature has another tool's form: it was not checked")
-            return
-        yield _error("signature.invalid", "its signature is none")
-        return
+            return _info("signature.unchecked", "its signature has another tool's form: it was not checked")
+        return _error("signature.invalid", "its signature is none")
     try:
         fits = signing.fits(manifest)
     except ServiceResolutionError as error:
         if trusted:
             raise
-        yield _info("signature.unchecked", f"{error.message}: {error.hint}")
-        return
-    yield _signature_finding(fits, signature["key_id"], trusted)
-
-
-def _signature_finding(fits: bool, key: str, trusted: str | None) -> Finding:
+        return _info("signature.unchecked", f"{error.message}: {error.hint}")
+    key = signature["key_id"]
     if not fits:
         return _error("signature.invalid", "was altered after it was signed")
     if trusted is None:
@@ -90,15 +82,14 @@ def _signature_finding(fits: bool, key: str, trusted: str | None) -> Finding:
     return _info("signature.valid", f"signed by the key given, {key}")
 
 
-def head_findings(head: str, found_at: int, lines: int, last: str) -> Iterator[Finding]:
+def head_finding(head: str, found_at: int, lines: int, last: str) -> Finding:
     """Whether the log ends with a hash kept elsewhere, which is that of line `found_at`, 0 for none."""
     if not found_at:
-        yield Finding("head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}")
-    elif found_at < lines:
+        return Finding("head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}")
+    if found_at < lines:
         message = f"up to here the log is as it was; {lines - found_at} more lines have come since"
-        yield Finding("head.earlier", "info", EVENTS, found_at, message)
-    else:
-        yield Finding("head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says")
+        return Finding("head.earlier", "info", EVENTS, found_at, message)
+    return Finding("head.same", "info", EVENTS, found_at, "the log ends as the hash kept elsewhere says")
 
 
 def _error(code: str, message: str) -> Finding:

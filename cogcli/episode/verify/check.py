@@ -16,7 +16,7 @@ from cogcli.episode.findings import Finding, error_finding
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, is_renamed
 from cogcli.episode.refusals import nothing_began_error, open_episode, unreadable
-from cogcli.episode.verify.authenticity import NO_TRUST, Trusted, head_findings, signature_findings
+from cogcli.episode.verify.authenticity import NO_TRUST, Trusted, head_finding, signature_finding
 from cogcli.episode.verify.documents import DocumentCheck
 from cogcli.episode.verify.files import EpisodeFiles, ForeignFiles
 from cogcli.episode.verify.foreign import foreign_findings, is_foreign
@@ -64,9 +64,9 @@ def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
         yield from foreign_findings(folder, inventory, lines.episode, log.evidence)
     else:
         yield from DocumentCheck(folder, inventory.files, log).check()
-    yield from signature_findings(folder, trusted.key, foreign=foreign)
+    yield signature_finding(folder, trusted.key, foreign=foreign)
     if trusted.head is not None:
-        yield from head_findings(trusted.head, log.head_at, lines.count, lines.head)
+        yield head_finding(trusted.head, log.head_at, lines.count, lines.head)
 
 
 def _capped(findings: Iterator[Finding]) -> list[Finding]:
