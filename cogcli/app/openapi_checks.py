@@ -8,9 +8,9 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final, NamedTuple
 
 from cogcli.app import scenario_run
 from cogcli.app.scenario_run import Stage
@@ -193,12 +193,16 @@ class _Verifier:
     def _verify(self, scenario: Scenario) -> Verdict:
         capability, binding, service = self._specs(scenario)
         wrong = self._blocking_problems(binding, service)
-        static = [_static_check(wrong)] if wrong else []
-        if any(_prevents_call(problem) for problem in wrong):
-            return Verdict(
-                scenario.id, FAILED, tuple(static), f"static checks: {static[0].detail}", code=wrong[0].code
-            )
-        judge = _judge(binding, service)
+        checks = []
+        if wrong:
+            first = wrong[0]
+            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            text = f"{first.code}: {first.file}:{first.line}: {first.message}{more}"
+            checks.append(Check("static checks", False, text))
+            if _prevents_call(first):
+                return Verdict(scenario.id, FAILED, tuple(checks), f"static checks: {text}", code=first.code)
+        with _document_faults():
+            judge = judge_of(binding, service)
         with ExitStack() as stack:
             server = self._server(scenario, service)
             if server is not None:
@@ -207,7 +211,9 @@ class _Verifier:
                     self._catalog, capability, binding, server.url, self._settings.environ
                 )
             else:
-                stage = scenario_run.live(self._catalog, capability, binding, self._settings.environ)
+                stage = scenario_run.stage_of(
+                    self._catalog, capability, binding, service, self._settings.environ, local=False
+                )
             result, records = scenario_run.run(
                 self._settings, stage, scenario, self._runs_dir, live=server is None
             )
@@ -216,7 +222,9 @@ class _Verifier:
             exchange = exchange_from_mock(*server.exchanges[-1])
         elif server is None and records:
             exchange = exchange_from_record(records[-1])
-        checks = [*static, *_service_check(scenario, service)]
+        if (wanted := scenario.expected_service_id) is not None:
+            mismatch = "" if wanted == service.id else f"found {service.id}"
+            checks.append(Check(f"service is {wanted}", not mismatch, mismatch))
         if judge is not None:
             checks += _wire_checks(exchange, judge, result)
         checks.append(_outputs_check(scenario, result))
@@ -294,8 +302,10 @@ class _Verifier:
         code = (result.error or {}).get("code") or ""
         curl = ""
         if failed and exchange:
-            address = next((v for k in ("base_url", "url") if (v := service.settings.get(k))), "")
-            address = address or _address(stage)
+            origins = (
+                service.settings.get(key) or stage.service.settings.get(key) for key in ("base_url", "url")
+            )
+            address = next(filter(None, origins), "")
             curl = redactor.mask_text(curl_line(exchange.seen, address, service, stage.binding))
         if failed is None:
             shutil.rmtree(result.directory, ignore_errors=True)
@@ -346,15 +356,11 @@ def _fails_scenario(problem: Problem) -> bool:
     )
 
 
-def _static_check(wrong: list[Problem]) -> Check:
-    first = wrong[0]
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return Check("static checks", False, f"{first.code}: {first.file}:{first.line}: {first.message}{more}")
-
-
-def _judge(binding: Binding, service: Service) -> Judge | None:
+@contextmanager
+def _document_faults() -> Iterator[None]:
+    """Raises _NotRunnable for a fault of the service's document."""
     try:
-        return judge_of(binding, service)
+        yield
     except DocumentFault as fault:
         raise _NotRunnable(f"{fault.code}: {fault.located_message}", fault.code) from fault
 
@@ -364,20 +370,11 @@ def _answering(scenario: Scenario, type: str, service: Service) -> Answering:
         return canned_replies(scenario.mock_server.replies)
     if type != SPEC:
         return stand_in(type)
-    try:
+    with _document_faults():
         server = document_server(service)
-    except DocumentFault as fault:
-        raise _NotRunnable(f"{fault.code}: {fault.located_message}", fault.code) from fault
     if server is None:
         raise _NotRunnable(f"service `{service.id}` has no document: give `replies` or a mock server's type")
     return server
-
-
-def _service_check(scenario: Scenario, service: Service) -> Iterable[Check]:
-    wanted = scenario.expected_service_id
-    if wanted is not None:
-        mismatch = "" if wanted == service.id else f"found {service.id}"
-        yield Check(f"service is {wanted}", not mismatch, mismatch)
 
 
 def _wire_checks(exchange: ObservedExchange | None, judge: Judge, result: RunResult) -> list[Check]:
@@ -389,11 +386,6 @@ def _wire_checks(exchange: ObservedExchange | None, judge: Judge, result: RunRes
 def _error_details(result: RunResult) -> str:
     error = result.error or {}
     return f"{error.get('code')}: {error.get('message')}" if error else result.status
-
-
-def _address(stage: Stage) -> str:
-    settings: dict[str, Any] = stage.service.settings
-    return str(settings.get("base_url") or settings.get("url") or "")
 
 
 def _outputs_check(scenario: Scenario, result: RunResult) -> Check:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cogcli.app.settings import Settings
 from cogcli.core.errors import BindingResolutionError, CogcliError, EnvironmentRefusal
 from cogcli.core.files import FileRefused, read_regular
+from cogcli.core.redact import Redactor
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.checks import check
 from cogcli.specs.fields import Fields
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions, select
@@ -42,6 +46,17 @@ class Layers:
         return next((name for name, root in reversed(self._roots) if path.startswith(root)), "")
 
 
+@contextmanager
+def writing(shown: str) -> Iterator[None]:
+    """Raises EnvironmentRefusal `env.disk`, with the displayed path, for an OSError of writing within it."""
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentRefusal(
+            "env.disk", f"{shown} cannot be written: {error.strerror}", hint="make the directory writable"
+        ) from error
+
+
 def text_of(settings: Settings, file: str) -> str:
     """The text of a spec's file. Raises EnvironmentRefusal `specs.invalid`."""
     try:
@@ -52,8 +67,6 @@ def text_of(settings: Settings, file: str) -> str:
 
 def fields_of(fields: Fields) -> dict[str, Any]:
     """Fields as plain data; defaults and enums under secret names are masked."""
-    from cogcli.core.redact import Redactor
-
     redactor = Redactor()
 
     def mask(name: str, value: Any) -> Any:
@@ -97,13 +110,11 @@ class Usable:
         if id not in self._skills:
             self._skills[id] = False
             skill = self._catalog.skills.get(id)
-            self._skills[id] = skill is not None and self._runs(skill)
+            self._skills[id] = skill is not None and self._can_run(skill)
         return self._skills[id]
 
-    def _runs(self, skill: Skill) -> bool:
+    def _can_run(self, skill: Skill) -> bool:
         if self._broken is None:
-            from cogcli.specs.checks import check
-
             found = check(self._catalog, options=self._options)
             self._broken = frozenset(problem.file for problem in found if problem.severity == "E")
         if skill.file in self._broken:

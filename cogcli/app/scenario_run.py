@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from cogcli.app.run_skill import environment_of
@@ -48,28 +49,16 @@ def mock_service(
     catalog: Catalog, capability: Capability, binding: Binding, address: str, environ: Mapping[str, str]
 ) -> Stage:
     """A stage whose service is at `address` (an origin; the base path stays that of the service)."""
-    from urllib.parse import urlsplit
-
     service = catalog.services[binding.service]
     keys = PROTOCOLS[service.kind].address_keys
     key = next((k for k in keys if k in service.settings), keys[0])
-    settings = {**service.settings, key: address + base_path(urlsplit(service.settings.get(key) or "").path)}
+    settings = {**service.settings, key: address + urlsplit(service.settings.get(key) or "").path.rstrip("/")}
     if "auth_ref" in settings:
         settings["auth_ref"] = variable_of(settings["auth_ref"])
     service = service._replace(settings=settings, network="private", trusted=True)
     binding = binding._replace(trusted=True)
     tests = {name: f"test-{name}" for name in variables_of(binding, service)}
-    return _stage(catalog, capability, binding, service, {**environ, **tests}, local=True)
-
-
-def live(catalog: Catalog, capability: Capability, binding: Binding, environ: Mapping[str, str]) -> Stage:
-    """A stage with the real service."""
-    return _stage(catalog, capability, binding, catalog.services[binding.service], environ, local=False)
-
-
-def base_path(path: str) -> str:
-    """The path of a base URL without the slash at its end."""
-    return path.rstrip("/")
+    return stage_of(catalog, capability, binding, service, {**environ, **tests}, local=True)
 
 
 def run(
@@ -114,13 +103,13 @@ def run(
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _stage(
+def stage_of(
     catalog: Catalog, capability: Capability, binding: Binding, service: Service, environ: Mapping[str, str],
     *, local: bool,
 ) -> Stage:  # fmt: skip
     """A stage whose catalog holds what the call needs: the binding without fallback, the gates with their bindings.
 
-    `local`: gates may use only services inside this process.
+    With `local` gates may use only services inside this process.
     """
     metadata = {k: v for k, v in binding.metadata.items() if k != "fallback_binding_id"}
     binding = binding._replace(metadata=metadata)

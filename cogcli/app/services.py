@@ -3,25 +3,29 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, NamedTuple
 
-from cogcli.app.registry import open_registry
+import orjson
+
+from cogcli.app.registry import open_registry, writing
 from cogcli.app.run_skill import environment_of
-from cogcli.app.services_documents import compare_documents, replace
 from cogcli.app.settings import Settings
 from cogcli.app.settings.user_dirs import state_home
 from cogcli.core.calls import Cancellation
-from cogcli.core.errors import EnvironmentRefusal, ServiceResolutionError, UsageError
+from cogcli.core.document_fault import DocumentFault
+from cogcli.core.errors import ServerFaultError, ServiceResolutionError, UsageError
+from cogcli.core.files import write_atomic
 from cogcli.core.problems import ProblemsFound, suggestion
+from cogcli.documents.loader import parse_document, place_of, read_document
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
-from cogcli.protocols.live_document import DocumentKind
+from cogcli.protocols.live_document import DocumentKind, live_document
 from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
 from cogcli.runs.launch import invoker_context
-from cogcli.specs.catalog import Catalog
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service import Service
 
@@ -70,43 +74,78 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     service = _service(settings, service_id)
     described = PROTOCOLS[service.kind].document
     if described is not None:
-        return _document(settings, service, described(), accept=accept)
+        return _refresh_document(settings, service, described(), accept=accept)
     _require_server(service)
     before = read_locked(service.root, service.id)
-    now = _tools(settings, service)
+    invoker = Mcp(_invoker_context(settings))
+    try:
+        now = invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
+    finally:
+        invoker.close(5.0)
     found = _differences({tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now})
     if before is None:  # without a lock no call relies on anything
         found = tuple(difference._replace(breaking=False) for difference in found)
-    if accept:
-        _accept(settings, service, now)
     lock = settings.display_path(lock_path(service.root))
+    if accept:
+        with writing(lock):
+            write_lock(service.root, service.id, now)
+        Pins(state_home(settings.environ)).replace(identity(service), now)
     names = tuple(tool["name"] for tool in now)
     return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
 
 
-def _document(settings: Settings, service: Service, kind: DocumentKind, *, accept: bool) -> RefreshResult:
-    found = compare_documents(service, kind, _invoker_context(settings), SECONDS)
-    if accept and (found.changes or not found.existed):
-        replace(settings, found)
-    differences = tuple(ServiceChange(*change) for change in found.changes)
-    path = settings.display_path(found.path)
-    return RefreshResult(service.id, kind.noun, found.existed, found.names, differences, accept, path)
+def _refresh_document(
+    settings: Settings, service: Service, kind: DocumentKind, *, accept: bool
+) -> RefreshResult:
+    try:
+        path = place_of(service)
+        before = read_document(path) if path is not None and os.path.lexists(path) else None
+        old = None if before is None else kind.parse(before)
+    except DocumentFault as fault:
+        text = f"service `{service.id}`: {fault.message}"
+        raise ServiceResolutionError(fault.code, text, hint=fault.hint) from fault
+    if path is None:
+        raise UsageError(
+            "usage.value",
+            f"service `{service.id}` names no document",
+            expected="a service with spec_ref",
+            hint="write spec_ref: NAME.json in its file; then --accept fetches it",
+        )
+    now = live_document(service, _invoker_context(settings), SECONDS)
+    try:
+        new = kind.parse(now)
+    except DocumentFault as fault:
+        text = f"service `{service.id}`: its live document: {fault.message}"
+        raise ServerFaultError("call.server-error", text, hint=fault.hint, left=True) from fault
+    changes = kind.changes(old, new)
+    shown = settings.display_path(path)
+    if accept and (changes or before is None):
+        _replace_document(path, now, shown)
+    differences = tuple(ServiceChange(*change) for change in changes)
+    return RefreshResult(service.id, kind.noun, before is not None, new.names, differences, accept, shown)
+
+
+def _replace_document(path: str, value: dict[str, Any], shown: str) -> None:
+    """Replace the file of `spec_ref` atomically. Raises EnvironmentRefusal, ServiceResolutionError."""
+    data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    try:
+        # JSON is YAML, too: whatever the file is called, it is read again as what it says.
+        parse_document(data, os.path.basename(path))
+    except DocumentFault as fault:
+        raise ServiceResolutionError(fault.code, fault.message, hint="name it *.json in spec_ref") from fault
+    with writing(shown):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomic(path, data, mode=0o644)
 
 
 def _service(settings: Settings, service_id: str) -> Service:
     catalog = open_registry(settings).everything()
-    service = catalog.services.get(service_id)
-    if service is not None:
-        return service
-    raise _absent(catalog, service_id)
-
-
-def _absent(catalog: Catalog, service_id: str) -> ServiceResolutionError | ProblemsFound:
-    file = catalog.broken.get(f"service:{service_id}")
-    if file:
-        return ProblemsFound([p for p in catalog.problems if p.file == file])
+    if service_id in catalog.services:
+        return catalog.services[service_id]
+    if file := catalog.broken.get(f"service:{service_id}"):
+        raise ProblemsFound([p for p in catalog.problems if p.file == file])
     hint = suggestion(service_id, catalog.services)
-    return ServiceResolutionError("service.unknown", f"there is no service `{service_id}`", hint=hint)
+    raise ServiceResolutionError("service.unknown", f"there is no service `{service_id}`", hint=hint)
 
 
 def _require_server(service: Service) -> None:
@@ -118,14 +157,6 @@ def _require_server(service: Service) -> None:
         f"service `{service.id}` {what}",
         expected="an mcp service with a command or a url, or one with spec_ref",
     )
-
-
-def _tools(settings: Settings, service: Service) -> list[dict[str, Any]]:
-    invoker = Mcp(_invoker_context(settings))
-    try:
-        return invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
-    finally:
-        invoker.close(5.0)
 
 
 def _invoker_context(settings: Settings) -> InvokerContext:
@@ -143,14 +174,3 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceCh
         elif fields := find_changed_fields(before[name], now[name]):
             found.append(ServiceChange(name, "changed", tuple(fields)))
     return tuple(found)
-
-
-def _accept(settings: Settings, service: Service, tools: list[dict[str, Any]]) -> None:
-    try:
-        write_lock(service.root, service.id, tools)
-    except OSError as error:
-        path = settings.display_path(lock_path(service.root))
-        raise EnvironmentRefusal(
-            "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
-        ) from error
-    Pins(state_home(settings.environ)).replace(identity(service), tools)

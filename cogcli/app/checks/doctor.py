@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
@@ -40,51 +41,42 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
     """Run all checks. Nothing is changed or started; with `net`, servers are contacted."""
     checks = [*_machine(), *_project(settings)]
     summary = ""
-    broken = bool(settings.problems)
-    if not broken:
+    if not settings.problems:
         found = check_registry(settings)
         checks += [*_registry(found), *services(settings, found, net=net)]
         summary = _summary(settings, found)
-    return Diagnosis(_head(settings), checks, summary)
-
-
-def _head(settings: Settings) -> str:
     parts = [
         f"cogcli {__version__}",
         f"Python {platform.python_version()}",
         f"{platform.system()} {platform.machine()}",
+        f"project {settings.project}" if settings.project else "no project",
     ]
-    return " · ".join([*parts, f"project {settings.project}" if settings.project else "no project"])
+    return Diagnosis(" · ".join(parts), checks, summary)
 
 
 def _machine() -> Iterator[DoctorCheck]:
+    check = partial(DoctorCheck, "machine")
     if has_c_parser():
-        yield DoctorCheck("machine", "yaml", "ok", "C parser")
+        yield check("yaml", "ok", "C parser")
     else:
         fix = "pip install ruamel.yaml.clib"
-        yield DoctorCheck(
-            "machine", "yaml", "warning", "no C parser, specs are read ten times slower", fix=fix
-        )
-    yield _schema_engine()
-    missing = [name for name, module in _EXTRAS.items() if find_spec(module) is None]
-    if missing:
-        fix = f"pip install 'cogcli[{','.join(missing)}]'"
-        yield DoctorCheck("machine", "extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
-    else:
-        yield DoctorCheck("machine", "extras", "ok", ", ".join(_EXTRAS))
-
-
-def _schema_engine() -> DoctorCheck:
+        yield check("yaml", "warning", "no C parser, specs are read ten times slower", fix=fix)
     try:
         found = engine()
     except EnvironmentRefusal as refusal:
-        return DoctorCheck("machine", "schemas", "error", str(refusal), fix=refusal.hint)
-    if found == RUST:
-        return DoctorCheck("machine", "schemas", "ok", found)
-    message = f"{found}: a pattern that cannot be shown to take linear time is refused"
-    return DoctorCheck(
-        "machine", "schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'"
-    )
+        yield check("schemas", "error", str(refusal), fix=refusal.hint)
+    else:
+        if found == RUST:
+            yield check("schemas", "ok", found)
+        else:
+            message = f"{found}: a pattern that cannot be shown to take linear time is refused"
+            yield check("schemas", "warning", message, fix="pip install 'jsonschema-rs>=0.60,<0.61'")
+    missing = [name for name, module in _EXTRAS.items() if find_spec(module) is None]
+    if missing:
+        fix = f"pip install 'cogcli[{','.join(missing)}]'"
+        yield check("extras", "skipped", f"not installed: {', '.join(missing)}", fix=fix)
+    else:
+        yield check("extras", "ok", ", ".join(_EXTRAS))
 
 
 _EXTRAS = {
@@ -110,6 +102,7 @@ def _project(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 def _runs_dir(settings: Settings) -> DoctorCheck:
+    check = partial(DoctorCheck, "project", "runs directory")
     path = settings.runs_dir
     name = settings.display_path(path)
     nearest = path
@@ -117,18 +110,14 @@ def _runs_dir(settings: Settings) -> DoctorCheck:
         nearest = os.path.dirname(nearest)
     if not os.path.isdir(nearest):
         message = f"{name}: {settings.display_path(nearest)} is no directory"
-        return DoctorCheck(
-            "project", "runs directory", "error", message, fix="choose another with --runs-dir"
-        )
+        return check("error", message, fix="choose another with --runs-dir")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        return DoctorCheck(
-            "project", "runs directory", "error", f"{name}, not writable", fix=f"chmod u+wx {nearest}"
-        )
+        return check("error", f"{name}, not writable", fix=f"chmod u+wx {nearest}")
     if (warning := shared_warning(settings)) is not None:
-        return DoctorCheck("project", "runs directory", "warning", warning.message, fix=warning.hint)
+        return check("warning", warning.message, fix=warning.hint)
     count, total = _episodes(path)
     what = f"{count_of(count, 'episode')}, {size(total)}" if count else "no episodes yet"
-    return DoctorCheck("project", "runs directory", "ok", f"{name}, writable, {what}")
+    return check("ok", f"{name}, writable, {what}")
 
 
 def _episodes(path: str) -> tuple[int, int]:
@@ -168,9 +157,8 @@ def _trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
         return
     trust = settings.trust
     if trust:
-        yield DoctorCheck(
-            "project", "trust", "ok", f"{count_of(count, 'service file')} trusted {WORDS[trust.state]}"
-        )
+        message = f"{count_of(count, 'service file')} trusted {WORDS[trust.state]}"
+        yield DoctorCheck("project", "trust", "ok", message)
     else:
         why = f"{trust.distrust}: " if trust.distrust else ""
         message = f"{why}{count_of(count, 'service file')} not trusted: they start no code"

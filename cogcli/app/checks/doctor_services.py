@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.app.settings import Settings
@@ -23,13 +25,8 @@ if TYPE_CHECKING:
     from cogcli.core.http import Http
 
 CODES: Final = (
-    "env.missing",
-    "env.extra",
-    "service.module",
-    "service.program",
-    "service.server",
-    "service.untrusted",
-)
+    "env.missing", "env.extra", "service.module", "service.program", "service.server", "service.untrusted",
+)  # fmt: skip
 """Codes of problems that are reported per service instead of per file."""
 _SECONDS: Final = 5.0
 _AT_ONCE: Final = 8
@@ -80,9 +77,8 @@ def _problems(found: RegistryCheck, service: Service) -> Iterator[DoctorCheck]:
             if code == "env.missing" and len(texts) > 1
             else "; ".join(texts)
         )
-        yield DoctorCheck(
-            "services", service.id, "error", text, tuple(map(place_of, problems)), "\n".join(fixes)
-        )
+        details = tuple(map(place_of, problems))
+        yield DoctorCheck("services", service.id, "error", text, details, "\n".join(fixes))
 
 
 def _untrusted(service: Service) -> Iterator[DoctorCheck]:
@@ -97,9 +93,8 @@ def _libraries(service: Service) -> Iterator[DoctorCheck]:
     module, extra = PROTOCOLS[service.kind].library, PROTOCOLS[service.kind].extra
     if module and "server" not in service.settings and find_spec(module) is None:
         fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
-        yield DoctorCheck(
-            "services", service.id, "error", f"needs `{module}`, which is not installed", (), fix
-        )
+        text = f"needs `{module}`, which is not installed"
+        yield DoctorCheck("services", service.id, "error", text, (), fix)
 
 
 def _reachability(
@@ -116,8 +111,6 @@ def _reachability(
     for service in remote:
         if not service.trusted:
             yield DoctorCheck("services", service.id, "skipped", "not tested: its layer is not trusted")
-    from concurrent.futures import ThreadPoolExecutor
-
     from cogcli.core.http import Http
 
     http = Http(proxies=proxies)
@@ -134,8 +127,6 @@ def _url(service: Service) -> str:
 
 def _proxy(proxies: Mapping[str, str], service: Service) -> str:
     """The proxy for a service; empty for none."""
-    from urllib.parse import urlsplit
-
     from cogcli.core.http import proxy_for, proxy_without_user
 
     parts = urlsplit(_url(service))
@@ -153,7 +144,6 @@ def _answers(http: Http, service: Service, proxy: str) -> DoctorCheck:
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
     except RuntimeErrorBase as error:
         fix = error.hint or "is it running, and is its address right?"
-        return DoctorCheck(
-            "services", service.id, "error", f"{address}: {error.message}", (service.file,), fix
-        )
+        text = f"{address}: {error.message}"
+        return DoctorCheck("services", service.id, "error", text, (service.file,), fix)
     return DoctorCheck("services", service.id, "ok", f"{address} answers (HTTP {reply.status})")

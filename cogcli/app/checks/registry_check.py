@@ -54,7 +54,9 @@ def validate(
             next=("cogcli validate FILE",),
         )
     given = contents or {}
-    _require_existing([path for path in paths if path not in given])
+    for path in paths:
+        if path not in given and not os.path.lexists(path):
+            raise UsageError("input.file", f"`{path}` does not exist", hint="name a spec file or a directory")
     return check_registry(settings, paths, contents=given)
 
 
@@ -71,12 +73,6 @@ def check_registry(
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in KINDS}
     return RegistryCheck(found, counts, clock.monotonic() - begun, catalog, files)
-
-
-def _require_existing(paths: Sequence[str]) -> None:
-    for path in paths:
-        if not os.path.lexists(path):
-            raise UsageError("input.file", f"`{path}` does not exist", hint="name a spec file or a directory")
 
 
 def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from cogcli.app.inventory.explain import explain_choice
-from cogcli.app.registry import open_registry, selection_options
+from cogcli.app.registry import open_registry, selection_options, writing
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal
 from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
@@ -97,24 +97,15 @@ def _require_sound(catalog: Catalog, capability: str, active: Active, given: Sel
 def _write_choice(path: str, capability: str, aliases: list[str], binding: str) -> bool:
     """Write the choice into the file, keeping its other entries; False where it is there already."""
     folder = os.path.dirname(path)
-    try:
+    with writing(path):
         os.makedirs(folder, exist_ok=True)
         with Alone(folder):
             chosen, mode = _read(path)
             if chosen.get(capability) == binding and not chosen.keys() & set(aliases):
                 return False
             kept = {name: value for name, value in chosen.items() if name not in aliases}
-            write_atomic(
-                path,
-                orjson.dumps(
-                    {**kept, capability: binding}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-                ),
-                mode=mode,
-            )
-    except OSError as error:
-        raise EnvironmentRefusal(
-            "env.disk", f"{path} cannot be written: {error.strerror}", hint="make the directory writable"
-        ) from error
+            style = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+            write_atomic(path, orjson.dumps({**kept, capability: binding}, option=style), mode=mode)
     return True
 
 
