@@ -17,7 +17,7 @@ from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, Inv
 from cogcli.specs.binding import Binding
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import lower_trust
-from cogcli.specs.selection import ChainLink, Selection
+from cogcli.specs.selection import Selection
 from cogcli.specs.service import Service
 
 DEFAULT_TIMEOUT: Final = 30.0
@@ -143,7 +143,10 @@ class LiveRunner:
             if link.eligible:
                 members.append(_member(self._catalog.bindings[link.binding_id], self._catalog.services))
             else:
-                passed_over.append(_passed_over(link, len(members)))
+                codes = {reason.code for reason in link.reasons}
+                code = codes.pop() if len(codes) == 1 else "binding.ineligible"
+                text = "; ".join(reason.text for reason in link.reasons)
+                passed_over.append(PassedOver(link.binding_id, link.service_id, code, text, len(members)))
         chain = BindingChain(tuple(members), selection.to_payload(), tuple(passed_over))
         before = self._selected.get(capability_id)
         return chain if before is None else _restrict_chain(chain, before)
@@ -170,14 +173,6 @@ def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:
     members = tuple(member for member in now.members if member.binding_id in known)
     lost = tuple(each for each in now.passed_over if each.binding_id in known)
     return BindingChain(members, before.explanation, (*before.passed_over, *lost))
-
-
-def _passed_over(link: ChainLink, before: int) -> PassedOver:
-    """Why a binding of the chain is not called: its one reason's code, else the common one with all of them."""
-    codes = {reason.code for reason in link.reasons}
-    code = codes.pop() if len(codes) == 1 else "binding.ineligible"
-    text = "; ".join(reason.text for reason in link.reasons)
-    return PassedOver(link.binding_id, link.service_id, code, text, before)
 
 
 def _member(binding: Binding, services: Mapping[str, Service]) -> Member:

@@ -76,13 +76,13 @@ def find_full_disk(run_id: str) -> Draft:
     """The last event of a run whose log found no room."""
     message = "the disk was full: nothing more could be recorded"
     hint = "free space, then run it again"
-    told = {"code": FULL_DISK, "message": message, "step": None, "retryable": False, "hint": hint}
+    error = {"code": FULL_DISK, "message": message, "step": None, "retryable": False, "hint": hint}
     return build.run_terminated(
         run_id,
         status="error",
         status_reason=FULL_DISK,
         outputs={},
-        error=told,
+        error=error,
         required_missing=[],
         metrics=None,
     )

@@ -78,7 +78,9 @@ class OpenDoubts:
             if resolution is None:
                 known = yield from self._ask_probe(run, intent, capability, key)
                 closed = known is not None and is_promise(known)
-                if closed and self._is_repeated_since(intent):
+                later = self._find_repeats().get(intent.id) if closed else None
+                if later:  # it happened there, or may have
+                    self._repeated_in[intent.id] = later
                     known = None
                 answer = self._answers.get(intent.step_id) or self._answers.get(None)
                 resolution = self._record(intent, known or answer)
@@ -96,13 +98,6 @@ class OpenDoubts:
         path = intent.step_id or ""
         number = self._log.probes[intent.run_id, path]
         return (yield from ask_probe(run, path, capability, intent.payload["input"], key, number))
-
-    def _is_repeated_since(self, intent: Event) -> bool:
-        """Whether a later run was told to repeat this call: it happened there, or may have. Kept for the error text."""
-        episode = self._find_repeats().get(intent.id)
-        if episode:
-            self._repeated_in[intent.id] = episode
-        return bool(episode)
 
     def answer(self, attempt: Attempt) -> Answer | None:
         """The output that replaces a call in doubt; None for a call that is made.
@@ -231,7 +226,9 @@ def resolutions_from(
             )
         intent = doubts.get(step or "")
         if intent is None and (step is not None or answer.choice == "done"):
-            raise _no_such_doubt(step, still_open)
+            what = "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
+            expected = f"one of: {', '.join(still_open[:20]) or 'nothing'}"
+            raise UsageError("step.unknown", what, expected=expected)
         output = answer.output
         if answer.choice == "done" and intent is not None:
             output = _check_output(intent, output or {}, find_capability)
@@ -266,11 +263,6 @@ def _ambiguous_answer(choice: str, steps: list[str], episode: str) -> UsageError
         found=", ".join(steps[:20]),
         next=tuple(resume_commands(episode, steps)),
     )
-
-
-def _no_such_doubt(step: str | None, still_open: list[str]) -> UsageError:
-    what = "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
-    return UsageError("step.unknown", what, expected=f"one of: {', '.join(still_open[:20]) or 'nothing'}")
 
 
 def resume_commands(episode: str, steps: Iterable[str]) -> list[str]:

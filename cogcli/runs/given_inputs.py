@@ -92,7 +92,11 @@ def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
     if wanted in ("string", "any"):
         return text
     if wanted in ("array", "object"):
-        return _container(text, wanted, name, where)
+        if text.lstrip()[:1] != ("[" if wanted == "array" else "{"):
+            example = '["a"]' if wanted == "array" else '{"a": 1}'
+            what = f"`{name}`: expected {wanted}, found {preview(text)}"
+            raise UsageError("input.type", what, hint=f"give JSON: -p '{name}:={example}'")
+        return json_value(text, where)
     word = text.strip()
     if wanted == "boolean" and word in _BOOLEANS:
         return _BOOLEANS[word]
@@ -104,28 +108,13 @@ def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
     raise UsageError("input.type", f"`{name}`: expected {expected}, found {preview(text)}")
 
 
-def _container(text: str, wanted: str, name: str, where: str) -> Any:
-    if text.lstrip()[:1] != ("[" if wanted == "array" else "{"):
-        example = '["a"]' if wanted == "array" else '{"a": 1}'
-        raise UsageError(
-            "input.type",
-            f"`{name}`: expected {wanted}, found {preview(text)}",
-            hint=f"give JSON: -p '{name}:={example}'",
-        )
-    return json_value(text, where)
-
-
 def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
     """The value in JSON text. Raises UsageError with the place."""
     try:
         return loads(data)
     except JsonRefused as error:
         code = _CODES.get(error.code, "input.json")
-        message = (
-            f"`{where}` is not JSON: {error.message}"
-            if code == "input.json"
-            else f"`{where}`: {error.message}"
-        )
+        message = f"`{where}`{' is not JSON' if code == 'input.json' else ''}: {error.message}"
         if error.line and not file:
             message += f" (line {error.line}, column {error.column})"
         raise UsageError(

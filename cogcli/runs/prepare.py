@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.core.problems import Problem, ProblemsFound, sort_problems, suggestion
@@ -85,22 +85,19 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     skill = catalog.skills.get(request.skill_id)
     inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
     frame, wrong_frame = check_frame(request.frame)
-    return _checked(catalog, request, environ, [*wrong, *wrong_frame])._replace(inputs=inputs, frame=frame)
+    prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
+    return prepared._replace(inputs=inputs, frame=frame)
 
 
-def prepare_without_inputs(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
-    """As `prepare`, for a skill whose inputs come later: both inputs and frame are empty."""
-    return _checked(catalog, request, environ, [])
-
-
-def _checked(
-    catalog: Catalog, request: RunRequest, environ: Mapping[str, str], wrong: list[Problem]
+def prepare_without_inputs(
+    catalog: Catalog, request: RunRequest, environ: Mapping[str, str], wrong: Sequence[Problem] = ()
 ) -> PreparedRun:
+    """As `prepare`, for a skill whose inputs come later: both inputs and frame are empty. `wrong` is found already."""
     from cogcli.specs.checks import check
 
     selection = SelectionOptions(request.binds, request.conformance, environ)
     found = check(catalog, options=selection)
-    blocking = [problem for problem in found if problem.severity != "W"] + wrong
+    blocking = [problem for problem in found if problem.severity != "W"] + [*wrong]
     if blocking:
         raise ProblemsFound(blocking)
     warnings = [problem for problem in found if problem.severity == "W"]

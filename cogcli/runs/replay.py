@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.core.errors import CogcliError, EnvironmentRefusal
 from cogcli.core.redact import Redactor
@@ -52,7 +53,10 @@ def replay(directory: Path, open_registry: Callable[[], Registry]) -> ReplayResu
     Raises EnvironmentRefusal `episode.unreadable` where the log has no beginning or its specs are missing.
     """
     events, log = read_log_index(directory)
-    started, catalog = _beginning(log, directory)
+    started = log.started
+    if started is None:
+        raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
+    catalog = without_secret_requirements(read_pinned_catalog(started, directory))
     changed = {} if log.changed else find_changed_specs(open_registry, started)
     step = _first_step_using(changed, catalog, started)
     if step is not None:
@@ -99,39 +103,23 @@ def _explain_by_change(difference: ReplayDifference | None, log: LogIndex) -> Re
     return difference._replace(what=f"{why}: {difference.what}")
 
 
-def _beginning(log: LogIndex, directory: Path) -> tuple[Event, Catalog]:
-    started = log.started
-    if started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
-    return started, without_secret_requirements(read_pinned_catalog(started, directory))
-
-
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
     """The catalog of the specs blob that a run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
-    name = started.payload.get("pins", {}).get("specs_blob")
-    if name is None:
+    digest = started.payload.get("pins", {}).get("specs_blob")
+    if digest is None:
         raise EnvironmentRefusal("episode.unreadable", "this log does not say which specs it ran on")
     try:
-        return catalog_of(_pinned_specs(directory, name), PROTOCOLS)
-    except (ValueError, KeyError, TypeError) as error:
-        raise EnvironmentRefusal(
-            "episode.unreadable", f"the specs of this run cannot be read: {error}"
-        ) from error
-
-
-def _pinned_specs(directory: Path, digest: str) -> Any:
-    with open_episode(directory) as folder:
-        blobs = BlobFolder(folder)
-        try:
+        with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
             data = blobs.get(digest)
-        finally:
-            blobs.close()
-    if data is None:
-        raise EnvironmentRefusal("episode.unreadable", f"the specs of this run are missing: {digest}")
-    return parse(data)
+        if data is None:
+            raise EnvironmentRefusal("episode.unreadable", f"the specs of this run are missing: {digest}")
+        return catalog_of(parse(data), PROTOCOLS)
+    except (ValueError, KeyError, TypeError) as error:
+        text = f"the specs of this run cannot be read: {error}"
+        raise EnvironmentRefusal("episode.unreadable", text) from error
 
 
-def request_from(started: Event) -> Any:
+def request_from(started: Event) -> Request:
     """The engine's Request, from `run.started`."""
     payload = started.payload
     return Request(

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from cogcli.bindings.breaker import Circuits
@@ -132,9 +131,7 @@ class Bench:
     def __enter__(self) -> Bench:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def run(self, wire: HarnessCall) -> Ran:
@@ -191,14 +188,16 @@ class Bench:
 
 def catalog_of(wire: HarnessCall) -> Catalog:
     """The specs of one call, as loaded from a trusted layer."""
-    bindings = [_first(wire)]
+    first = {name: getattr(wire, name) for name in ("protocol", "operation", "request", "response")}
+    metadata = {**wire.metadata, **({"fallback_binding_id": "second"} if wire.second else {})}
+    bindings = [_binding("first", **first, metadata=metadata)]
     services = [_service(wire)]
     capabilities = [_capability(wire)]
     if wire.second:
-        bindings.append(_plain("second", CAPABILITY, {"a": "input.a"}, {"r": "response.ok"}))
+        bindings.append(_binding("second", request={"a": "input.a"}, response={"r": "response.ok"}))
         services.append(_plain_service("second", wire.second))
     if wire.gate:
-        bindings.append(_plain("gate", GATE, {}, {"allowed": "response.allowed"}))
+        bindings.append(_binding("gate", GATE, request={}, response={"allowed": "response.allowed"}))
         services.append(_plain_service("gate", wire.gate))
         outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
         capabilities.append(capability_from({**_BARE, "id": GATE, "inputs": {}, "outputs": outputs}))
@@ -217,32 +216,9 @@ def catalog_of(wire: HarnessCall) -> Catalog:
     )
 
 
-def _first(wire: HarnessCall) -> Binding:
-    metadata = {**wire.metadata, **({"fallback_binding_id": "second"} if wire.second else {})}
-    raw = {
-        "id": "first",
-        "capability": CAPABILITY,
-        "service": "first",
-        "protocol": wire.protocol,
-        "operation": wire.operation,
-        "request": dict(wire.request),
-        "response": dict(wire.response),
-        "metadata": metadata,
-    }
-    return binding_from(raw, layer="verify", trusted=True)
-
-
-def _plain(id: str, capability: str, request: dict[str, Any], response: dict[str, Any]) -> Binding:
-    raw = {
-        "id": id,
-        "capability": capability,
-        "service": id,
-        "protocol": "openapi",
-        "operation": "op",
-        "request": request,
-        "response": response,
-    }
-    return binding_from(raw, layer="verify", trusted=True)
+def _binding(id: str, capability: str = CAPABILITY, **members: Any) -> Binding:
+    common = {"id": id, "capability": capability, "service": id, "protocol": "openapi", "operation": "op"}
+    return binding_from({**common, **members}, layer="verify", trusted=True)
 
 
 def _plain_service(id: str, url: str) -> Service:

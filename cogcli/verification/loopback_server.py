@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -26,7 +26,8 @@ class Loopback:
         self._answering = answering
         self._host = host
         self._server = _bind(self, host, port)
-        self._thread = threading.Thread(target=self._serve, name="cogcli-mock", daemon=True)
+        serve = partial(self._server.serve_forever, poll_interval=0.02)
+        self._thread = threading.Thread(target=serve, name="cogcli-mock", daemon=True)
         self._closed = threading.Event()
 
     @property
@@ -44,16 +45,11 @@ class Loopback:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-    def _serve(self) -> None:
-        self._server.serve_forever(poll_interval=0.02)
 
     def reply_to(self, seen: Seen) -> Reply:
         """The reply to a request."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from cogcli.app.inventory.listing import spec_details
+from cogcli.app.inventory.kinds import spec_details
 from cogcli.app.settings import Settings
 from cogcli.core.errors import EnvironmentRefusal, UsageError
 from cogcli.core.files import write_atomic

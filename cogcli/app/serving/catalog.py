@@ -16,7 +16,6 @@ from cogcli.app.settings import Settings
 from cogcli.core.errors import CogcliError
 from cogcli.core.problems import ProblemsFound
 from cogcli.runs.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
-from cogcli.specs.registry import Registry
 
 
 class Served(NamedTuple):
@@ -53,13 +52,15 @@ def offer_skills(settings: Settings, request: RunRequest, only: Sequence[str], n
     tool_names = names_of([*known, *only], names)
     for id in _match_ids(only, known) if only else known:
         try:
-            served = _load_tool(settings, registry, request._replace(skill_id=id), tool_names[id])
+            catalog, asked = registry.reach(id), request._replace(skill_id=id)
+            prepared = prepare_without_inputs(catalog, asked, settings.environ)
         except CogcliError:
             if id in only:
                 raise
             left_out.append(id)
         else:
-            tools[served.tool.name] = served
+            tool = tool_of(prepared.skill, prepared.catalog.capabilities.values(), tool_names[id])
+            tools[tool.name] = Served(tool, prepared)
     return Offer(tools, left_out)
 
 
@@ -69,8 +70,3 @@ def _match_ids(only: Sequence[str], known: Sequence[str]) -> list[str]:
     for word in only:
         found.update([word] if word in known else fnmatch.filter(known, word) or [word])
     return sorted(found)
-
-
-def _load_tool(settings: Settings, registry: Registry, request: RunRequest, name: str) -> Served:
-    loaded = prepare_without_inputs(registry.reach(request.skill_id), request, settings.environ)
-    return Served(tool_of(loaded.skill, loaded.catalog.capabilities.values(), name), loaded)

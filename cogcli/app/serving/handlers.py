@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from cogcli.app.serving.catalog import Offer, Served
     from cogcli.app.serving.run_pool import RunPool
+    from cogcli.app.serving.tools import Tool
     from cogcli.events.envelope import Event
     from cogcli.runs.results import RunResult
 
@@ -65,7 +66,8 @@ class ToolHandlers:
         """All tools, on one page. Raises MCPError for a cursor."""
         if params is not None and params.cursor is not None:
             raise MCPError(code=types.INVALID_PARAMS, message="Unknown cursor: all tools are on one page")
-        return types.ListToolsResult(tools=[_listed_tool(served) for served in self._offer.tools.values()])
+        tools = (served.tool for served in self._offer.tools.values())
+        return types.ListToolsResult(tools=[_listed_tool(tool) for tool in tools])
 
     async def call(self, client: ClientRequest, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Run the skill of a tool. Raises MCPError for a tool that does not exist, nothing else."""
@@ -103,26 +105,26 @@ def server_of(tools: ToolHandlers) -> Server[Any]:
     return Server("cogcli", version=__version__, on_list_tools=tools.list, on_call_tool=tools.call)
 
 
-def _listed_tool(served: Served) -> types.Tool:
-    tool = served.tool
+def _listed_tool(tool: Tool) -> types.Tool:
+    annotations = types.ToolAnnotations(
+        title=tool.title,
+        read_only_hint=tool.hints.read_only,
+        destructive_hint=not tool.hints.read_only,
+        idempotent_hint=tool.hints.idempotent,
+    )
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,
-        annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.hints.read_only,
-            destructive_hint=not tool.hints.read_only,
-            idempotent_hint=tool.hints.idempotent,
-        ),
+        annotations=annotations,
     )
 
 
 class ProgressNotifier:
     """Sends the client, if it gave a progress token, the number of ended root steps; puts the end of the run in
-    `report`."""
+    `report`. All methods are called on the event loop."""
 
     def __init__(self, client: ClientRequest, total: int, report: dict[str, str]) -> None:
         self._session = client.session
@@ -156,7 +158,8 @@ class ProgressNotifier:
             task.cancel()
 
     def on_end(self, result: RunResult) -> None:
-        """Put status, error code and episode id in the report of the call."""
+        """Put status, error code and episode id in the report of the call, also after `on_cancel`; not called where
+        the run raised."""
         code = result.error["code"] if result.error else ""
         self._report.update(status=result.status, error=code, episode=result.episode_id)
 

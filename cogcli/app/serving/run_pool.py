@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from anyio import CancelScope
 
@@ -16,25 +16,12 @@ from cogcli.runs.launch import launch
 from cogcli.runs.prepare import PreparedRun
 from cogcli.runs.results import Control, RunResult
 
+if TYPE_CHECKING:
+    from cogcli.app.serving.handlers import ProgressNotifier
+
 AT_ONCE: Final = 8
 MOST_WAITING: Final = 256
 """A call beyond these is refused: a client that sends without end must not fill the memory."""
-
-
-class RunListener(Protocol):
-    """Gets the events of one run. All methods are called on the event loop."""
-
-    def on_event(self, event: Event) -> None:
-        """Take the next event of the run."""
-        ...
-
-    def on_cancel(self) -> None:
-        """The caller stopped waiting; the run is about to be aborted."""
-        ...
-
-    def on_end(self, result: RunResult) -> None:
-        """Take the result of the run, also after `on_cancel`. Not called where the run raised."""
-        ...
 
 
 class RunPool:
@@ -47,7 +34,7 @@ class RunPool:
         self._ending = False
         self._controls: set[Control] = set()
 
-    async def run(self, loaded: PreparedRun, listener: RunListener) -> RunResult:
+    async def run(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
         """The result of one run. Cancelling this call aborts the run and waits until its episode is sealed.
 
         Raises OverloadedError where `MOST_WAITING` calls wait, the pool is ending, or no thread can be started.
@@ -85,7 +72,7 @@ class RunPool:
         """The number of runs that have not ended."""
         return len(self._controls)
 
-    async def _run(self, loaded: PreparedRun, listener: RunListener) -> RunResult:
+    async def _run(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[RunResult] = loop.create_future()
         control = Control()

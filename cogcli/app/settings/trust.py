@@ -10,9 +10,12 @@ import os
 import time
 from hashlib import sha256
 
+import orjson
+
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.core.errors import EnvironmentRefusal
+from cogcli.core.files import Alone, FileRefused, read_regular, write_atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +177,6 @@ def _is_remembered(
     project: str, accepted: dict[str, str], present: FoundPaths, environ: Mapping[str, str]
 ) -> bool:
     from cogcli.app.settings.trust_digests import identities
-    from cogcli.core.files import FileRefused, read_regular
 
     try:
         known = read_regular(_memory(project, environ), limit=1024)
@@ -188,7 +190,6 @@ def _remember(
     project: str, accepted: dict[str, str], present: FoundPaths, begun: int, environ: Mapping[str, str]
 ) -> None:
     from cogcli.app.settings.trust_digests import identities
-    from cogcli.core.files import write_atomic
 
     identity, newest, size = identities(present)
     if not identity or size <= _SMALL or newest > begun - _SETTLED:
@@ -259,9 +260,6 @@ def _key(project: str) -> str:
 
 def _read(environ: Mapping[str, str]) -> dict[str, Any]:
     """What is trusted, by project; of an earlier version one text each. A damaged store trusts nothing."""
-    import orjson
-
-    from cogcli.core.files import FileRefused, read_regular
 
     try:
         body = orjson.loads(read_regular(store_path(environ), limit=_LIMIT))
@@ -276,9 +274,6 @@ def _read(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def _change(environ: Mapping[str, str], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     """Change the store under a lock; returns its content before."""
-    import orjson
-
-    from cogcli.core.files import Alone, write_atomic
 
     path = store_path(environ)
     folder = os.path.dirname(path)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, NamedTuple
 
 from cogcli.app.inventory.explain import explain_spec
-from cogcli.app.inventory.kinds import KINDS
-from cogcli.app.inventory.listing import list_specs, read_source, search_specs, spec_details
+from cogcli.app.inventory.kinds import KINDS, list_specs, read_source, search_specs, spec_details
 from cogcli.cli.command import Examples, command
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inventory_screen import explanation_lines, spec_lines
