@@ -21,17 +21,14 @@ from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
 from cogcli import __version__
+from cogcli.app.serving.run_pool import ProgressNotifier, RunPool
 from cogcli.core.errors import CogcliError
-from cogcli.core.step_path import StepPath
-from cogcli.events.types import row_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from cogcli.app.serving.catalog import Offer, Served
-    from cogcli.app.serving.run_pool import RunPool
     from cogcli.app.serving.tools import Tool
-    from cogcli.events.envelope import Event
     from cogcli.runs.results import RunResult
 
     ClientRequest = ServerRequestContext[Any, Any]
@@ -120,54 +117,6 @@ def _listed_tool(tool: Tool) -> types.Tool:
         output_schema=tool.output_schema,
         annotations=annotations,
     )
-
-
-class ProgressNotifier:
-    """Sends the client, if it gave a progress token, the number of ended root steps; puts the end of the run in
-    `report`. All methods are called on the event loop."""
-
-    def __init__(self, client: ClientRequest, total: int, report: dict[str, str]) -> None:
-        self._session = client.session
-        self._total = total
-        self._report = report
-        self._ended = 0
-        self._root: str | None = None
-        self._wanted = bool(client.meta and client.meta.get("progress_token") is not None)
-        self._tasks: list[Any] = []
-
-    def on_event(self, event: Event) -> None:
-        """Send a notification for the end of a root step."""
-        self._root = self._root or event.run_id
-        step = event.step_id or ""
-        if not self._wanted or not row_of(event.event_type).closes or event.run_id != self._root:
-            return
-        if not StepPath(step).is_step:
-            return
-        from asyncio import ensure_future
-
-        self._ended += 1
-        notification = self._session.report_progress(
-            self._ended, self._total, f"{step} {event.payload['step_status']}"
-        )
-        self._tasks.append(ensure_future(notification))
-
-    def on_cancel(self) -> None:
-        """Send nothing more: the client cancelled the call or disconnected."""
-        self._wanted = False
-        for task in self._tasks:
-            task.cancel()
-
-    def on_end(self, result: RunResult) -> None:
-        """Put status, error code and episode id in the report of the call, also after `on_cancel`; not called where
-        the run raised."""
-        code = result.error["code"] if result.error else ""
-        self._report.update(status=result.status, error=code, episode=result.episode_id)
-
-    async def close(self) -> None:
-        """Wait until every notification is sent: the protocol wants them before the result."""
-        from asyncio import gather
-
-        await gather(*self._tasks, return_exceptions=True)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
