@@ -32,17 +32,12 @@ def complete_findings(
     """The findings as they are; in place of each contract what its patterns and types give."""
     for each in found:
         if isinstance(each, OperationContract):
-            yield from _pattern_findings(each)
+            for text in dict.fromkeys(text for schema in each.described for text in refused_patterns(schema)):
+                hint = "write it without that in the service's document, or bind another operation"
+                yield ContractFinding("wire.pattern", "E", ("operation",), f"{each.title} has {text}", hint)
             yield from flow_findings(binding, capability, each)
         else:
             yield each
-
-
-def _pattern_findings(wire: OperationContract) -> Iterator[ContractFinding]:
-    """`wire.pattern`: a schema of the service cannot be checked in bounded time."""
-    for said in dict.fromkeys(text for schema in wire.described for text in refused_patterns(schema)):
-        hint = "write it without that in the service's document, or bind another operation"
-        yield ContractFinding("wire.pattern", "E", ("operation",), f"{wire.title} has {said}", hint)
 
 
 def flow_findings(
@@ -134,9 +129,8 @@ def _output(
     if needed and (absent or null):
         said = "may be absent" if absent else "may be null"
         message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
-        yield ContractFinding(
-            "wire.optional", "W", path, message, "make the output optional, or give it a default"
-        )
+        hint = "make the output optional, or give it a default"
+        yield ContractFinding("wire.optional", "W", path, message, hint)
     if null and types != {"null"}:
         narrow = drop_null(narrow)
     found = misfit(wide, narrow, who=f"output `{name}`")

@@ -71,9 +71,8 @@ def live_document(service: Service, context: InvokerContext, seconds: float) -> 
     """
     described = PROTOCOLS[service.kind].document
     if described is None:
-        raise document_error(
-            f"service `{service.id}`: a service of kind {service.kind} publishes no document"
-        )
+        text = f"service `{service.id}`: a service of kind {service.kind} publishes no document"
+        raise document_error(text)
     request = DocumentRequest(service, context, time.monotonic() + seconds)
     try:
         return described().fetch(request)
@@ -107,9 +106,8 @@ class DocumentRequest:
         ours = headers.default_headers(self._request, accept=f"{_JSON}, */*;q=0.5", content_type=media)
         whole = headers.merge_headers(self._request, self.secrets, ours, {})
         body = b"" if value is None else orjson.dumps(value)
-        return self._http.exchange(
-            self._request, self._limits, OutgoingRequest(method, url, whole, body, value)
-        )[0]
+        outgoing = OutgoingRequest(method, url, whole, body, value)
+        return self._http.exchange(self._request, self._limits, outgoing)[0]
 
     def document(self, data: bytes, where: str, name: str) -> dict[str, Any]:
         """The document in these bytes, found at `where`. Raises ServerFaultError."""

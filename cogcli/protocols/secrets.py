@@ -43,22 +43,13 @@ class Secrets:
             value = _from_keyring(ref[len(_KEYRING) :])
         else:
             value = self._variable(ref.removeprefix(_ENV))
-        self._learn(value)
+        self._known.add(value)
+        self._report(value)
         return value
 
     def expand(self, text: str) -> str:
         """A header or environment value, each `${NAME}` replaced once. Raises ServiceResolutionError `env.missing`."""
-
-        def substitute(name: str) -> str:
-            value = self._variable(name)
-            self._learn(value)
-            return value
-
-        return PLACEHOLDER.sub(lambda match: substitute(match[1]), text)
-
-    def _learn(self, value: str) -> None:
-        self._known.add(value)
-        self._report(value)
+        return PLACEHOLDER.sub(lambda match: self.resolve(_ENV + match[1]), text)
 
     def _variable(self, name: str) -> str:
         value = self._environ.get(name, "")
@@ -77,9 +68,8 @@ def _from_file(path: str) -> str:
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
-            raise _missing(
-                f"secret file `{path}` is not a regular file of its owner alone", f"chmod 600 {path}"
-            )
+            text = f"secret file `{path}` is not a regular file of its owner alone"
+            raise _missing(text, f"chmod 600 {path}")
         data = os.read(descriptor, MAX_FILE + 1)
     finally:
         os.close(descriptor)

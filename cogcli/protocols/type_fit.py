@@ -85,13 +85,11 @@ def drop_null(schema: Any) -> Any:
 def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
     if cover.verdict == "no" and not _is_unrestricted(narrow):
         why = _misfit_place(wide, cover.example)
-        return Misfit(
-            "W", f"may be {_example(cover.example)}, which {who} rejects{f': {why}' if why else ''}"
-        )
-    return Misfit(
-        "W",
-        f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}: whether it fits is not known",
-    )
+        text = orjson.dumps(cover.example).decode()
+        text = text if len(text) <= 60 else f"{text[:59]}…"
+        return Misfit("W", f"may be {text}, which {who} rejects{f': {why}' if why else ''}")
+    text = f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}"
+    return Misfit("W", f"{text}: whether it fits is not known")
 
 
 def _is_unrestricted(schema: Any) -> bool:
@@ -106,19 +104,13 @@ def _misfit_place(wide: Any, value: Any) -> str:
     return f"`{told[0][0]}`: {told[0][1]}" if told and told[0][0] else told[0][1] if told else ""
 
 
-def _example(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
 def describe_schema(schema: Any) -> str:
     """A schema as a short phrase: its types, or its choices."""
     if isinstance(schema, dict) and "const" in schema:
         return preview(schema["const"])
     if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-        return (
-            f"one of {', '.join(map(preview, schema['enum'][:5]))}{', …' if len(schema['enum']) > 5 else ''}"
-        )
+        choices = ", ".join(map(preview, schema["enum"][:5]))
+        return f"one of {choices}{', …' if len(schema['enum']) > 5 else ''}"
     types = types_of(schema)
     if types == _EVERY:
         return "anything"

@@ -1,9 +1,9 @@
 """The messages between a session and its server, on any transport.
 
 1. A call is found by its request id from the moment its frame is sent until it has its answer.
-2. Of a server's requests only `ping` is is_expected: sampling, roots, elicitation and all others get -32601 and are
-   notices_of. The SDK never sees them.
-3. An answer whose id, by type and value, matches no open request is notices_of and dropped; so is a second answer.
+2. Of a server's requests only `ping` is expected: sampling, roots, elicitation and all others get -32601 and are
+   noted. The SDK never sees them.
+3. An answer whose id, by type and value, matches no open request is noted and dropped; so is a second answer.
 4. An answer of more than 1,000 content items is refused before the items are read.
 5. A failed call has its fault in its exchange, as our error; the SDK only sees that the call end.
 6. A session that the server does not know is lost: the call did not run.
@@ -333,9 +333,8 @@ def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
         value = loads(data, max_bytes=MAX_FRAME, max_nodes=MAX_NODES)
         message: JSONRPCMessage = jsonrpc_message_adapter.validate_python(value, by_name=False)
     except JsonRefused as error:
-        return McpFault(
-            ResponseMappingError, "response.not-json", f"the reply is refused: {error}"[:MAX_TEXT]
-        )
+        text = f"the reply is refused: {error}"[:MAX_TEXT]
+        return McpFault(ResponseMappingError, "response.not-json", text)
     except ValueError:
         return McpFault(ServerFaultError, "call.server-error", "the reply is no JSON-RPC message")
     return message

@@ -54,11 +54,8 @@ def resolve_function(code: Code, name: str) -> PythonFunction:
     module = _module(code)
     function = getattr(module, name, None) if name.isidentifier() and not name.startswith("_") else None
     if not _is_own_function(function, module):
-        raise ServiceResolutionError(
-            "service.module",
-            f"service `{code.service_id}`: module `{code.module}` has no function `{name}` of its own",
-            left=False,
-        )
+        text = f"service `{code.service_id}`: module `{code.module}` has no function `{name}` of its own"
+        raise ServiceResolutionError("service.module", text, left=False)
     return _signature_of(f"{code.module}.{name}", function)
 
 
@@ -69,8 +66,9 @@ def require_arguments(operation: PythonFunction, payload: dict[str, Any]) -> Non
     unknown = frozenset() if operation.takes_rest else given - operation.named
     if not missing and not unknown:
         return
-    parts = [f"needs `{name}`" for name in sorted(missing)] + [
-        f"takes no `{name}`" for name in sorted(unknown)
+    parts = [
+        *(f"needs `{name}`" for name in sorted(missing)),
+        *(f"takes no `{name}`" for name in sorted(unknown)),
     ]
     raise RequestMappingError("request.value", f"`{operation.name}` {', '.join(parts)}", left=False)
 
@@ -78,17 +76,13 @@ def require_arguments(operation: PythonFunction, payload: dict[str, Any]) -> Non
 def call_function(
     operation: PythonFunction, payload: dict[str, Any], deadline: float, reads: Reads | None = None
 ) -> dict[str, Any]:
-    """A copy of what the function returns, an object of plain JSON. With `reads`, a shipped function reads these files
-    only.
+    """A copy of what the function returns, an object of plain JSON. With `reads`, a shipped one reads these files only.
 
     Raises ReadRefused for another file, ServerFaultError for what the function raises, ResponseMappingError
     `response.not-json`, and CallTimeoutError for a coroutine that is not done at `deadline`.
     """
-    confined = (
-        confine(operation.function, reads)
-        if reads and operation.name.startswith(module_access.SHIPPED)
-        else None
-    )
+    is_confined = reads and operation.name.startswith(module_access.SHIPPED)
+    confined = confine(operation.function, reads) if reads and is_confined else None
     try:
         return _json_object(_result(operation, payload, deadline), operation)
     finally:
@@ -137,14 +131,9 @@ def _signature_of(name: str, function: FunctionType) -> PythonFunction:
     needed = positional[: code.co_argcount - len(function.__defaults__ or ())]
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     names = frozenset(positional[code.co_posonlyargcount :]) | frozenset(keywords)
-    return PythonFunction(
-        name,
-        function,
-        frozenset(needed) | (frozenset(keywords) - frozenset(function.__kwdefaults__ or ())),
-        names,
-        bool(code.co_flags & _KEYWORD_REST),
-        bool(code.co_flags & _COROUTINE),
-    )
+    required = frozenset(needed) | (frozenset(keywords) - frozenset(function.__kwdefaults__ or ()))
+    takes_rest, is_async = bool(code.co_flags & _KEYWORD_REST), bool(code.co_flags & _COROUTINE)
+    return PythonFunction(name, function, required, names, takes_rest, is_async)
 
 
 def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float) -> Any:
@@ -152,9 +141,8 @@ def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float)
         if operation.is_async:
             import asyncio
 
-            return asyncio.run(
-                asyncio.wait_for(operation.function(**payload), max(0.0, deadline - time.monotonic()))
-            )
+            rest = max(0.0, deadline - time.monotonic())
+            return asyncio.run(asyncio.wait_for(operation.function(**payload), rest))
         return operation.function(**payload)
     except ReadRefused:
         raise
@@ -172,33 +160,21 @@ def _result(operation: PythonFunction, payload: dict[str, Any], deadline: float)
 
 def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
     """The error of an exception that a function raised, with the last line of its own module; no frame, no value."""
-    place = _line_of(error, operation)
+    module, place = operation.function.__module__, ""
+    frame = error.__traceback__ if not module.startswith(module_access.SHIPPED) else None
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == operation.function.__code__.co_filename:
+            place = f" (at {module.replace('.', '/')}.py:{frame.tb_lineno})"[:_PLACE_CAP]
+        frame = frame.tb_next
     text = exception_text(error)[: _TEXT_CAP - len(place)] + place
     return ServerFaultError("call.server-error", text, left=True)
-
-
-def _line_of(error: BaseException, operation: PythonFunction) -> str:
-    module = operation.function.__module__
-    file, line = operation.function.__code__.co_filename, 0
-    frame = error.__traceback__
-    while frame is not None:
-        if frame.tb_frame.f_code.co_filename == file:
-            line = frame.tb_lineno
-        frame = frame.tb_next
-    if not line or module.startswith(module_access.SHIPPED):
-        return ""
-    return f" (at {module.replace('.', '/')}.py:{line})"[:_PLACE_CAP]
 
 
 def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     if extra is not None:
-        return ServiceResolutionError(
-            "env.extra",
-            f"this needs `{error.name}`, which is not installed",
-            hint=f"pip install 'cogcli[{extra}]'",
-            left=False,
-        )
+        text, hint = f"this needs `{error.name}`, which is not installed", f"pip install 'cogcli[{extra}]'"
+        return ServiceResolutionError("env.extra", text, hint=hint, left=False)
     text = f"`{module or error.name}` cannot be imported: {_message_of(error)}"
     return ServiceResolutionError("service.module", text[:_TEXT_CAP], left=False)
 

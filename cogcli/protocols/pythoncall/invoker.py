@@ -18,7 +18,6 @@ import orjson
 
 from cogcli.core.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
 from cogcli.protocols.invoker import (
-    DEFAULT_BYTES,
     CallLimits,
     CallMeta,
     InvocationRequest,
@@ -80,20 +79,18 @@ class PythonCall:
         with capture_output() as tail:
             try:
                 key = (code.service_id, request.operation)
-                found = self._operations.get(key)
-                if found is None:
-                    found = self._operations[key] = function_call.resolve_function(code, request.operation)
-                operation = found
+                operation = self._operations.get(key)
+                if operation is None:
+                    operation = function_call.resolve_function(code, request.operation)
+                    self._operations[key] = operation
                 function_call.require_arguments(operation, request.payload)
                 _require_size(operation.name, request, orjson.dumps(request.payload))
-                body = function_call.call_function(
-                    operation, request.payload, limits.deadline, self._context.reads
-                )
+                deadline, reads = limits.deadline, self._context.reads
+                body = function_call.call_function(operation, request.payload, deadline, reads)
             finally:
                 printed.text = tail.text
-        cap = _cap(request, "max_response_bytes")
-        problem = function_call.size_problem(operation.name, "reply", len(orjson.dumps(body)), cap)
-        if problem:
+        size = len(orjson.dumps(body))
+        if problem := function_call.size_problem(operation.name, "reply", size, request.reply_cap):
             raise ResponseMappingError("response.size", problem, left=True)
         return body
 
@@ -105,8 +102,9 @@ class PythonCall:
 
         payload = orjson.dumps(request.payload)
         _require_size(f"{code.module}.{request.operation}", request, payload)
-        cap = _cap(request, "max_response_bytes")
-        worker_request = WorkerRequest(code, request.operation, payload, cap, self._context.reads)
+        worker_request = WorkerRequest(
+            code, request.operation, payload, request.reply_cap, self._context.reads
+        )
         with self._pool().borrow(code, limits) as worker:
             try:
                 return worker.call(worker_request, limits)
@@ -123,11 +121,5 @@ class PythonCall:
 
 
 def _require_size(name: str, request: InvocationRequest, payload: bytes) -> None:
-    problem = function_call.size_problem(name, "request", len(payload), _cap(request, "max_request_bytes"))
-    if problem:
+    if problem := function_call.size_problem(name, "request", len(payload), request.request_cap):
         raise RequestMappingError("request.size", problem, left=False)
-
-
-def _cap(request: InvocationRequest, key: str) -> int:
-    cap: int = request.binding.metadata.get(key) or DEFAULT_BYTES
-    return cap

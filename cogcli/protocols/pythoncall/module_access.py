@@ -55,19 +55,12 @@ def require_allowed(code: Code) -> None:
     if code.module.startswith(SHIPPED):
         return
     if not code.trusted:
-        raise ServiceResolutionError(
-            "service.untrusted",
-            f"service `{code.service_id}`: this project may not start code of its own",
-            hint="cogcli config trust",
-            left=False,
-        )
+        text = f"service `{code.service_id}`: this project may not start code of its own"
+        raise ServiceResolutionError("service.untrusted", text, hint="cogcli config trust", left=False)
     parts = code.module.split(".")
     if parts[0] in _FORBIDDEN or not all(part.isidentifier() for part in parts):
-        raise ServiceResolutionError(
-            "service.forbidden",
-            f"service `{code.service_id}`: module `{code.module}` is not allowed",
-            left=False,
-        )
+        text = f"service `{code.service_id}`: module `{code.module}` is not allowed"
+        raise ServiceResolutionError("service.forbidden", text, left=False)
 
 
 class _RootFinder:

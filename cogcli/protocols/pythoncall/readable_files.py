@@ -58,8 +58,7 @@ def reads_of(project: str, inputs: Any) -> Reads:
 def confine(function: Callable[..., Any], reads: Reads) -> Any:
     """Restrict a shipped function to these files: (context variable, token) to undo it, None where it reads no files.
 
-    A module that reads files has the context variable `OPENED_AS`, a function that checks each path before it is
-    opened.
+    A module that reads files has the context variable `OPENED_AS`: what checks each path before it is opened.
     """
     module = sys.modules.get(function.__module__)
     variable = getattr(module, "OPENED_AS", None)
@@ -77,11 +76,8 @@ def _named_files(inputs: Any, folder: str) -> Iterator[str]:
             pending += value
         elif isinstance(value, str) and value and "\0" not in value:
             real = os.path.realpath(value)
-            if (
-                os.path.isfile(value)
-                and not _is_below(real, folder)
-                and not _follows_project_link(value, folder)
-            ):
+            is_outside = os.path.isfile(value) and not _is_below(real, folder)
+            if is_outside and not _follows_project_link(value, folder):
                 yield real
 
 

@@ -83,32 +83,25 @@ class Channel:
         for descriptor, event in self._poll.poll(rest * 1000):
             if descriptor == self._printed:
                 self._drain()
-            elif event & _READABLE:
-                self._receive()
-            elif event & select.POLLOUT:
-                self._send()
+            else:
+                try:
+                    self._transfer(event)
+                except (BlockingIOError, InterruptedError):
+                    continue
+                except OSError as error:
+                    raise EOFError from error
 
-    def _receive(self) -> None:
-        try:
+    def _transfer(self, event: int) -> None:
+        """Receive or send once. Raises EOFError at the end of the channel, OSError."""
+        if event & _READABLE:
             data = self._channel.recv(_CHUNK)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            raise EOFError from error
-        if not data:
-            raise EOFError
-        self._received += data
-
-    def _send(self) -> None:
-        try:
-            sent = self._channel.send(self._unsent[:_CHUNK])
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            raise EOFError from error
-        self._unsent = self._unsent[sent:]
-        if not self._unsent:
-            self._poll.modify(self._channel, select.POLLIN)
+            if not data:
+                raise EOFError
+            self._received += data
+        elif event & select.POLLOUT:
+            self._unsent = self._unsent[self._channel.send(self._unsent[:_CHUNK]) :]
+            if not self._unsent:
+                self._poll.modify(self._channel, select.POLLIN)
 
     def _drain(self) -> None:
         """Read available output once, not until it is empty: endless output must not defer the deadline."""

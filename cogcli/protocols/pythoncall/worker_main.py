@@ -72,8 +72,7 @@ def main(channel: int, leash: int, import_paths: list[str]) -> None:
 
 def _run_guard(worker: int, channel: int, leash: int) -> None:
     """Kill the worker when the leash ends, and end with its status. Holds no stream of the worker, so that a reader
-    sees
-    their end."""
+    sees their end."""
     os.close(channel)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -90,11 +89,8 @@ def _run_guard(worker: int, channel: int, leash: int) -> None:
 def _set_limits() -> None:
     import resource
 
-    for what, most in (
-        (resource.RLIMIT_AS, _MEMORY),
-        (resource.RLIMIT_NOFILE, _FILES),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    limits = {resource.RLIMIT_AS: _MEMORY, resource.RLIMIT_NOFILE: _FILES, resource.RLIMIT_CORE: 0}
+    for what, most in limits.items():
         _, hard = resource.getrlimit(what)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         try:
@@ -162,18 +158,13 @@ def _error_payload(error: BaseException) -> dict[str, Any]:
     from cogcli.protocols.pythoncall.function_call import exception_text
 
     if isinstance(error, RuntimeErrorBase):
-        return {
-            "code": error.code,
-            "message": error.message,
-            "hint": error.hint,
-            "left": error.left is not False,
-        }
+        left = error.left is not False
+        return {"code": error.code, "message": error.message, "hint": error.hint, "left": left}
     return {"code": "call.server-error", "message": exception_text(error), "hint": "", "left": True}
 
 
 def _read_frame(channel: int, buffer: bytearray) -> bytes:
     """The next frame. Ends the process at the end of the channel."""
-
     while (frame := take_frame(buffer, sys.maxsize)) is None:
         data = os.read(channel, 1 << 20)
         if not data:
@@ -183,7 +174,6 @@ def _read_frame(channel: int, buffer: bytearray) -> bytes:
 
 
 def _send(channel: int, *frames: bytes) -> None:
-
     data = memoryview(b"".join(to_frame(frame) for frame in frames))
     while data:
         data = data[os.write(channel, data) :]

@@ -54,8 +54,7 @@ ENDING_SECONDS: Final = 2.0
 
 class WorkerRequest(NamedTuple):
     """One call: its function, its payload as JSON, the most bytes of the reply, and the files that it may read, None
-    for
-    all."""
+    for all."""
 
     code: Code
     operation: str
@@ -82,9 +81,8 @@ class Worker:
         except (OSError, ValueError) as error:
             os.close(self._leash)
             self._channel.close()
-            raise TransportError(
-                "call.transport", f"{self._name} cannot be started: {error}", left=False
-            ) from error
+            text = f"{self._name} cannot be started: {error}"
+            raise TransportError("call.transport", text, left=False) from error
         finally:
             theirs.close()
             os.close(leash)
@@ -157,9 +155,8 @@ class _Call:
     def result(self) -> dict[str, Any]:
         """The reply. Raises the error that the worker reports, or that of its end or timeout."""
         try:
-            self._channel.queue(
-                to_frame(orjson.dumps(self._request_payload())) + to_frame(self._request.payload)
-            )
+            head = orjson.dumps(self._request_payload())
+            self._channel.queue(to_frame(head) + to_frame(self._request.payload))
             answer = self._next_answer()
             if answer.get("entered") is True:
                 self._left = True
@@ -226,9 +223,8 @@ def _import_paths() -> list[str]:
 
 def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
     """The error in a worker's answer. Raises ValueError for a malformed one."""
-    if type(answer) is not dict or not all(
-        type(answer.get(name)) is str for name in ("code", "message", "hint")
-    ):
+    texts = ("code", "message", "hint")
+    if type(answer) is not dict or not all(type(answer.get(name)) is str for name in texts):
         raise ValueError("neither reply nor error")
     message, left = answer["message"][:_MAX_TEXT], left and answer.get("left") is not False
     if answer["code"] not in _WORKER_ERRORS:
