@@ -140,18 +140,15 @@ def _members(argument: Any, flags: int) -> RegexPart:
         elif name == "RANGE":
             found.append((value[0], value[1]))
         elif name == "CATEGORY":
-            found += _category(str(value).removeprefix("CATEGORY_"))
+            category = str(value).removeprefix("CATEGORY_")
+            plain = category.removeprefix("NOT_")
+            if plain not in _CATEGORIES:
+                raise UnsupportedRegex(f"{category.lower()} is not allowed")
+            found += _CATEGORIES[plain] if plain == category else complement(_CATEGORIES[plain])
         else:
             raise UnsupportedRegex(f"{name.lower()} is not allowed")
     folded = _ignore_case(found, flags)
     return _chars(complement(folded) if negated else folded, 0)
-
-
-def _category(name: str) -> Ranges:
-    plain = name.removeprefix("NOT_")
-    if plain not in _CATEGORIES:
-        raise UnsupportedRegex(f"{name.lower()} is not allowed")
-    return _CATEGORIES[plain] if plain == name else complement(_CATEGORIES[plain])
 
 
 def _ignore_case(ranges: Ranges, flags: int) -> Ranges:

@@ -121,7 +121,9 @@ def _merge(first: dict[str, Any], second: Any) -> dict[str, Any]:
 
 def _generate(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Iterator[Any]:
     declared = schema.get("type")
-    kinds = declared if isinstance(declared, list) else [declared] if declared else _implied(schema)
+    # Where a schema names no type, its keywords imply one.
+    implied = [kind for kind, keywords in _IMPLYING.items() if not schema.keys().isdisjoint(keywords)][:1]
+    kinds = declared if isinstance(declared, list) else [declared] if declared else implied
     for kind in sorted(kinds, key=lambda kind: kind == "null"):
         if kind == "object":
             yield from _object(schema, root, budget)
@@ -137,15 +139,7 @@ def _generate(schema: dict[str, Any], root: Any, budget: _SearchBudget) -> Itera
             yield None
 
 
-def _implied(schema: dict[str, Any]) -> list[str]:
-    """The types of a schema's keywords where it names none."""
-    for kind, keywords in _SPEAKING.items():
-        if any(keyword in schema for keyword in keywords):
-            return [kind]
-    return []
-
-
-_SPEAKING: Final = {
+_IMPLYING: Final = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
     "array": ("items", "prefixItems", "minItems", "contains"),
     "string": ("minLength", "maxLength", "pattern", "format"),

@@ -42,7 +42,15 @@ def parts_without_document(operation: str, method: str | None, payload: dict[str
     if path is None:
         raise unfit(f"operation `{operation}` is no path")
     method = method or "POST"
-    values = {name: path_value(_required_value(payload, name, operation), name) for name in names_in(path)}
+    values = {}
+    for name in names_in(path):
+        value = payload.get(name)
+        if value is None:
+            text = f"`{operation}` needs a value for `{{{name}}}` and was given none"
+            raise RequestMappingError("request.missing", text, left=False)
+        if isinstance(value, list | dict):
+            raise unfit(f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean")
+        values[name] = path_value(value, name)
     rest = {key: value for key, value in payload.items() if key not in values}
     if method not in _IN_QUERY:
         return HttpParts(method, path, values, [], {}, rest, True)
@@ -104,13 +112,3 @@ def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
         return [(name, encode(value, name))]
     items = [encode(item, name) for item in value]
     return [(name, item) for item in items] if explode else [(name, ",".join(items))] if items else []
-
-
-def _required_value(payload: dict[str, Any], name: str, operation: str) -> Any:
-    value = payload.get(name)
-    if value is None:
-        text = f"`{operation}` needs a value for `{{{name}}}` and was given none"
-        raise RequestMappingError("request.missing", text, left=False)
-    if isinstance(value, list | dict):
-        raise unfit(f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean")
-    return value

@@ -100,9 +100,8 @@ def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorB
 
 def _capability_hint(code: int, data: Any) -> str:
     """A hint naming the client capabilities that a server demands; empty for another code."""
-    wanted = (
-        data.get("requiredCapabilities") if code == MISSING_CAPABILITY and isinstance(data, dict) else None
-    )
+    is_wanting = code == MISSING_CAPABILITY and isinstance(data, dict)
+    wanted = data.get("requiredCapabilities") if is_wanting else None
     if not isinstance(wanted, dict) or not wanted:
         return ""
     return f"the tool needs a client with {', '.join(sorted(map(str, wanted)))[:200]}; this one has none"
@@ -191,7 +190,10 @@ class Refusals(NamedTuple):
 
     def fault(self, request: str, reply: HttpReply, *, in_session: bool) -> McpFault | None:
         """The fault of an answer of status 300 and above; None where the SDK has to read its JSON-RPC error."""
-        value = _json_value(reply)
+        try:
+            value = loads(reply.body)
+        except JsonRefused:
+            value = None
         error = value.get("error") if isinstance(value, dict) and "jsonrpc" in value else None
         rpc_error = error if isinstance(error, dict) and type(error.get("code")) is int else None
         if in_session and 400 <= reply.status < 500 and _is_lost(reply.status, rpc_error):
@@ -217,10 +219,3 @@ def _is_lost(status: int, rpc_error: dict[str, Any] | None) -> bool:
         return status == 404
     message = str(rpc_error.get("message") or "")
     return rpc_error["code"] in _SESSION_CODES and (status == 404 or names_no_session(message))
-
-
-def _json_value(reply: HttpReply) -> Any:
-    try:
-        return loads(reply.body)
-    except JsonRefused:
-        return None

@@ -48,7 +48,13 @@ class Pins:
             return
         path = self._path(server, tool["name"])
         pinned = self._read(path, service_id, tool["name"])
-        require_unchanged(service_id, pinned or self._pin_first_use(path, service_id, server, tool), tool)
+        if pinned is None:
+            # Of two first uses at the same time, one pins and the other is compared with that pin.
+            with self._locked(tool, path):
+                pinned = self._read(path, service_id, tool["name"])
+                if pinned is None:
+                    self._write(path, server, tool)
+        require_unchanged(service_id, tool if pinned is None else pinned, tool)
 
     def replace(self, server: Any, tools: list[dict[str, Any]]) -> None:
         """Pin these tools as they are now, replacing older pins: a person has accepted them."""
@@ -56,16 +62,6 @@ class Pins:
             if self._folder:
                 with self._locked(tool, path := self._path(server, tool["name"])):
                     self._write(path, server, tool)
-
-    def _pin_first_use(
-        self, path: str, service_id: str, server: Any, tool: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        """The pinned tool: of two first uses at the same time, one pins and the other is compared with that pin."""
-        with self._locked(tool, path):
-            pinned = self._read(path, service_id, tool["name"])
-            if pinned is None:
-                self._write(path, server, tool)
-        return tool if pinned is None else pinned
 
     def _path(self, server: Any, name: str) -> str:
         folder = sha256(canonical(server)).hexdigest()[:32]

@@ -224,11 +224,19 @@ class GuardedRead(Stream):
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
+        from mcp_types import JSONRPCError, JSONRPCResponse
+
         while True:
             item = await self._inner.receive()
             if isinstance(item, Exception):
                 return item
-            if not self._refuse_request(item.message) and not self._is_unexpected(item.message):
+            message = item.message
+            if isinstance(message, JSONRPCResponse | JSONRPCError):
+                if self._traffic.is_expected(message.id):
+                    return self._checked(item)
+                id = str(message.id)[:_MAX_NAME]
+                self._traffic.note(f"an answer to no request of ours, id {id}: dropped")
+            elif not self._refuse_request(message):
                 return self._checked(item)
 
     def _refuse_request(self, message: JSONRPCMessage) -> bool:
@@ -243,14 +251,6 @@ class GuardedRead(Stream):
             task = asyncio.create_task(self._refuse(message.id))
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
-        return True
-
-    def _is_unexpected(self, message: JSONRPCMessage) -> bool:
-        from mcp_types import JSONRPCError, JSONRPCResponse
-
-        if not isinstance(message, JSONRPCResponse | JSONRPCError) or self._traffic.is_expected(message.id):
-            return False
-        self._traffic.note(f"an answer to no request of ours, id {str(message.id)[:_MAX_NAME]}: dropped")
         return True
 
     async def _refuse(self, id: int | str) -> None:

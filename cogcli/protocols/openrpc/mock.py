@@ -116,8 +116,8 @@ def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]
     """The checks of an exchange, in display order."""
     call = _value(exchange.seen.body)
     faults = param_faults(method, call.get("params", {}) if isinstance(call, dict) else None)
-    checks = [_request(exchange, call, method)]
-    checks.append(Check("parameters match their schemas", not faults, join_faults(faults)))
+    parameters = Check("parameters match their schemas", not faults, join_faults(faults))
+    checks = [_request(exchange, call, method), parameters]
     if method.is_notification:
         taken = 200 <= exchange.status < 300
         return [*checks, Check("the notification is taken", taken, f"{exchange.status}")]

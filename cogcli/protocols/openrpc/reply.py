@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogcli.core.errors import RejectedError, RuntimeErrorBase, ServerFaultError
+from cogcli.core.errors import RejectedError, ServerFaultError
 from cogcli.core.jsonvalue import preview
 from cogcli.protocols.http.failures import quote
 from cogcli.protocols.secrets import Secrets
@@ -34,9 +34,14 @@ def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str)
     fault = _fault(value, id)
     if fault:
         raise ServerFaultError("call.server-error", f"{name}: malformed answer: {fault}", left=True)
-    if "error" in value:
-        raise _error_of(value["error"], name, secrets, service)
-    return value["result"]
+    if "error" not in value:
+        return value["result"]
+    code = value["error"]["code"]
+    text = f"{name}: RPC error {code}: {quote(value['error']['message'], secrets)}"
+    if code == INTERNAL or code in _SERVER:
+        raise ServerFaultError("call.server-error", text, left=True)
+    hint = f"cogcli services refresh {service}" if code == NOT_FOUND else ""
+    raise RejectedError("call.rejected", text, hint=hint, left=True)
 
 
 def _fault(value: Any, id: int) -> str:
@@ -58,12 +63,3 @@ def _fault(value: Any, id: int) -> str:
     if answered is None and error is not None and error["code"] in _UNREAD:
         return ""
     return f"its id is {preview(answered)}, expected {id}"
-
-
-def _error_of(error: dict[str, Any], name: str, secrets: Secrets, service: str) -> RuntimeErrorBase:
-    code = error["code"]
-    text = f"{name}: RPC error {code}: {quote(error['message'], secrets)}"
-    if code == INTERNAL or code in _SERVER:
-        return ServerFaultError("call.server-error", text, left=True)
-    hint = f"cogcli services refresh {service}" if code == NOT_FOUND else ""
-    return RejectedError("call.rejected", text, hint=hint, left=True)

@@ -42,13 +42,17 @@ def function_findings(
     function = _function(source, name)
     if function is None:
         return
-    known = dict(_parameters(function))
-    only = function.args.posonlyargs
-    for argument in only[: len(only) + len(function.args.args) - len(function.args.defaults)]:
+    arguments = function.args
+    optional = len(arguments.args) - len(arguments.defaults)
+    known = {each.arg: _taken(each, required=n < optional) for n, each in enumerate(arguments.args)}
+    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        known[each.arg] = _taken(each, required=default is None)
+    only = arguments.posonlyargs
+    for argument in only[: len(only) + optional]:
         message = f"{title} takes `{argument.arg}` by position only, and arguments are given by name"
         hint = "remove the `/` from its signature"
         yield ContractFinding("wire.parameter", "E", ("operation",), message, hint)
-    yield from argument_findings(binding, title, known, takes_rest=function.args.kwarg is not None)
+    yield from argument_findings(binding, title, known, takes_rest=arguments.kwarg is not None)
     yield OperationContract(title, {key: known[key] for key in binding.request if key in known}, None)
 
 
@@ -61,15 +65,6 @@ def _function(source: bytes, name: str) -> Function | None:
     found = [node for node in tree.body if isinstance(node, Function) and node.name == name]
     # What a decorator leaves of the signature is not known.
     return found[-1] if found and not found[-1].decorator_list else None
-
-
-def _parameters(function: Function) -> Iterator[tuple[str, Taken]]:
-    arguments = function.args
-    optional = len(arguments.args) - len(arguments.defaults)
-    for index, argument in enumerate(arguments.args):
-        yield argument.arg, _taken(argument, required=index < optional)
-    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield argument.arg, _taken(argument, required=default is None)
 
 
 def _taken(argument: ast.arg, *, required: bool) -> Taken:

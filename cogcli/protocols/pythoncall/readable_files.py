@@ -34,7 +34,9 @@ class Reads(NamedTuple):
     def checked_path(self, path: str) -> str:
         """The path with links followed. Raises ReadRefused `service.untrusted` for a file that may not be read."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
-        if real in self.named or self._is_in_project(real):
+        within = os.path.relpath(real, self.folder).split(os.sep) if _is_below(real, self.folder) else []
+        is_in_project = bool(within) and not set(within).intersection(_NOT_OF_THE_PROJECT)
+        if real in self.named or is_in_project:
             return real
         raise ReadRefused(
             "service.untrusted",
@@ -43,10 +45,6 @@ class Reads(NamedTuple):
             hint="trust the project, if you trust what it reads: cogcli config trust",
             left=False,
         )
-
-    def _is_in_project(self, real: str) -> bool:
-        within = os.path.relpath(real, self.folder).split(os.sep) if _is_below(real, self.folder) else []
-        return bool(within) and not set(within).intersection(_NOT_OF_THE_PROJECT)
 
 
 def reads_of(project: str, inputs: Any) -> Reads:
